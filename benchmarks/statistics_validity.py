@@ -1,0 +1,424 @@
+"""Simulation: does rag_eval.statistics keep the error rates, coverage and power that its documents promise?
+
+    python benchmarks/statistics_validity.py [--simulations 1000] [--only PART ...]
+
+Prints Markdown tables. With the default number of simulations the standard error of a rate near 5 % is 0.7
+points. The tables in docs/statistics.md are its output.
+"""
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rag_eval.statistics import (
+    Interval,
+    Verdict,
+    bootstrap_mean_interval,
+    cohen_kappa,
+    compare_with_best,
+    holm,
+    paired_permutation_pvalue,
+    ppi_mean,
+    spearman,
+)
+
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int], Floats]
+RESAMPLES = 999  # fewer than the library's 10,000: the noise of one verdict averages out over simulations
+
+
+# Scores of equally good bots: rows × bots, with rows of different difficulty where it says so.
+
+
+def _smooth(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    return np.clip(rng.beta(4, 1.5, (rows, 1)) + rng.normal(0, 0.15, (rows, bots)), 0, 1)
+
+
+def _pass_fail(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    return (rng.random((rows, bots)) < rng.beta(2, 1, (rows, 1))).astype(float)
+
+
+def _rare_zero(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    return (rng.random((rows, bots)) < 0.93) * np.round(0.8 + 0.2 * rng.random((rows, 1)), 1)
+
+
+def _quarters(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    return rng.choice([0, 0.25, 0.5, 0.75, 1], p=[0.1, 0.05, 0.1, 0.25, 0.5], size=(rows, bots))
+
+
+def _unequal_spread(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    return 0.6 + rng.normal(0, 1, (rows, bots)) * _spreads(bots)
+
+
+def _opposite_skew(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    side = np.where(np.arange(bots) % 2, 1, -1)
+    return 0.6 + (rng.exponential(1, (rows, bots)) - 1) * _spreads(bots) * side
+
+
+def _spreads(bots: int) -> Floats:
+    return np.linspace(0.05, 0.4, bots)
+
+
+EQUAL: dict[str, Draw] = {
+    "smooth, hard and easy rows": _smooth,
+    "pass/fail": _pass_fail,
+    "mostly alike, rare 0": _rare_zero,
+    "quarters, skewed": _quarters,
+    "bots of unequal spread": _unequal_spread,
+    "bots of opposite skew (worst case)": _opposite_skew,
+}
+
+
+def family_wise_errors(simulations: int) -> None:
+    """Equal bots: how often is anything at all called significant? At most 5 % is promised."""
+    print("\n| equal bots, scores | rows | B=2 | B=3 | B=5 | B=12 |\n|---|---|---|---|---|---|")
+    for name, draw in EQUAL.items():
+        for rows in (10, 20, 50, 200):
+            rng = np.random.default_rng(rows)
+            rates = []
+            for bots in (2, 3, 5, 12):
+                wrong = sum(bool(_claims(draw(rng, rows, bots))) for _ in range(simulations))
+                rates.append(wrong / simulations)
+            print(f"| {name} | {rows} | {_percents(rates)} |", flush=True)
+
+
+def partly_equal_errors(simulations: int) -> None:
+    """Some bots equally best, the others worse by a step: how often is one of the best called worse?"""
+    print("\n| bots | equally best | the others worse by | wrong claims | all true claims made |")
+    print("|---|---|---|---|---|")
+    for bots, best in ((3, 2), (5, 2), (5, 4), (12, 2), (12, 6)):
+        for step in (0.02, 0.05, 0.1, 0.2):
+            rng = np.random.default_rng(bots)
+            wrong = complete = 0
+            for _ in range(simulations):
+                scores = rng.beta(4, 1.5, (50, 1)) + rng.normal(0, 0.15, (50, bots))
+                scores[:, best:] -= step
+                claimed = _claims(scores)
+                true_mean = {bot: -step * (bot >= best) for bot in range(bots)}
+                wrong += any(true_mean[winner] <= true_mean[rival] for winner, rival in claimed)
+                complete += {rival for _, rival in claimed} >= set(range(best, bots))
+            print(
+                f"| {bots} | {best} | {step} | {_percents([wrong / simulations, complete / simulations])} |"
+            )
+
+
+def power(simulations: int) -> None:
+    """One bot better than all others, which are equal or spread out: who finds the runner-up's difference?"""
+    print("\n| bots | others | rule | wrong with equal bots | runner-up found |\n|---|---|---|---|---|")
+    for bots in (2, 5, 12):
+        for others in ("equal", "spread"):
+            gaps = np.full(bots, 0.07) if others == "equal" else 0.07 * np.arange(bots)
+            gaps[0] = 0
+            if others == "spread" and bots == 2:
+                continue
+            rules = {"step-down maximum (ours)": _by_library, "Holm, all pairs": _by_holm_pairs}
+            rules["Holm, against the winner only"] = _by_holm_winner
+            for rule, found in rules.items():
+                rng = np.random.default_rng(bots)
+                wrong = sum(bool(found(_smooth(rng, 50, bots))) for _ in range(simulations))
+                right = sum(
+                    (0, 1) in found(rng.beta(4, 1.5, (50, 1)) + rng.normal(0, 0.15, (50, bots)) - gaps)
+                    for _ in range(simulations)
+                )
+                print(
+                    f"| {bots} | {others} | {rule} | {_percents([wrong / simulations, right / simulations])} |"
+                )
+
+
+def _by_library(scores: Floats) -> set[tuple[int, int]]:
+    return set(_claims(scores))
+
+
+def _by_holm_winner(scores: Floats) -> set[tuple[int, int]]:
+    winner = int(scores.mean(axis=0).argmax())
+    pairs = [(winner, bot) for bot in range(scores.shape[1]) if bot != winner]
+    return _by_holm(scores, pairs)
+
+
+def _by_holm_pairs(scores: Floats) -> set[tuple[int, int]]:
+    order = np.argsort(-scores.mean(axis=0)).tolist()
+    pairs = [(one, other) for place, one in enumerate(order) for other in order[place + 1 :]]
+    return {pair for pair in _by_holm(scores, pairs) if pair[0] == order[0]}
+
+
+def _by_holm(scores: Floats, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    pvalues = [stats.ttest_rel(scores[:, one], scores[:, other]).pvalue for one, other in pairs]
+    return {pair for pair, pvalue in zip(pairs, holm(pvalues), strict=True) if pvalue <= 0.05}
+
+
+def _claims(scores: Floats) -> list[tuple[int, int]]:
+    """(winner, rival) of each verdict that is `significant`."""
+    names = [str(bot) for bot in range(scores.shape[1])]
+    comparison = compare_with_best(scores, names, resamples=RESAMPLES)
+    assert comparison is not None
+    winner = int(comparison.winner)
+    return [(winner, int(r.bot)) for r in comparison.rivals if r.verdict is Verdict.SIGNIFICANT]
+
+
+MEANS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "beta(8, 2)": lambda rng, rows: rng.beta(8, 2, rows),
+    "uniform": lambda rng, rows: rng.random(rows),
+    "85 % near 0.9, 15 % zero": lambda rng, rows: np.where(
+        rng.random(rows) < 0.15, 0, np.round(rng.beta(9, 1, rows), 1)
+    ),
+    "pass/fail 80 %": lambda rng, rows: (rng.random(rows) < 0.8).astype(float),
+    "pass/fail 95 %": lambda rng, rows: (rng.random(rows) < 0.95).astype(float),
+}
+
+
+def mean_coverage(simulations: int) -> None:
+    """How often does the 95 % interval of a mean hold the true one, and how wide is it?"""
+    print("\n| scores | rows | percentile | BC | BCa | ours: BCa, widened | width of ours | all equal |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, draw in MEANS.items():
+        truth = float(draw(np.random.default_rng(0), 4_000_000).mean())
+        for rows in (10, 20, 50, 200):
+            rng = np.random.default_rng(rows)
+            hits, width, flat = np.zeros(4), 0.0, 0
+            for _ in range(simulations):
+                sample = draw(rng, rows)
+                flat += np.ptp(sample) == 0
+                ours = bootstrap_mean_interval(sample, resamples=RESAMPLES)
+                assert ours is not None
+                hits += [_holds(interval, truth) for interval in (*_textbook(sample, rng), ours)]
+                width += ours.high - ours.low
+            rates = _percents([*(hits / simulations)])
+            print(
+                f"| {name} | {rows} | {rates} | {width / simulations:.3f} | {flat / simulations:.0%} |",
+                flush=True,
+            )
+
+
+def _textbook(sample: Floats, rng: np.random.Generator) -> list[Interval]:
+    """Percentile, BC and BCa as the textbook has them."""
+    means = rng.choice(sample, (RESAMPLES, len(sample))).mean(axis=1)
+    centred = sample - sample.mean()
+    acceleration = (centred**3).sum() / (6 * max((centred**2).sum(), 1e-12) ** 1.5)
+    below = np.mean(means < sample.mean() - 1e-12) + np.mean(np.abs(means - sample.mean()) <= 1e-12) / 2
+    bias = stats.norm.ppf(np.clip(below, 1e-3, 1 - 1e-3))
+    step = np.array([-1.96, 1.96])
+    intervals = []
+    for shift, slope in ((0, 0), (bias, 0), (bias, acceleration)):
+        low, high = np.quantile(means, stats.norm.cdf(shift + (shift + step) / (1 - slope * (shift + step))))
+        intervals.append(Interval(low, high))
+    return intervals
+
+
+def gap_coverage(simulations: int) -> None:
+    """Does the interval of a lead hold the true one, although the leader was picked by the same scores?"""
+    print("\n| bots | rows | true means | each interval | all intervals of a table |\n|---|---|---|---|---|")
+    cases: list[tuple[str, Draw, float]] = [
+        ("equal, smooth", _smooth, 0.0),
+        ("equal, quarters", _quarters, 0.0),
+        ("0.05 apart, quarters", _quarters, 0.05),
+        ("equal, mostly alike, rare 0", _rare_zero, 0.0),
+    ]
+    for name, draw, step in cases:
+        for bots in (2, 5, 12):
+            for rows in (20, 50, 200):
+                rng = np.random.default_rng(rows)
+                each = every = 0.0
+                for _ in range(simulations):
+                    scores = draw(rng, rows, bots) - step * np.arange(bots)
+                    held = _held_gaps(scores, step)
+                    each += sum(held) / len(held)
+                    every += all(held)
+                rates = _percents([each / simulations, every / simulations])
+                print(f"| {bots} | {rows} | {name} | {rates} |", flush=True)
+
+
+def _held_gaps(scores: Floats, step: float) -> list[bool]:
+    comparison = compare_with_best(scores, [str(bot) for bot in range(scores.shape[1])], resamples=RESAMPLES)
+    assert comparison is not None
+    winner = int(comparison.winner)
+    return [_holds(rival.interval, step * (int(rival.bot) - winner)) for rival in comparison.rivals]
+
+
+def advice(simulations: int) -> None:
+    """Take an undecided pilot as the truth, draw as many rows as advised, and look: about 80 % is promised."""
+    print(
+        "\n| scores | bots | pilot rows | median advice | runner-up decided after it |\n|---|---|---|---|---|"
+    )
+    for name, draw in EQUAL.items():
+        if draw is _opposite_skew:
+            continue
+        for bots, rows in ((2, 20), (2, 50), (2, 200), (5, 50)):
+            rng = np.random.default_rng(rows)
+            advised, decided = [], 0
+            while len(advised) < simulations // 2:
+                pilot = draw(rng, rows, bots) - 0.04 * np.arange(bots)
+                more = _advice(pilot)
+                if more is None or more > 2_000:
+                    continue
+                advised.append(more)
+                decided += _runner_up_decided(pilot, pilot[rng.integers(0, rows, rows + more)])
+            rate = _percents([decided / len(advised)])
+            print(f"| {name} | {bots} | {rows} | {int(np.median(advised))} | {rate} |", flush=True)
+
+
+def _advice(pilot: Floats) -> int | None:
+    comparison = compare_with_best(pilot, [str(bot) for bot in range(pilot.shape[1])], resamples=RESAMPLES)
+    assert comparison is not None
+    return comparison.rivals[0].more_queries
+
+
+def _runner_up_decided(pilot: Floats, scores: Floats) -> bool:
+    first, second = np.argsort(-pilot.mean(axis=0), kind="stable")[:2].tolist()
+    return (first, second) in _claims(scores)
+
+
+def agreement_coverage(simulations: int) -> None:
+    """95 % intervals of kappa and of Spearman's correlation."""
+    print(
+        "\n| statistic | ratings | true value | items | holds the truth | no interval |\n|---|---|---|---|---|---|"
+    )
+    tables = {
+        "pass/fail, balanced": np.array([[0.4, 0.1], [0.1, 0.4]]),
+        "pass/fail, 85 % pass": np.array([[0.1, 0.05], [0.05, 0.8]]),
+        "1 to 5": _ordinal_table(),
+    }
+    for name, table in tables.items():
+        for weights in (None, "quadratic") if len(table) > 2 else (None,):
+            truth = _population_kappa(table, weights)
+            for items in (20, 50, 200):
+                rng = np.random.default_rng(items)
+                intervals = []
+                for _ in range(simulations):
+                    drawn = rng.choice(table.size, items, p=table.ravel())
+                    pair = (drawn // len(table)).tolist(), (drawn % len(table)).tolist()
+                    categories = range(len(table))
+                    found = cohen_kappa(*pair, weights=weights, categories=categories, resamples=RESAMPLES)
+                    intervals.append(found.interval)
+                label = f"kappa{', quadratic' if weights else ''} | {name} | {truth:.2f} | {items}"
+                print(f"| {label} | {_coverage(intervals, truth)} |", flush=True)
+    for grid in (0, 4):
+        for slope in (0.0, 0.5, 0.85):
+            big = _rated_pairs(np.random.default_rng(0), 2_000_000, slope, grid)
+            truth = stats.spearmanr(*big).statistic
+            for items in (20, 50, 200):
+                rng = np.random.default_rng(items)
+                found_all = [spearman(*_rated_pairs(rng, items, slope, grid)) for _ in range(simulations)]
+                intervals = [found.interval if found else None for found in found_all]
+                label = f"Spearman | {'five steps' if grid else 'smooth'} | {truth:.2f} | {items}"
+                print(f"| {label} | {_coverage(intervals, truth)} |", flush=True)
+
+
+def _ordinal_table() -> Floats:
+    steps = np.subtract.outer(np.arange(5), np.arange(5))
+    table = np.exp(-(steps**2)) * np.array([0.05, 0.1, 0.2, 0.3, 0.35])[:, None]
+    return np.asarray(table / table.sum())
+
+
+def _population_kappa(table: Floats, weights: str | None) -> float:
+    steps = np.subtract.outer(np.arange(len(table)), np.arange(len(table)))
+    cost = steps**2 if weights else (steps != 0)
+    return float(1 - (cost * table).sum() / (cost * np.outer(table.sum(1), table.sum(0))).sum())
+
+
+def _rated_pairs(rng: np.random.Generator, items: int, slope: float, grid: int) -> tuple[Floats, Floats]:
+    one = rng.normal(size=items)
+    other = slope * one + (1 - slope**2) ** 0.5 * rng.normal(size=items)
+    first, second = stats.norm.cdf(one) ** 0.5, stats.norm.cdf(other)
+    return (np.round(first * grid), np.round(second * grid)) if grid else (first, second)
+
+
+def _coverage(intervals: Sequence[Interval | None], truth: float) -> str:
+    known = [interval for interval in intervals if interval is not None]
+    return _percents([sum(_holds(i, truth) for i in known) / len(known), 1 - len(known) / len(intervals)])
+
+
+def corrected_mean_coverage(simulations: int) -> None:
+    """1,000 items with a judge of known bias: does the corrected interval hold the human mean?"""
+    print(
+        "\n| judge | labels | judge alone, error | labels alone | corrected | width, labels alone | corrected |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    judges = {"good, 0.1 too kind": (0.1, 0.08), "noisy, 0.1 too strict": (-0.1, 0.3), "useless": (0.0, 50.0)}
+    for human_kind in ("graded", "pass/fail"):
+        for judge, (bias, noise) in judges.items():
+            for labels in (10, 20, 50, 200):
+                rng = np.random.default_rng(labels)
+                hits, widths, error = np.zeros(2), np.zeros(2), 0.0
+                for _ in range(simulations):
+                    human = rng.beta(4, 2, 1_000)
+                    human = human if human_kind == "graded" else (rng.random(1_000) < human).astype(float)
+                    scores = np.clip(human + bias + rng.normal(0, noise, 1_000), 0, 1)
+                    some = ppi_mean(scores.tolist(), [*human[:labels].tolist(), *[None] * (1_000 - labels)])
+                    alone = ppi_mean(scores[:labels].tolist(), human[:labels].tolist())
+                    assert some is not None
+                    assert alone is not None
+                    hits += [_holds(alone.interval, 2 / 3), _holds(some.interval, 2 / 3)]
+                    widths += [x.interval.high - x.interval.low for x in (alone, some)]
+                    error += some.judge_mean - 2 / 3
+                rates, width = _percents([*(hits / simulations)]), widths / simulations
+                row = f"{human_kind}, {judge} | {labels} | {error / simulations:+.3f} | {rates}"
+                print(f"| {row} | {width[0]:.3f} | {width[1]:.3f} |", flush=True)
+
+
+def speed(_: int) -> None:
+    """Processor seconds and peak memory with the library's own 10,000 resamples."""
+    print("\n| what | rows | bots | CPU seconds | peak MB |\n|---|---|---|---|---|")
+    for rows, bots in ((200, 5), (1_000, 12), (100_000, 5), (100_000, 12)):
+        scores = _smooth(np.random.default_rng(0), rows, bots)
+        names = [str(bot) for bot in range(bots)]
+
+        def report(scores: Floats = scores, names: Sequence[str] = names) -> None:
+            compare_with_best(scores, names)
+            for column in scores.T:
+                bootstrap_mean_interval(column)
+
+        print(f"| comparison and an interval a bot | {rows:,} | {bots} | {_cost(report)} |")
+    gap = np.subtract(*_smooth(np.random.default_rng(0), 100_000, 2).T)
+    print(f"| one paired test | {gap.size:,} | 2 | {_cost(lambda: paired_permutation_pvalue(gap))} |")
+
+
+def _cost(work: Callable[[], object]) -> str:
+    start = time.process_time()
+    work()
+    seconds = time.process_time() - start
+    tracemalloc.start()
+    work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return f"{seconds:.2f} | {peak / 1e6:.0f}"
+
+
+def _holds(interval: Interval | None, truth: float) -> bool:
+    return interval is not None and interval.low - 1e-9 <= truth <= interval.high + 1e-9
+
+
+def _percents(rates: Iterable[float]) -> str:
+    return " | ".join(f"{rate:.1%}".replace("%", " %") for rate in rates)
+
+
+PARTS = {
+    "errors": family_wise_errors,
+    "partly-equal": partly_equal_errors,
+    "power": power,
+    "mean": mean_coverage,
+    "gap": gap_coverage,
+    "advice": advice,
+    "agreement": agreement_coverage,
+    "corrected-mean": corrected_mean_coverage,
+    "speed": speed,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--simulations", type=int, default=1_000)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    arguments = parser.parse_args()
+    for part in arguments.only:
+        PARTS[part](arguments.simulations)
+
+
+if __name__ == "__main__":
+    main()

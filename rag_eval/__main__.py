@@ -1,0 +1,5 @@
+"""python -m rag_eval is the command rag-eval."""
+
+from rag_eval.cli import main
+
+main()

@@ -1,0 +1,149 @@
+"""One context cell to chunks, in rank order. Pure.
+
+What `auto` does, in this order; the first that applies settles the cell:
+
+1. A cell that is a JSON list, as a whole, holds one chunk an item.
+2. `||` separates chunks where white space or the cell's edge stands on both of its sides and it does not read
+   as an operator: not inside brackets or backticks, not beside another operator or a quoted literal, not in a
+   statement. Alone on its line it always separates. `if (a || b)` and `first || ' ' || last` stay whole.
+3. Blank lines separate chunks.
+
+Any other delimiter is taken literally and nothing else is looked at.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from rag_eval.errors import InputError
+
+AUTO = "auto"
+
+
+def split_chunks(text: str, delimiter: str = AUTO) -> tuple[str, ...]:
+    """The chunks of one cell, without surrounding white space and without blank ones; () for a blank cell.
+
+    Raises InputError for a JSON list with an item that holds no text.
+    """
+    parts = _split_auto(text) if delimiter == AUTO else text.split(delimiter)
+    return tuple(chunk for part in parts if (chunk := part.strip()))
+
+
+def looks_like_broken_json(text: str) -> bool:
+    """Whether the cell begins like a JSON list of texts but is none, for example because it was cut off."""
+    return bool(_JSON_START.match(text)) and _json_list(text) is None
+
+
+_JSON_START = re.compile(r"\s*\[[\s\[]*[\"'“{]")
+
+
+def _split_auto(text: str) -> list[str]:
+    items = _json_list(text)
+    if items is not None:
+        return list(_item_texts(items))
+    parts = _split_at_pipes(text)
+    return parts if len(parts) > 1 else _BLANK_LINES.split(text)
+
+
+# The possessive `?+` keeps a single Windows line end from being read as two line ends.
+_BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*(?:\r\n?+|\n))+")
+
+
+def _json_list(text: str) -> list[object] | None:
+    """The cell as a JSON list, numbers kept as they are written; None when it is anything else."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        # The cell begins with a bracket, so whatever parses is a list.
+        items: list[object] = json.loads(text.strip(), parse_int=str, parse_float=str, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return items
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_TEXT_KEYS = ("text", "content", "page_content", "chunk", "body")
+
+
+def _item_texts(items: list[object], nested: bool = False) -> Iterator[str]:
+    for item in items:
+        if isinstance(item, list):
+            if nested:
+                raise InputError("the JSON list holds lists within lists; expected a list of texts")
+            yield from _item_texts(item, nested=True)
+        elif isinstance(item, dict):
+            yield _encodable(_object_text(item))
+        elif isinstance(item, bool):
+            yield json.dumps(item)
+        elif isinstance(item, str):
+            yield _encodable(item)
+
+
+def _object_text(item: dict[str, object]) -> str:
+    for key in _TEXT_KEYS:
+        value = item.get(key)
+        if isinstance(value, str):
+            return value
+    found = ", ".join(f"'{key}'" for key in item) or "none"
+    raise InputError(
+        f"the JSON list holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
+    )
+
+
+def _encodable(text: str) -> str:
+    """The text with U+FFFD for half a surrogate pair, which a JSON escape can spell but UTF-8 cannot hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _split_at_pipes(text: str) -> list[str]:
+    starts = [0]
+    ends = []
+    prose = _CODE.sub(lambda code: "`" * len(code[0]), text)
+    for mark in _open_marks(prose):
+        if not _is_operator(prose, mark):
+            ends.append(mark)
+            starts.append(mark + len("||"))
+    return [text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True)]
+
+
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_TOKEN = re.compile(r"(?P<alone>^[^\S\n]*\|\|[^\S\n]*$)|(?P<mark>(?<!\S)\|\|(?!\S))|[()\[\]{}]", re.MULTILINE)
+_OPENER = {")": "(", "]": "[", "}": "{"}
+
+
+def _open_marks(text: str) -> list[int]:
+    """Positions of every `||` between white space that no pair of brackets encloses."""
+    marks: list[int] = []
+    opened: dict[str, list[int]] = {"(": [], "[": [], "{": []}
+    for token in _TOKEN.finditer(text):
+        symbol = token[0]
+        if token.lastgroup:
+            marks.append(text.index("||", token.start()))
+        if token["alone"]:
+            for positions in opened.values():
+                positions.clear()
+        elif symbol in opened:
+            opened[symbol].append(token.start())
+        elif symbol in _OPENER and opened[_OPENER[symbol]]:
+            start = opened[_OPENER[symbol]].pop()
+            while marks and marks[-1] > start:
+                marks.pop()
+    return marks
+
+
+_OPERATOR = r"&&|[=!<>]=|=>|:=|\s=\s|(?<!\w)!\w"
+_LITERAL = r"\s*(?:'[^']*'|\"[^\"]*\")\s*"
+_CODE_BEFORE = re.compile(
+    rf"{_OPERATOR}|\A{_LITERAL}\Z|(?<!\w)'[^']*'\s*\Z|\A\s*(?:if|while|unless|return|select)\s+\S+\s*\Z", re.I
+)
+_CODE_AFTER = re.compile(rf"{_OPERATOR}|\A{_LITERAL}\Z|\A\s*'[^']*'(?!\w)|[;{{\\]\s*\Z")
+
+
+def _is_operator(text: str, mark: int) -> bool:
+    """Whether the `||` at `mark` reads as code, judged by what stands on its line up to the next `||`."""
+    before = text[:mark].rpartition("||")[2].rpartition("\n")[2]
+    after = text[mark + len("||") :].partition("||")[0].partition("\n")[0]
+    return bool(_CODE_BEFORE.search(before) or _CODE_AFTER.search(after))

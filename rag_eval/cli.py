@@ -1,0 +1,329 @@
+"""The command line: the one place that reads arguments and the environment, prints, and ends the process."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from rag_eval import __version__
+from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
+from rag_eval.records import METRIC_LABELS
+from rag_eval.terminal import count_lines, leaderboard_lines, printable, progress
+
+if TYPE_CHECKING:
+    from rag_eval.records import RunFacts
+    from rag_eval.report.excel import ExcelReport
+    from rag_eval.runner import Evaluation, Panel
+    from rag_eval.settings import LoadedSettings, Settings
+    from rag_eval.summary import Summary
+    from rag_eval.workbook import Table
+
+_PATH = click.Path(path_type=Path)
+_WEIGHT = click.FloatRange(min=0.0)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("input_path", metavar="INPUT", type=_PATH)
+@click.option("-o", "--output", type=_PATH, help="The report.  [default: <input>_report.xlsx]")
+@click.option("--config", type=_PATH, help="The configuration file.  [default: ./config.ini, if it is there]")
+@click.option(
+    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
+)
+@click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
+@click.option("--temperature", type=click.FloatRange(0.0, 2.0), help="The judge's temperature.")
+@click.option("--alpha", type=_WEIGHT, help="Weight of answer correctness in RQS.")
+@click.option("--beta", type=_WEIGHT, help="Weight of faithfulness in RQS.")
+@click.option("--gamma", type=_WEIGHT, help="Weight of answer relevancy in RQS.")
+@click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
+@click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")
+@click.version_option(__version__, prog_name="rag-eval")
+def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
+    """Score the answers of bots in a spreadsheet, and write an Excel report that says which is better, and why.
+
+    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv or .parquet file with a column Query and a column Bot_<name>
+    for each bot; Ground_Truth and Context are optional.
+    """
+    _set_up_logging(debug)
+    target = output or input_path.with_name(f"{input_path.stem}_report.xlsx")
+    sys.exit(_Job(input_path, target, options, is_quiet=quiet).run())
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with one of the documented exit codes."""
+    try:
+        command(standalone_mode=False)
+    except click.exceptions.Exit as finished:
+        sys.exit(finished.exit_code)
+    except click.ClickException as error:
+        _complain(f"{error.format_message()} (rag-eval --help shows how)")
+        sys.exit(ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    except RagEvalError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    sys.exit(ExitCode.COMPLETE)
+
+
+class _Job:
+    """The main job: read, judge, report."""
+
+    def __init__(self, input_path: Path, target: Path, options: Mapping[str, Any], *, is_quiet: bool) -> None:
+        self._input = input_path
+        self._target = target
+        self._options = options
+        self._is_quiet = is_quiet
+
+    def run(self) -> ExitCode:
+        """Everything that can be wrong is found before the first paid call."""
+        from rag_eval.report.excel import check_writable
+
+        loaded = self._load_settings()
+        table = self._read_table(loaded.settings)
+        loaded.require_credentials()
+        self._check_target()
+        check_writable(self._target)
+        panel = self._panel(loaded.settings)
+        facts = _facts(loaded.settings, table, panel)
+        self._announce(facts, panel)
+        return self._evaluate(loaded.settings, table, panel, facts)
+
+    # Before
+
+    def _load_settings(self) -> "LoadedSettings":
+        from rag_eval.settings import load_settings
+
+        overrides = {
+            key: self._options[name] for name, key in _OVERRIDES.items() if self._options[name] is not None
+        }
+        loaded = load_settings(self._options["config"], overrides, os.environ, Path.cwd())
+        for warning in loaded.warnings:
+            _warn(warning)
+        return loaded
+
+    def _read_table(self, settings: "Settings") -> "Table":
+        from rag_eval.workbook import describe, read_table
+
+        table = read_table(
+            self._input,
+            sheet=self._options["sheet"],
+            prefix=settings.bots.strip_prefix,
+            delimiter=settings.context.delimiter,
+            max_rows=settings.evaluation.max_rows,
+        )
+        for line in describe(table):
+            self._say(printable(line))
+        for warning in table.warnings:
+            _warn(warning)
+        return table
+
+    def _check_target(self) -> None:
+        if self._target.suffix.lower() != ".xlsx":
+            raise InputError(
+                f"{self._target}: the report is an Excel workbook; give it a name that ends in .xlsx"
+            )
+        if self._target.exists() and self._target.samefile(self._input):
+            raise InputError(
+                f"{self._target}: is the input; choose another name for the report with --output"
+            )
+
+    def _panel(self, settings: "Settings") -> "Panel":
+        from rag_eval.runner import llm_panel, offline_panel
+
+        if settings.judge.provider == "offline":
+            return offline_panel(settings)
+        return llm_panel(settings, self._target, announce=_warn)
+
+    def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
+        weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
+        self._say(f"Judge: {printable(facts.judge)}")
+        self._say(f"Weights in RQS: {weights}")
+        if panel.is_proxy:
+            self._say(
+                "The offline judge is a proxy: arithmetic over words, without understanding. "
+                "--judge azure or --judge openai asks a model."
+            )
+
+    # The run itself
+
+    def _evaluate(self, settings: "Settings", table: "Table", panel: "Panel", facts: "RunFacts") -> ExitCode:
+        from rag_eval.report.excel import ExcelReport
+        from rag_eval.runner import Evaluation
+
+        evaluation = Evaluation(panel, settings)
+        report = ExcelReport(self._target, facts)
+        keep = True
+        try:
+            summary = self._stream(evaluation, table, report, facts)
+            _refuse_empty(evaluation)
+            facts = _final_facts(facts, evaluation)
+            place = report.finish(summary, facts)
+            keep = settings.cache.enabled or not _is_complete(evaluation, summary)
+        except BaseException:
+            report.discard()
+            raise
+        finally:
+            evaluation.close()
+            panel.store.end(keep=keep)
+        self._conclude(summary, facts, place, is_journal_kept=keep and not settings.cache.enabled)
+        return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage)
+
+    def _stream(
+        self, evaluation: "Evaluation", table: "Table", report: "ExcelReport", facts: "RunFacts"
+    ) -> "Summary":
+        """Judge row by row; each result goes straight into the report and the sums."""
+        from rag_eval.summary import Summarizer
+
+        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold)
+        bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet)
+        with _stopping_on_signals(evaluation):
+            for results in evaluation.results(table.rows):
+                for result in results:
+                    report.add(result)
+                    summarizer.add(result)
+                bar.advance()
+        bar.close()
+        return summarizer.summary()
+
+    # After
+
+    def _conclude(self, summary: "Summary", facts: "RunFacts", place: Path, *, is_journal_kept: bool) -> None:
+        from rag_eval.report.about import verdict
+
+        self._say("")
+        for line in (*leaderboard_lines(summary), "", verdict(summary), *count_lines(summary)):
+            self._say(line)
+        self._say(_usage_line(facts))
+        if facts.partial:
+            _warn(f"PARTIAL: {facts.partial}")
+        if is_journal_kept and not facts.is_proxy:
+            _warn("Not everything was judged. Run the same command again: only what is missing is asked for.")
+        if place != self._target:
+            _warn(f"{self._target} is open in another program; the report was written beside it.")
+        self._say(f"Report: {printable(str(place))}")
+
+    def _say(self, line: str) -> None:
+        if not self._is_quiet:
+            click.echo(line)
+
+
+_OVERRIDES = {
+    "judge": "judge.provider",
+    "model": "model",
+    "temperature": "temperature",
+    "alpha": "weights.answer_correctness",
+    "beta": "weights.faithfulness",
+    "gamma": "weights.answer_relevancy",
+}
+
+
+def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
+    from rag_eval.records import TOXICITY, RunFacts
+    from rag_eval.runner import enabled_metrics, endpoint_of, weights_in_force
+
+    toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
+    return RunFacts(
+        input_name=table.path.name,
+        sheet=table.sheet,
+        judge="offline judge" if panel.is_proxy else endpoint_of(settings).description,
+        is_proxy=panel.is_proxy,
+        version=__version__,
+        started=datetime.now().astimezone(),
+        bots=table.bots,
+        rows=len(table.rows),
+        blank_rows=table.blank_rows,
+        cut_rows=table.cut_rows,
+        metrics=(*enabled_metrics(settings), *toxicity),
+        weights=weights_in_force(settings),
+        thresholds=settings.thresholds.model_dump(),
+        toxicity_threshold=settings.toxicity.threshold,
+        diagnostics=settings.diagnostics.enabled,
+    )
+
+
+def _final_facts(facts: "RunFacts", evaluation: "Evaluation") -> "RunFacts":
+    return replace(
+        facts,
+        seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
+        usage=evaluation.usage,
+        partial=str(evaluation.stopped or ""),
+        notes=(*facts.notes, *evaluation.panel.judge.adaptations),
+    )
+
+
+def _refuse_empty(evaluation: "Evaluation") -> None:
+    """A run that stopped before any reply has nothing to report; an older report stays as it is."""
+    stopped, usage = evaluation.stopped, evaluation.usage
+    if stopped and not evaluation.panel.is_proxy and not usage.calls and not usage.cached:
+        raise stopped
+
+
+def _is_complete(evaluation: "Evaluation", summary: "Summary") -> bool:
+    return not evaluation.stopped and not any(bot.failures for bot in summary.bots)
+
+
+def _exit_code(stopped: RunStoppedError | None, summary: "Summary", min_coverage: float) -> ExitCode:
+    if stopped:
+        return stopped.exit_code
+    coverages = [bot.rqs.coverage for bot in summary.bots if bot.rqs.coverage is not None]
+    return ExitCode.LOW_COVERAGE if min(coverages, default=1.0) < min_coverage else ExitCode.COMPLETE
+
+
+def _usage_line(facts: "RunFacts") -> str:
+    usage = facts.usage
+    if facts.is_proxy:
+        return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
+    return (
+        f"Judge calls: {usage.calls} answered, {usage.cached} from the store, {usage.failed} failed "
+        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens). {facts.seconds:.1f} s."
+    )
+
+
+@contextmanager
+def _stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
+    """The first SIGINT or SIGTERM lets calls in flight finish and writes a partial report; the second ends at once."""
+
+    def stop(number: int, frame: object) -> None:
+        code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
+        if evaluation.stop_requested:
+            os._exit(code)
+        _warn("Stopping: calls in flight are waited for up to 10 s, then the partial report is written.")
+        reason = RunStoppedError("interrupted", "interrupted by the user")
+        reason.exit_code = code
+        evaluation.request_stop(reason)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _set_up_logging(debug: bool) -> None:
+    """Our own log alone: the clients' debug logs would show headers and prompts."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    logger = logging.getLogger("rag_eval")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _warn(sentence: str) -> None:
+    click.echo(f"rag-eval: {printable(sentence)}", err=True)
+
+
+def _complain(problems: str) -> None:
+    for problem in problems.splitlines():
+        click.echo(f"rag-eval: {printable(problem)}", err=True)

@@ -1,0 +1,89 @@
+"""Everything that may go wrong, as one tree, and the exit code that each branch ends the process with.
+
+RagEvalError
+├── InputError          the user's files or options are wrong; nothing was paid           exit 2
+│   ├── SettingsError   config.ini, environment or command line
+│   └── TableError      the spreadsheet
+├── OutputError         the report or another output cannot be written                    exit 5
+├── StoreError          the store of paid replies cannot be read or written               exit 5
+├── LockedError         another run writes to the same place                              exit 75
+├── RunStoppedError     nothing further can succeed, or a limit was reached               exit 4
+└── JudgeError          one call has no usable reply: it ends one score, not the run
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The process's exit codes. They are public: scripts and CI rely on them."""
+
+    COMPLETE = 0
+    GATE_FAILED = 1
+    USAGE = 2
+    LOW_COVERAGE = 3
+    STOPPED = 4
+    IO_FAILED = 5
+    LOCKED = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class RagEvalError(Exception):
+    """Base of every error that the command line reports in one line and without a traceback."""
+
+    exit_code: ExitCode = ExitCode.STOPPED
+
+
+class InputError(RagEvalError):
+    """What the user gave cannot be used. Holds every problem found, one line each."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class SettingsError(InputError):
+    """A value in config.ini, the environment or on the command line is not allowed."""
+
+
+class TableError(InputError):
+    """The spreadsheet cannot be read, or does not hold what an evaluation needs."""
+
+
+class OutputError(RagEvalError):
+    """An output file cannot be written."""
+
+    exit_code = ExitCode.IO_FAILED
+
+
+class StoreError(RagEvalError):
+    """The store of paid replies cannot be read or written."""
+
+    exit_code = ExitCode.IO_FAILED
+
+
+class LockedError(RagEvalError):
+    """Another run holds the lock on the output or the cache."""
+
+    exit_code = ExitCode.LOCKED
+
+
+class RunStoppedError(RagEvalError):
+    """The run cannot go on. `code` is stable and machine-readable, the message is for people."""
+
+    exit_code = ExitCode.STOPPED
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class JudgeError(RagEvalError):
+    """One judge call has no usable reply. `code` is stable and machine-readable."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)

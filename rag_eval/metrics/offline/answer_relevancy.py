@@ -1,0 +1,58 @@
+"""Answer relevancy: whether the response addresses the query."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rag_eval.metrics.base import Metric
+from rag_eval.metrics.offline.expected import expected_kind
+from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.wording import query_stems, similar_share
+from rag_eval.records import Case, Evidence, Score
+from rag_eval.text import quote, read, read_sentences, stems_of
+
+MOST_WORDS_OF_A_SHORT_RESPONSE = 8
+"""Up to so many content words a response is judged together with the chunk sentence that it comes from."""
+WRONG_KIND_FACTOR = 0.5
+"""What is left of the score when the query asks for a number, a date or a name, and the response has none."""
+_LEAST_SHARE_OF_SOURCE = 0.5
+"""A chunk sentence is taken for the source of a short response that it holds so much of."""
+
+
+class OfflineAnswerRelevancy(Metric):
+    name: ClassVar[str] = "answer_relevancy"
+    explanation: ClassVar[str] = (
+        "The share of the query's content words that the response (or, when it is short, the chunk sentence it "
+        "comes from) takes up, halved when the expected kind of answer is missing; 0 for a refusal or an echo."
+    )
+
+    async def judge(self, case: Case) -> Score:
+        response = read(case.response)
+        said = response.stems or set(stems_of(case.response))
+        if is_refusal(response):
+            return Score.scored(self.name, 0.0, "the response declines to answer")
+        if said.issubset(read(case.query).stems) or said.issubset(stems_of(case.query)):
+            return Score.scored(self.name, 0.0, "the response only repeats the query")
+        share, missing = similar_share(asked := query_stems(case.query), said)
+        if missing and case.chunks and len(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
+            share = max(share, _share_by_source(asked, said, case.chunks))
+        kind = expected_kind(case.query)
+        if kind is None or kind.is_given(case.response, case.query):
+            return Score.scored(self.name, share, evidence=_evidence(case.query, missing))
+        reason = f"the query asks for a {kind.name}, the response gives none"
+        return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, _evidence(case.query, missing))
+
+
+def _share_by_source(asked: frozenset[str], said: set[str], chunks: Sequence[str]) -> float:
+    """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds."""
+    best = 0.0
+    for sentence in (sentence for chunk in chunks for sentence in read_sentences(chunk)):
+        held = len(said & sentence.stems) / len(said)
+        if held >= _LEAST_SHARE_OF_SOURCE:
+            best = max(best, held * similar_share(asked, sentence.stems)[0])
+    return best
+
+
+def _evidence(query: str, missing: set[str]) -> tuple[Evidence, ...]:
+    reason = f"not taken up: {quote(read(query), missing)}" if missing else ""
+    verdict = "partly addressed" if missing else "addressed"
+    return (Evidence("query", query, verdict, not missing, reason),)

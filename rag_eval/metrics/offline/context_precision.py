@@ -1,0 +1,70 @@
+"""Context precision: whether the useful chunks stand at the first ranks."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rag_eval.metrics.base import Metric
+from rag_eval.metrics.offline.grounding import ground
+from rag_eval.metrics.offline.wording import query_stems
+from rag_eval.records import Case, Evidence, Score
+from rag_eval.text import Reading, read, read_sentences
+
+USEFUL_FROM = 0.40
+"""A chunk is useful from this relevance on."""
+_REFERENCE_WEIGHT = 0.75
+_FEWEST_NEW_WORDS = 3
+"""A reference sentence is sought on its own when it says at least so many words that the query does not."""
+
+
+class OfflineContextPrecision(Metric):
+    name: ClassVar[str] = "context_precision"
+    explanation: ClassVar[str] = (
+        "Average precision over the ranks, where a chunk is useful when it holds enough of the best matching "
+        "reference sentence (of the response, without a reference) and of the query's words."
+    )
+
+    async def judge(self, case: Case) -> Score:
+        relevance = chunk_relevance(case.query, case.reference or case.response, case.chunks or ())
+        useful = [value >= USEFUL_FROM for value in relevance]
+        evidence = tuple(
+            map(_chunk_evidence, range(1, len(useful) + 1), case.chunks or (), relevance, useful)
+        )
+        return Score.scored(self.name, average_precision(useful), evidence=evidence)
+
+
+def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:
+    """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
+    asked = query_stems(query)
+    sought = _sought(target, asked) if target else ()
+    return [_relevance(read(chunk), asked, sought) for chunk in chunks]
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """Mean over the useful ranks of the precision up to that rank; 0 when none is useful."""
+    hits = 0
+    total = 0.0
+    for rank, is_useful in enumerate(useful, 1):
+        if is_useful:
+            hits += 1
+            total += hits / rank
+    return total / hits if hits else 0.0
+
+
+def _sought(target: str, asked: frozenset[str]) -> list[Reading]:
+    """The whole target, and those of its sentences that say something of their own."""
+    sentences = read_sentences(target)
+    own = [s for s in sentences if len(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
+    return [*own, read(target)]
+
+
+def _relevance(chunk: Reading, asked: frozenset[str], sought: Sequence[Reading]) -> float:
+    asked_share = len(asked & chunk.stems) / len(asked) if asked else 0.0
+    if not sought:
+        return asked_share
+    best = max(ground(claim, (chunk,), asked).share for claim in sought)
+    return _REFERENCE_WEIGHT * best + (1 - _REFERENCE_WEIGHT) * asked_share
+
+
+def _chunk_evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
+    reason = f"relevance {relevance:.2f}"
+    return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)

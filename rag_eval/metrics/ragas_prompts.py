@@ -1,0 +1,89 @@
+"""The prompts of ragas' metric collections, as text. The only module that imports ragas.
+
+The import takes seconds, so it happens when the first prompt is needed. A prompt of ragas is the same text up
+to its input; that part is rendered once, and the input is what ragas' own classes make of it.
+"""
+
+import importlib
+import os
+import warnings
+from functools import cache
+from typing import Any
+
+from rag_eval.errors import InputError
+from rag_eval.judge.calls import Message
+
+_COLLECTIONS = "ragas.metrics.collections"
+_MARK = "\x00input\x00"
+
+
+def statements_prompt(question: str, answer: str) -> tuple[Message, ...]:
+    """Break an answer down into statements."""
+    return _prompt("faithfulness", "StatementGeneratorPrompt", question=question, answer=answer)
+
+
+def verdicts_prompt(context: str, statements: list[str]) -> tuple[Message, ...]:
+    """Judge which statements the context supports."""
+    return _prompt("faithfulness", "NLIStatementPrompt", context=context, statements=statements)
+
+
+def question_prompt(response: str) -> tuple[Message, ...]:
+    """Guess the question that a response answers, and whether the response is evasive."""
+    return _prompt("answer_relevancy", "AnswerRelevancePrompt", response=response)
+
+
+def usefulness_prompt(question: str, context: str, answer: str) -> tuple[Message, ...]:
+    """Judge whether one chunk was useful for arriving at an answer."""
+    return _prompt(
+        "context_precision", "ContextPrecisionPrompt", question=question, context=context, answer=answer
+    )
+
+
+def attribution_prompt(question: str, context: str, answer: str) -> tuple[Message, ...]:
+    """Judge which statements of the reference can be attributed to the context."""
+    return _prompt("context_recall", "ContextRecallPrompt", question=question, context=context, answer=answer)
+
+
+def classification_prompt(question: str, answer: list[str], ground_truth: list[str]) -> tuple[Message, ...]:
+    """Sort the statements of response and reference into TP, FP and FN."""
+    return _prompt(
+        "answer_correctness",
+        "CorrectnessClassifierPrompt",
+        question=question,
+        answer=answer,
+        ground_truth=ground_truth,
+    )
+
+
+def _prompt(collection: str, name: str, **fields: Any) -> tuple[Message, ...]:
+    before, after, input_model = _template(collection, name)
+    document = input_model(**fields).model_dump_json(indent=4, exclude_none=True)
+    return (Message("user", f"{before}{document}{after}"),)
+
+
+@cache
+def _template(collection: str, name: str) -> tuple[str, str, Any]:
+    """What ragas writes before and after the input, and the input's type."""
+    prompt = getattr(_import_ragas(collection), name)()
+    before, after = prompt.to_string(_Marked()).split(_MARK)
+    return before, after, prompt.input_model
+
+
+class _Marked:
+    """Stands in for an input, so that its place in the prompt can be found."""
+
+    def model_dump_json(self, **_: Any) -> str:
+        return _MARK
+
+
+def _import_ragas(collection: str) -> Any:
+    os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # read at import; its telemetry would block and phone home
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecations inside ragas and langchain, none of them ours
+            return importlib.import_module(f"{_COLLECTIONS}.{collection}.util")
+    except ImportError as error:
+        raise InputError(
+            f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
+            "pip install 'rag-eval[ragas]' or pip install -r requirements.txt, or use --judge offline"
+        ) from error

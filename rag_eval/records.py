@@ -1,0 +1,194 @@
+"""The values that travel through an evaluation. Frozen, without I/O, standard library only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+METRIC_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "answer_correctness": "Answer Correctness",
+        "faithfulness": "Faithfulness",
+        "answer_relevancy": "Answer Relevancy",
+        "context_precision": "Context Precision",
+        "context_recall": "Context Recall",
+    }
+)
+"""The five metrics that enter RQS, by name, in the order of the report's columns."""
+
+TOXICITY = "toxicity"
+"""Name of the score of the query's own toxicity. It never enters RQS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One query and one bot's response to it: the unit of evaluation, one line of the report."""
+
+    row: int
+    """The spreadsheet's own row number (the header is usually row 1)."""
+    bot: str
+    query: str
+    response: str
+    """The bot's answer; blank when the cell is blank."""
+    reference: str | None = None
+    """The ground truth; None when the row has none."""
+    chunks: tuple[str, ...] | None = None
+    """Retrieved passages in rank order; () for an empty cell, None when the bot has no context column."""
+
+    @property
+    def has_response(self) -> bool:
+        return bool(self.response.strip())
+
+    @property
+    def has_empty_context(self) -> bool:
+        """There is a context column for this bot, and it holds nothing in this row."""
+        return self.chunks == ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One spreadsheet row: one query, and a case for each bot from left to right."""
+
+    number: int
+    query: str
+    cases: tuple[Case, ...]
+
+
+class Outcome(StrEnum):
+    """What became of one metric on one case. Only `scored` has a value; only `failed` counts as missing."""
+
+    SCORED = "scored"
+    NOT_APPLICABLE = "not_applicable"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that a judge looked at, and its verdict on it."""
+
+    subject: str
+    """What it is: 'statement', 'reference statement', 'chunk', 'question', 'word', …"""
+    text: str
+    verdict: str
+    """The category in plain words: 'supported', 'not supported', 'useful', 'missing', …"""
+    favourable: bool
+    """Whether it speaks for a high score."""
+    reason: str = ""
+    rank: int | None = None
+    """Position of a chunk, counted from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One metric on one case. `value` is in 0..1, and None unless the outcome is `scored`."""
+
+    metric: str
+    outcome: Outcome
+    value: float | None = None
+    reason: str = ""
+    """Why there is no value, or what settled it without a judge, in plain words."""
+    code: str = ""
+    """Stable machine-readable reason of a failure, such as 'truncated'; otherwise empty."""
+    evidence: tuple[Evidence, ...] = ()
+
+    @classmethod
+    def scored(
+        cls, metric: str, value: float, reason: str = "", evidence: tuple[Evidence, ...] = ()
+    ) -> "Score":
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f"{metric}: score {value!r} is outside 0..1")
+        return cls(metric, Outcome.SCORED, value, reason, "", evidence)
+
+    @classmethod
+    def not_applicable(cls, metric: str, reason: str) -> "Score":
+        return cls(metric, Outcome.NOT_APPLICABLE, None, reason)
+
+    @classmethod
+    def failed(cls, metric: str, code: str, reason: str) -> "Score":
+        return cls(metric, Outcome.FAILED, None, reason, code)
+
+
+class FailureMode(StrEnum):
+    """What went wrong with a case, derived from its scores by rule. In the order in which they are joined."""
+
+    RETRIEVAL_FAILURE = "Retrieval Failure"
+    HALLUCINATION = "Hallucination"
+    LOW_QUALITY = "Low Quality"
+    OK = "OK"
+    NOT_JUDGED = "Not Judged"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """Everything that was found out about one case."""
+
+    case: Case
+    scores: Mapping[str, Score]
+    """By metric name; the five metrics that are switched on."""
+    toxicity: Score
+    """Of the query, so the same for every bot of a row. Higher is worse."""
+    rqs: float | None
+    """0..1; None when an applicable metric failed or none is applicable."""
+    failure_modes: tuple[FailureMode, ...]
+    recommendation: str = ""
+    """At most three sentences of advice; empty when there is none or asking for it failed."""
+
+    def value(self, metric: str) -> float | None:
+        """The metric's value, or None when it is switched off, not applicable or failed."""
+        score = self.scores.get(metric)
+        return None if score is None else score.value
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run asked of the judge. Tokens are the provider's own counts."""
+
+    requests: int = 0
+    """HTTP requests sent, retries included."""
+    calls: int = 0
+    """Judge calls answered over the network."""
+    cached: int = 0
+    """Judge calls answered from the store."""
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Failed calls by code."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a reader must know about a run to believe its numbers."""
+
+    input_name: str
+    """File name of the spreadsheet, without its folder."""
+    sheet: str
+    """Name of the sheet that was read; empty for formats without sheets."""
+    judge: str
+    """Who judged, in words: 'offline judge' or 'Azure OpenAI, deployment gpt-4o, at example.azure.com'."""
+    is_proxy: bool
+    """The judge is arithmetic over text, not a model that reads."""
+    version: str
+    started: datetime
+    bots: tuple[str, ...]
+    """In the order of the sheet's columns."""
+    rows: int
+    """Rows to be judged: not blank, and within `max_rows`."""
+    blank_rows: int
+    cut_rows: int
+    """Rows beyond `max_rows`, left out."""
+    metrics: tuple[str, ...]
+    """Names of the metrics that are switched on, `toxicity` included."""
+    weights: Mapping[str, float]
+    """Of the metrics that enter RQS, summing to 1."""
+    thresholds: Mapping[str, float]
+    toxicity_threshold: float
+    diagnostics: bool
+    """Whether the diagnostic columns are wanted."""
+    partial: str = ""
+    """Why the run ended early; empty for a complete run."""
+    notes: tuple[str, ...] = ()
+    """What was adapted, cut or left out, one sentence each."""
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)

@@ -1,0 +1,135 @@
+"""What a reader must know about a run, in sentences."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
+from rag_eval.report.text import shorten
+from rag_eval.summary import Standing, Summary
+
+_NAME_LIMIT = 60
+_NOTES = 12
+"""How many of the run's notes are shown."""
+
+
+def verdict(summary: Summary) -> str:
+    """Who leads and by how much, in one sentence."""
+    ranked = [line for line in summary.standings if line.rank is not None]
+    if not ranked:
+        return "No bot can be ranked: there is no query on which every bot has an RQS."
+    over = f"over {_of(summary.compared, summary.rows)} queries"
+    winners = [line for line in ranked if line.is_winner]
+    if len(ranked) == 1:
+        return f"{_name(ranked[0])} has a mean RQS of {_rqs(ranked[0]):.2f} {over}."
+    if len(winners) > 1:
+        names = _join([_name(line) for line in winners])
+        return f"{names} tie with a mean RQS of {_rqs(winners[0]):.2f} {over}."
+    first, second = ranked[:2]
+    lead = _rqs(first) - _rqs(second)
+    digits = 2 if lead >= 0.01 else 4
+    return (
+        f"{_name(first)} leads {_name(second)} by {lead:.{digits}f} "
+        f"(mean RQS {_rqs(first):.{digits}f} against {_rqs(second):.{digits}f}, {over})."
+    )
+
+
+def headline(facts: RunFacts, summary: Summary) -> str:
+    """The box's heading and the verdict; a partial run says so first."""
+    partial = [f"PARTIAL RUN: {shorten(facts.partial, 200)}"] if facts.partial else []
+    return "\n".join(["About this run", *partial, verdict(summary)])
+
+
+def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list[str]:
+    """One paragraph a topic; `of_report` are the sentences on what the workbook itself had to leave out."""
+    notes = [shorten(note, 300) for note in (*of_report, *facts.notes)]
+    more = [f"… and {len(notes) - _NOTES} more notes."] if len(notes) > _NOTES else []
+    return [
+        _judge(facts),
+        _rows(facts, summary),
+        _coverage(summary),
+        f"Weights of RQS: {_numbers(facts.weights, facts.metrics)}.",
+        f"Red: below the threshold ({_numbers(facts.thresholds, facts.metrics)}){_toxicity_rule(facts)}. "
+        "The thresholds above can be edited; colours follow, words and counts do not.",
+        "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
+        _usage(facts.usage, facts.seconds),
+        *notes[:_NOTES],
+        *more,
+    ]
+
+
+def _judge(facts: RunFacts) -> str:
+    when = f"{facts.started:%Y-%m-%d %H:%M} {facts.started.tzname() or ''}".rstrip()
+    proxy = (
+        " It is a proxy: arithmetic over words, without any understanding of what they mean."
+        if facts.is_proxy
+        else ""
+    )
+    return f"Judge: {shorten(facts.judge, 200)}, {when}, RAG Eval {shorten(facts.version, 40)}.{proxy}"
+
+
+def _rows(facts: RunFacts, summary: Summary) -> str:
+    sheet = f" sheet {shorten(facts.sheet, _NAME_LIMIT)}" if facts.sheet else ""
+    counts = [f"{_of(summary.rows, facts.rows)} judged"]
+    counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
+    counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []
+    return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, _NAME_LIMIT)}{sheet})."
+
+
+def _coverage(summary: Summary) -> str:
+    scored = sum(bot.rqs.scored for bot in summary.bots)
+    failed = sum(bot.rqs.failed for bot in summary.bots)
+    if not scored + failed:
+        return "Coverage: no response could be given an RQS."
+    share = scored / (scored + failed)
+    lacking = [
+        f"{shorten(bot.bot, _NAME_LIMIT)} {bot.rqs.failed:,}" for bot in summary.bots if bot.rqs.failed
+    ]
+    missing = f" Not judged: {', '.join(lacking)}." if lacking else ""
+    return f"Coverage: {_of(scored, scored + failed)} responses have an RQS ({share:.1%}).{missing}"
+
+
+def _usage(usage: Usage, seconds: float) -> str:
+    if not usage.requests and not usage.cached:
+        return f"Calls: none. Took {_duration(seconds)}."
+    codes = ", ".join(f"{shorten(code, 40)} {count:,}" for code, count in usage.failures.items())
+    failed = f", {usage.failed:,} failed{f' ({codes})' if codes else ''}" if usage.failed else ""
+    return (
+        f"Calls: {usage.calls:,} answered, {usage.cached:,} from the store{failed}; {usage.requests:,} requests; "
+        f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens. "
+        f"Took {_duration(seconds)}."
+    )
+
+
+def _numbers(values: Mapping[str, float], metrics: Collection[str]) -> str:
+    return ", ".join(
+        f"{label} {values[metric]:.4g}"
+        for metric, label in METRIC_LABELS.items()
+        if metric in metrics and metric in values
+    )
+
+
+def _toxicity_rule(facts: RunFacts) -> str:
+    return f"; a toxicity at or above {facts.toxicity_threshold:g}" if TOXICITY in facts.metrics else ""
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}"
+
+
+def _name(line: Standing) -> str:
+    return shorten(line.bot, _NAME_LIMIT)
+
+
+def _rqs(line: Standing) -> float:
+    return line.rqs.value or 0.0
+
+
+def _join(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,86 @@
+"""What stands beside a table: editable thresholds, and what floats over the sheet, one under the other."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts
+from rag_eval.report.look import FONT, PALE, Formats, Look
+from rag_eval.report.notes import lines_of
+from rag_eval.report.text import printable
+
+if TYPE_CHECKING:
+    from xlsxwriter.chart import Chart
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+SCORE_LABELS: Mapping[str, str] = {**METRIC_LABELS, TOXICITY: "Toxicity"}
+THRESHOLD_NAMES = {score: f"Thr_{label.replace(' ', '_')}" for score, label in SCORE_LABELS.items()}
+"""The defined name of each threshold's cell, by score."""
+
+
+class ThresholdCells:
+    """One editable cell a threshold, named, in rows 1 and 2 to the right of a table.
+
+    Only these two rows: any further one would be a further line of the table to a program that reads it.
+    """
+
+    def __init__(self, worksheet: "Worksheet", column: int, formats: Formats, facts: RunFacts) -> None:
+        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
+        self._values = [(score, thresholds[score]) for score in SCORE_LABELS if score in facts.metrics]
+        self._worksheet = worksheet
+        self._column = column
+        self._formats = formats
+
+    def write_header(self) -> None:
+        self._worksheet.set_column(self._column - 1, self._column - 1, 2)
+        for column, (score, _) in enumerate(self._values, self._column):
+            self._worksheet.set_column(column, column, 12)
+            label = f"Threshold {SCORE_LABELS[score]}"
+            self._worksheet.write_string(0, column, label, self._formats[Look.NUMBER_HEADER])
+
+    def write_values(self, workbook: "Workbook") -> None:
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        for column, (score, value) in enumerate(self._values, self._column):
+            self._worksheet.write_number(1, column, value, self._formats[Look.INPUT])
+            cell = xl_rowcol_to_cell(1, column, row_abs=True, col_abs=True)
+            workbook.define_name(THRESHOLD_NAMES[score], f"='{self._worksheet.name}'!{cell}")
+
+
+class Stack:
+    """Charts and boxes of text of one width, from a cell downwards."""
+
+    GAP = 12
+    """Pixels."""
+
+    def __init__(self, worksheet: "Worksheet", row: int, column: int, width: int) -> None:
+        self._worksheet = worksheet
+        self._place = (row, column)
+        self._width = width
+        self._y = self.GAP
+
+    def add_charts(self, charts: Mapping[str, "Chart"], height: int, columns: int = 1) -> None:
+        """Put charts, by their alternative text, side by side under what is there already."""
+        width = (self._width - self.GAP * (columns - 1)) // columns
+        for index, (alt_text, chart) in enumerate(charts.items()):
+            chart.set_size({"width": width, "height": height})
+            self._worksheet.insert_chart(
+                *self._place, chart, self._floating(alt_text, x=index * (width + self.GAP))
+            )
+        self._y += height + self.GAP
+
+    def add_text(self, text: str, font: Mapping[str, Any]) -> None:
+        """Put a box of text under what is there already, as high as the text needs."""
+        size = font["size"]
+        height = 14 + round(1.7 * size * lines_of(text.split("\n"), self._width / (0.64 * size)))
+        look = {"font": {"name": FONT, **font}, "fill": {"color": PALE}, "line": {"none": True}}
+        self._worksheet.insert_textbox(
+            *self._place,
+            printable(text),
+            {"width": self._width, "height": height, **look, **self._floating(printable(text))},
+        )
+        self._y += height
+
+    def _floating(self, alt_text: str, x: int = 0) -> dict[str, Any]:
+        # object_position 3: filtering rows neither moves nor squeezes it
+        return {"x_offset": x, "y_offset": self._y, "description": alt_text, "object_position": 3}

@@ -1,0 +1,96 @@
+"""Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.report.look import BLUE, FONT, GREY, LINE
+from rag_eval.report.text import printable, shorten
+
+if TYPE_CHECKING:
+    from xlsxwriter.chart import Chart
+    from xlsxwriter.workbook import Workbook
+
+STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), ("#9DB8D6", "#000000"))
+"""Fill and ink of stacked parts. They stay apart in every common form of colour blindness, and in grey."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A column of numbers from the second row of a sheet down, and the column of names they belong to."""
+
+    title: str
+    sheet: str
+    name_column: int
+    value_column: int
+    values: Mapping[str, float | None]
+    """By name, in the order of the sheet; here because cells that are written are no longer in memory."""
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether there is anything to draw."""
+        return any(self.values.values())
+
+    @property
+    def alt_text(self) -> str:
+        values = (
+            f"{shorten(name, 40)} {value:.4g}" for name, value in self.values.items() if value is not None
+        )
+        return f"{self.title}: {', '.join(values)}"
+
+    def series(self, fill: str, ink: str, number_format: str) -> dict[str, Any]:
+        last = len(self.values)
+        return {
+            "name": self.title,
+            "categories": [self.sheet, 1, self.name_column, last, self.name_column],
+            "values": [self.sheet, 1, self.value_column, last, self.value_column],
+            # For viewers that show what is stored. The space keeps names such as "7" and "nan" from being
+            # stored as numbers.
+            "categories_data": [f"{printable(name)} " for name in self.values],
+            "values_data": list(self.values.values()),
+            "fill": {"color": fill},
+            "gap": 45,
+            "data_labels": {"value": True, "num_format": number_format, "font": {**_font(9), "color": ink}},
+        }
+
+
+def height_of(bots: int) -> int:
+    """Pixels that a chart of that many bots needs."""
+    return 84 + 26 * bots
+
+
+def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
+    """A bar for each bot, on an axis from 0 to 1."""
+    chart = _bar_chart(workbook, bars.title)
+    chart.add_series(bars.series(BLUE, "#000000", "0.00"))
+    chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0.0"))
+    chart.set_legend({"none": True})
+    return chart
+
+
+def count_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Chart":
+    """A bar for each bot, stacked from counts, at most three."""
+    chart = _bar_chart(workbook, title, subtype="stacked")
+    for bars, (fill, ink) in zip(parts, STACK_COLOURS, strict=False):
+        chart.add_series(bars.series(fill, ink, "#,##0;;"))  # no label where there is no bar
+    chart.set_x_axis(_axis(min=0, visible=False, major_gridlines={"visible": False}))
+    chart.set_legend({"position": "bottom", "font": _font(9)})
+    return chart
+
+
+def _bar_chart(workbook: "Workbook", title: str, **kind: str) -> "Chart":
+    chart = workbook.add_chart({"type": "bar", **kind})
+    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
+    chart.set_y_axis(_axis(reverse=True, crossing="max", major_gridlines={"visible": False}))
+    chart.set_chartarea({"border": {"color": LINE}})
+    return chart
+
+
+def _axis(**options: Any) -> dict[str, Any]:
+    line = {"color": GREY, "width": 0.5}
+    grid = {"visible": True, "line": {"color": LINE, "width": 0.5}}
+    return {"num_font": _font(9), "line": line, "major_gridlines": grid, "major_tick_mark": "none", **options}
+
+
+def _font(size: int) -> dict[str, Any]:
+    return {"name": FONT, "size": size, "bold": False}

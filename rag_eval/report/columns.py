@@ -1,0 +1,289 @@
+"""What the three sheets show: each a list of columns, each column a header and how to fill its cells."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rag_eval.records import (
+    METRIC_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Outcome,
+    RunFacts,
+    Score,
+)
+from rag_eval.report.look import Look
+from rag_eval.report.notes import Note, NoteKind, note_on
+from rag_eval.report.text import join_chunks
+from rag_eval.summary import BotSummary, Mean, Standing, Summary
+
+Item = TypeVar("Item")
+Value = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one cell shows. Without a value it is empty, whatever its look."""
+
+    value: Value
+    look: Look
+    note: Note | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Item]):
+    """A column of a sheet whose lines are `Item`s."""
+
+    header: str
+    width: float
+    """In characters."""
+    cell: Callable[[Item], Cell]
+    header_look: Look = Look.NUMBER_HEADER
+    about: str = ""
+    """What a reader should know about the column; a note on its header."""
+    threshold: str = ""
+    """Name of the score whose threshold colours the column; empty when none does."""
+
+
+def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
+    """Sheet "Per-Query Metrics": one line a case."""
+    columns: list[Column[CaseResult]] = [
+        _plain("Query", 26, Look.TEXT, lambda result: result.case.query),
+        _plain("Ground Truth", 26, Look.TEXT, lambda result: result.case.reference),
+        _plain("Bot", 13, Look.TEXT, lambda result: result.case.bot),
+        _plain("Response", 38, Look.TEXT, lambda result: result.case.response),
+        _plain("Context", 38, Look.TEXT, lambda result: join_chunks(result.case.chunks or ())),
+        Column("RQS", 9, _rqs_cell, about=_ABOUT_RQS),
+        *(_score(metric, label, facts) for metric, label in METRIC_LABELS.items()),
+        _toxicity(facts),
+        _plain("Toxic?", 8, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)),
+    ]
+    if facts.diagnostics:
+        columns += [
+            _plain("Empty Context?", 9.5, Look.WORD, _is_context_empty),
+            _plain("Empty Answer?", 9.5, Look.WORD, lambda result: _yes_no(not result.case.has_response)),
+            _plain("Failure Mode", 14, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK),
+            _plain("Recommendation", 32, Look.TEXT, lambda result: result.recommendation),
+        ]
+    columns.append(_plain("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input."))
+    return columns
+
+
+def bot_columns(facts: RunFacts, summary: Summary) -> list[Column[BotSummary]]:
+    """Sheet "Bot Summary": one line a bot, over all its own cases."""
+    columns: list[Column[BotSummary]] = [
+        _plain("Bot", _name_width(facts), Look.NAME, lambda bot: bot.bot),
+        _plain("Avg RQS", 9, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."),
+        *(
+            _mean(metric, label, facts, _metric_of_bot(metric), lambda bot: bot.rqs)
+            for metric, label in METRIC_LABELS.items()
+        ),
+        _mean(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
+        _plain("Toxic Queries", 8, Look.COUNT, lambda bot: bot.toxic_queries),
+        _plain("Total Queries", 8, Look.COUNT, lambda bot: bot.total_queries),
+        _plain("Retrieval Failures", 9, Look.COUNT, _count_of(FailureMode.RETRIEVAL_FAILURE)),
+        _plain("Hallucinations", 12.5, Look.COUNT, _count_of(FailureMode.HALLUCINATION)),
+        _plain("Low Quality", 8, Look.COUNT, _count_of(FailureMode.LOW_QUALITY)),
+        _plain("Empty Contexts", 9, Look.COUNT, lambda bot: bot.empty_contexts),
+        _plain("Empty Answers", 9, Look.COUNT, lambda bot: bot.empty_answers),
+        _plain("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
+        Column("Not Judged", 7.5, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
+        _plain("Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."),
+    ]
+    if any(bot.rqs.failed for bot in summary.bots):
+        columns += [
+            _plain("Lowest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 0), _ABOUT_BOUNDS.format(0)),
+            _plain(
+                "Highest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 1), _ABOUT_BOUNDS.format(1)
+            ),
+        ]
+    return columns
+
+
+def standing_columns(facts: RunFacts, summary: Summary) -> list[Column[Standing]]:
+    """Sheet "Leaderboard": one line a bot, over the queries on which every bot has an RQS."""
+
+    def mean(metric: str) -> Column[Standing]:
+        return _mean(metric, METRIC_LABELS[metric], facts, _metric_of_standing(metric), lambda line: line.rqs)
+
+    return [
+        _plain("Rank", 7, Look.COUNT, lambda line: line.rank),
+        _plain("Bot", _name_width(facts), Look.NAME, lambda line: line.bot),
+        _plain("Avg RQS", 9, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
+        _plain("RQS StdDev", 9, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
+        mean("answer_correctness"),
+        mean("faithfulness"),
+        _faithfulness_stdev(facts),
+        mean("answer_relevancy"),
+        mean("context_precision"),
+        mean("context_recall"),
+        _plain("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
+        _plain("Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED),
+    ]
+
+
+def _plain(
+    header: str, width: float, look: Look, value: Callable[[Item], Value], about: str = ""
+) -> Column[Item]:
+    """A column whose cells all look the same."""
+    header_look = Look.NUMBER_HEADER if look in _NUMBERS else Look.HEADER
+    return Column(header, width, lambda item: Cell(value(item), look), header_look, about)
+
+
+# Per-Query Metrics
+
+
+def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
+    if metric not in facts.metrics:
+        return _switched_off(label, _SCORE_WIDTHS[metric])
+    threshold = facts.thresholds.get(metric)
+
+    def cell(result: CaseResult) -> Cell:
+        score = result.scores[metric]
+        return Cell(score.value, _look_of(score), note_on(score, threshold))
+
+    return Column(label, _SCORE_WIDTHS[metric], cell, about=_ABOUT_METRIC[metric], threshold=metric)
+
+
+def _toxicity(facts: RunFacts) -> Column[CaseResult]:
+    def cell(result: CaseResult) -> Cell:
+        return Cell(result.toxicity.value, _look_of(result.toxicity), note_on(result.toxicity, None))
+
+    if TOXICITY not in facts.metrics:
+        return _switched_off("Input Toxicity", 9)
+    return Column("Input Toxicity", 8.5, cell, about=_ABOUT_METRIC[TOXICITY], threshold=TOXICITY)
+
+
+def _switched_off(header: str, width: float) -> Column[Item]:
+    return Column(header, width, lambda _: Cell(None, Look.NOT_APPLICABLE), about="Switched off.")
+
+
+def _rqs_cell(result: CaseResult) -> Cell:
+    if result.rqs is not None:
+        return Cell(result.rqs, Look.RQS)
+    failed = [METRIC_LABELS[name] for name, score in result.scores.items() if score.outcome is Outcome.FAILED]
+    if failed:
+        return Cell(None, Look.FAILED, Note(f"No RQS: {', '.join(failed)} failed.", NoteKind.FAILED))
+    return Cell(None, Look.NOT_APPLICABLE, Note("No RQS: no metric applies.", NoteKind.NOT_APPLICABLE))
+
+
+def _look_of(score: Score) -> Look:
+    return _LOOK_OF_OUTCOME[score.outcome]
+
+
+def _is_toxic(result: CaseResult, threshold: float) -> str | None:
+    value = result.toxicity.value
+    return None if value is None else _yes_no(value >= threshold)
+
+
+def _is_context_empty(result: CaseResult) -> str | None:
+    return None if result.case.chunks is None else _yes_no(result.case.has_empty_context)
+
+
+def _yes_no(flag: bool) -> str:
+    return "YES" if flag else "No"
+
+
+# Means
+
+
+def _mean(
+    metric: str,
+    label: str,
+    facts: RunFacts,
+    mean_of: Callable[[Item], Mean],
+    rqs_of: Callable[[Item], Mean],
+) -> Column[Item]:
+    """A mean; a note says over how many it was taken where that is not what the line's RQS was taken over."""
+    if metric not in facts.metrics:
+        return _switched_off(label, _SCORE_WIDTHS[metric])
+
+    def cell(item: Item) -> Cell:
+        mean = mean_of(item)
+        note = None if mean.scored == rqs_of(item).scored else Note(_counts(mean))
+        return Cell(mean.value, Look.SCORE, note)
+
+    return Column(label, _SCORE_WIDTHS[metric], cell, threshold=metric)
+
+
+def _counts(mean: Mean) -> str:
+    others = [
+        f"{count:,} {word}"
+        for count, word in ((mean.failed, "failed"), (mean.not_applicable, "not applicable"))
+        if count
+    ]
+    return f"Mean of {mean.scored:,} scored" + (f"; {', '.join(others)}" if others else "") + "."
+
+
+def _metric_of_bot(metric: str) -> Callable[[BotSummary], Mean]:
+    return lambda bot: bot.metrics[metric]
+
+
+def _metric_of_standing(metric: str) -> Callable[[Standing], Mean]:
+    return lambda line: line.metrics[metric]
+
+
+def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
+    header, width = "Faithfulness StdDev", 11
+    if "faithfulness" not in facts.metrics:
+        return _switched_off(header, width)
+    return _plain(header, width, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV)
+
+
+def _name_width(facts: RunFacts) -> int:
+    return min(32, max([12, *(len(bot) + 2 for bot in facts.bots)]))
+
+
+def _count_of(mode: FailureMode) -> Callable[[BotSummary], int]:
+    return lambda bot: bot.failure_modes[mode]
+
+
+def _not_judged_cell(bot: BotSummary) -> Cell:
+    codes = "\n".join(f"{code}: {count:,}" for code, count in bot.failures.items())
+    note = Note(f"Failed scores by reason:\n{codes}") if codes else None
+    return Cell(bot.rqs.failed, Look.COUNT, note)
+
+
+def _bound(mean: Mean, end: int) -> float | None:
+    return mean.bounds[end] if mean.bounds else None
+
+
+def _compared(line: Standing, summary: Summary) -> str:
+    return f"{summary.compared if line.rank else 0:,} of {summary.rows:,}"
+
+
+_NUMBERS = {Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK}
+_LOOK_OF_OUTCOME = {
+    Outcome.SCORED: Look.SCORE,
+    Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,
+    Outcome.FAILED: Look.FAILED,
+}
+_SCORE_WIDTHS = {
+    "answer_correctness": 11,
+    "faithfulness": 11,
+    "answer_relevancy": 9.5,
+    "context_precision": 9.5,
+    "context_recall": 8.5,
+    TOXICITY: 8.5,
+}
+_ABOUT_METRIC = {
+    "answer_correctness": "How far the response says what the ground truth says, 0 to 1.",
+    "faithfulness": "Share of the response's statements that the context supports, 0 to 1.",
+    "answer_relevancy": "How well the response answers what was asked, 0 to 1.",
+    "context_precision": "Whether the useful chunks come first, 0 to 1. "
+    "Judged against the response where a row has no ground truth.",
+    "context_recall": "Share of the ground truth that the context supports, 0 to 1.",
+    TOXICITY: "Of the query itself, 0 to 1; higher is worse. It never enters RQS.",
+}
+_ABOUT_RQS = (
+    "Response Quality Score, 0 to 1: the weighted mean of the metrics that apply. "
+    "Empty where a metric that applies could not be scored."
+)
+_ABOUT_OK = "OK means that no failure condition was met, not that every score is above its threshold."
+_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They are in no mean."
+_ABOUT_BOUNDS = "What Avg RQS would be if every query that was not judged had an RQS of {}."
+_ABOUT_COMPARED = (
+    "Every mean on this sheet is over the same queries: those on which all ranked bots have an RQS."
+)
+_ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

@@ -1,0 +1,158 @@
+"""The Excel report: three sheets, written as the results come and moved into place once they are complete."""
+
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rag_eval.errors import OutputError
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.about import verdict
+from rag_eval.report.columns import case_columns
+from rag_eval.report.look import Formats
+from rag_eval.report.replacement import Replacement, check_writable, output_errors
+from rag_eval.report.sheets import set_up_page, write_bots, write_standings
+from rag_eval.report.table import Table
+from rag_eval.report.text import shorten
+from rag_eval.summary import Summary
+
+__all__ = ["ExcelReport", "check_writable"]
+
+CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
+
+
+class ExcelReport:
+    """A report in the making. `finish` or `discard` ends it; until then the target is untouched."""
+
+    def __init__(self, target: Path, facts: RunFacts) -> None:
+        self._target = target
+        self._replacement = Replacement(target)
+        try:
+            with _errors(target):
+                self._workbook = _StreamedWorkbook(self._replacement.path)
+        except OutputError:
+            self._replacement.discard()
+            raise
+        self._formats = Formats(self._workbook.book)
+        sheet = self._workbook.sheets[CASES]
+        self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+
+    def add(self, result: CaseResult) -> None:
+        """Write one line of the first sheet."""
+        with _errors(self._target):
+            self._cases.append(result)
+
+    def finish(self, summary: Summary, facts: RunFacts) -> Path:
+        """Write the summaries, check the file and move it into place; returns where it is.
+
+        `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
+        """
+        book, sheets = self._workbook.book, self._workbook.sheets
+        with _errors(self._target):
+            self._cases.finish(frozen=3)
+            write_bots(book, sheets[BOTS], self._formats, facts, summary)
+            write_standings(book, sheets[STANDINGS], self._formats, facts, summary, self._left_out())
+            for sheet in sheets.values():
+                set_up_page(sheet, facts)
+            book.set_properties(_properties(facts, summary))
+            self._workbook.close()
+        _check_readable(self._replacement.path, self._target)
+        return self._replacement.commit()
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self._workbook.abandon()
+        self._replacement.discard()
+
+    def _left_out(self) -> list[str]:
+        sentences = [*self._cases.notes.limits_reached()]
+        if self._cases.cut_texts:
+            sentences.append(f"{self._cases.cut_texts:,} texts are longer than a cell can hold and were cut.")
+        if self._cases.left_out:
+            sentences.append(
+                f"{self._cases.left_out:,} cases do not fit on the first sheet; the means count them."
+            )
+        return sentences
+
+
+class _StreamedWorkbook:
+    """An XlsxWriter workbook that keeps its rows on disk, in a folder of its own."""
+
+    def __init__(self, path: Path) -> None:
+        from xlsxwriter import Workbook
+
+        self._scratch = tempfile.TemporaryDirectory(prefix="rag-eval-")
+        options = {
+            "constant_memory": True,
+            "tmpdir": self._scratch.name,
+            "strings_to_formulas": False,
+            "strings_to_urls": False,
+            "strings_to_numbers": False,
+        }
+        self.book = Workbook(path, options)
+        self.book.use_zip64()
+        self.sheets = {name: self.book.add_worksheet(name) for name in (CASES, BOTS, STANDINGS)}
+
+    def close(self) -> None:
+        """Write the file."""
+        self.book.close()
+        self._scratch.cleanup()
+
+    def abandon(self) -> None:
+        for sheet in self.sheets.values():
+            sheet._opt_close()  # the only way to close the rows' files without writing the whole workbook
+        self._scratch.cleanup()
+
+
+@contextmanager
+def _errors(target: Path) -> Iterator[None]:
+    """Like output_errors, for XlsxWriter too, which wraps what went wrong when it writes the file."""
+    from xlsxwriter.exceptions import FileCreateError
+
+    with output_errors(target):
+        try:
+            yield
+        except FileCreateError as error:
+            cause = error.args[0] if error.args else None
+            raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
+
+
+def _check_readable(path: Path, target: Path) -> None:
+    """Open the finished file as a reader would. Raises OutputError when it is damaged."""
+    from openpyxl import load_workbook
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged:
+            raise zipfile.BadZipFile(f"{damaged} is damaged")
+        with path.open("rb") as file:
+            workbook = load_workbook(file, read_only=True)
+            headers = [next(sheet.iter_rows(max_row=1, values_only=True), ()) for sheet in workbook]
+            workbook.close()
+    except (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, SyntaxError) as error:
+        raise OutputError(f"{target}: the report cannot be read back ({error}); {_TRY_AGAIN}") from error
+    if workbook.sheetnames != [CASES, BOTS, STANDINGS] or not all(map(any, headers)):
+        raise OutputError(f"{target}: the report was written without some of its sheets; {_TRY_AGAIN}")
+
+
+_TRY_AGAIN = "check the disk, or choose another place with -o, and run the same command again"
+
+
+def _properties(facts: RunFacts, summary: Summary) -> dict[str, Any]:
+    return {
+        "title": f"RAG Eval report: {shorten(facts.input_name, 80)}",
+        "subject": shorten(verdict(summary), 200),
+        "author": "RAG Eval",
+        "keywords": "PARTIAL" if facts.partial else "",
+        "comments": f"Judged by {shorten(facts.judge, 120)}, RAG Eval {shorten(facts.version, 40)}",
+        "created": _in_utc(facts.started),
+    }
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None)

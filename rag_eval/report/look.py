@@ -1,0 +1,89 @@
+"""How the report looks: its few colours, and one cell format for each kind of cell."""
+
+from enum import StrEnum, auto
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xlsxwriter.format import Format
+    from xlsxwriter.workbook import Workbook
+
+BLUE = "#1F4E79"
+RED = "#9C0006"
+RED_FILL = "#FFC7CE"
+GREY = "#808080"
+GREY_FILL = "#EDEDED"
+LINE = "#D9D9D9"
+PALE = "#F3F6FA"
+AMBER = "#C55A11"
+"""Of a partial run's tabs alone."""
+
+FONT = "Calibri"
+FONT_SIZE = 10
+
+
+class Look(StrEnum):
+    """The kinds of cells."""
+
+    HEADER = auto()
+    NUMBER_HEADER = auto()
+    TEXT = auto()
+    """Text from data, on several lines. Editing its cell does not make anything else of it."""
+    NAME = auto()
+    """The same on one line."""
+    WORD = auto()
+    """A word of ours, such as YES or OK."""
+    SCORE = auto()
+    RQS = auto()
+    COUNT = auto()
+    PERCENT = auto()
+    MARK = auto()
+    NOT_APPLICABLE = auto()
+    FAILED = auto()
+    INPUT = auto()
+    """A cell that the reader may change."""
+
+
+class Formats:
+    """The formats of one workbook."""
+
+    def __init__(self, workbook: "Workbook") -> None:
+        self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
+        self.below: Format = workbook.add_format({"bg_color": RED_FILL, "font_color": RED, "bold": True})
+        self.run: Format = workbook.add_format({"font_name": FONT, "font_size": FONT_SIZE})
+
+    def __getitem__(self, look: Look) -> "Format":
+        return self._by_look[look]
+
+
+_BASE: dict[str, Any] = {
+    "font_name": FONT,
+    "font_size": FONT_SIZE,
+    "valign": "top",
+    "border": 1,
+    "border_color": LINE,
+}
+_HEADER: dict[str, Any] = {
+    "bold": True,
+    "font_size": 9,
+    "font_color": BLUE,
+    "bg_color": PALE,
+    "text_wrap": True,
+    "bottom": 2,
+    "bottom_color": BLUE,
+}
+_NUMBER: dict[str, Any] = {"align": "center"}
+_LOOKS: dict[Look, dict[str, Any]] = {
+    Look.HEADER: _HEADER,
+    Look.NUMBER_HEADER: _HEADER | _NUMBER,
+    Look.TEXT: {"text_wrap": True, "quote_prefix": True},
+    Look.NAME: {"quote_prefix": True},
+    Look.WORD: {"text_wrap": True},
+    Look.SCORE: {"num_format": "0.00", **_NUMBER},
+    Look.RQS: {"num_format": "0.0000", "bold": True, **_NUMBER},
+    Look.COUNT: {"num_format": "#,##0", **_NUMBER},
+    Look.PERCENT: {"num_format": "0.0%", **_NUMBER},
+    Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
+    Look.NOT_APPLICABLE: {"bg_color": GREY_FILL},
+    Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},
+    Look.INPUT: {"num_format": "0.00", "font_color": BLUE, "bg_color": PALE, **_NUMBER},
+}

@@ -1,0 +1,153 @@
+"""Cell notes: why a score is low, or why there is none, in plain words."""
+
+import heapq
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rag_eval.records import Evidence, Outcome, Score
+from rag_eval.report.look import FONT, PALE
+from rag_eval.report.text import printable, shorten
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+NOTE_LIMIT = 600
+"""Characters of a note on a low score."""
+
+
+class NoteKind(Enum):
+    """What a note is on, and how many of its kind a sheet carries at most."""
+
+    LOW = ("scores below their threshold", 500)
+    FAILED = ("failed scores", 1_000)
+    NOT_APPLICABLE = ("scores that do not apply", 500)
+    REMARK = ("remarks", math.inf)
+
+    def __init__(self, words: str, limit: float) -> None:
+        self.words = words
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The text of a note. Of one kind, those with the greatest weight are kept."""
+
+    text: str
+    kind: NoteKind = NoteKind.REMARK
+    weight: float = 0.0
+
+
+def note_on(score: Score, threshold: float | None) -> Note | None:
+    """Why `score` has no value, or what speaks against it when it is below `threshold`."""
+    if score.outcome is Outcome.FAILED:
+        return Note(f"Failed ({score.code}): {shorten(score.reason, NOTE_LIMIT)}", NoteKind.FAILED)
+    if score.outcome is Outcome.NOT_APPLICABLE:
+        return Note(f"Not applicable: {shorten(score.reason, NOTE_LIMIT)}", NoteKind.NOT_APPLICABLE)
+    if score.value is None or threshold is None or score.value >= threshold:
+        return None
+    why = _evidence_against(score.evidence) or shorten(score.reason, NOTE_LIMIT)
+    text = f"{score.value:.2f}, below {threshold:.2f}"
+    return Note(f"{text}\n{why}", NoteKind.LOW, -score.value) if why else None
+
+
+class SheetNotes:
+    """The notes of one sheet: of every kind the first or weightiest ones, up to the kind's limit."""
+
+    def __init__(self) -> None:
+        self._kept: dict[NoteKind, list[tuple[float, int, int, int, str]]] = {kind: [] for kind in NoteKind}
+        self._seen = dict.fromkeys(NoteKind, 0)
+
+    def add(self, row: int, column: int, note: Note) -> None:
+        """Keep `note` if it is among the weightiest; of equal ones the earlier is."""
+        kept = self._kept[note.kind]
+        heapq.heappush(kept, (note.weight, -row, -column, self._seen[note.kind], note.text))
+        self._seen[note.kind] += 1
+        if len(kept) > note.kind.limit:
+            heapq.heappop(kept)
+
+    def write(self, worksheet: "Worksheet") -> None:
+        for kept in self._kept.values():
+            for _, row, column, _, text in kept:
+                _write_note(worksheet, -row, -column, text)
+
+    def limits_reached(self) -> tuple[str, ...]:
+        """One sentence for each kind that had more notes than a sheet carries."""
+        return tuple(
+            f"Hover notes are on {len(kept):,} of {self._seen[kind]:,} {kind.words}"
+            f"{', the lowest' if kind is NoteKind.LOW else ', the first'}."
+            for kind, kept in self._kept.items()
+            if len(kept) < self._seen[kind]
+        )
+
+
+def _evidence_against(evidence: Sequence[Evidence]) -> str:
+    """What speaks against a score, grouped by verdict: '2 of 5 statements: not supported', then which."""
+    against = sorted((item for item in evidence if not item.favourable), key=_group)
+    blocks = [
+        _block(subject, verdict, list(items), sum(item.subject == subject for item in evidence))
+        for (subject, verdict), items in groupby(against, key=_group)
+    ]
+    return "\n".join(blocks)
+
+
+def _group(item: Evidence) -> tuple[str, str]:
+    return item.subject, item.verdict
+
+
+def _block(subject: str, verdict: str, items: Sequence[Evidence], total: int) -> str:
+    heading = (
+        f"{len(items)} of {total} {shorten(subject, 40)}{'s' if total != 1 else ''}: {shorten(verdict, 60)}"
+    )
+    lines = [_line(item) for item in items]
+    if max(map(len, lines)) <= 24:
+        return f"{heading}\n{_within_limit(lines, ', ')}"
+    return f"{heading}\n{_within_limit([f'– {line}' for line in lines], chr(10))}"
+
+
+def _line(item: Evidence) -> str:
+    rank = f"#{item.rank} " if item.rank is not None else ""
+    reason = f" ({shorten(item.reason, 120)})" if item.reason.strip() else ""
+    return f"{rank}{shorten(item.text, 160)}{reason}"
+
+
+def _within_limit(lines: Sequence[str], separator: str) -> str:
+    """As many of `lines` as a note holds, at least one, and how many more there are."""
+    kept = 1
+    while kept < len(lines) and len(separator.join(lines[: kept + 1])) <= NOTE_LIMIT:
+        kept += 1
+    left_out = len(lines) - kept
+    return separator.join(lines[:kept]) + (f"\n… and {left_out} more" if left_out else "")
+
+
+_WIDTH = 340
+_CHARACTERS_A_LINE = 52
+_LINE_HEIGHT = 16
+_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+
+
+def _write_note(worksheet: "Worksheet", row: int, column: int, text: str) -> None:
+    # XlsxWriter escapes the workbook's own notation for characters, _xHHHH_, in cells but not in notes.
+    escaped = _ESCAPE.sub("_x005F_", printable(text))
+    worksheet.write_comment(
+        row,
+        column,
+        escaped,
+        {
+            "author": "RAG Eval",
+            "width": _WIDTH,
+            "height": 14 + _LINE_HEIGHT * lines_of(text.split("\n"), _CHARACTERS_A_LINE),
+            "font_name": FONT,
+            "font_size": 9,
+            "color": PALE,
+        },
+    )
+
+
+def lines_of(paragraphs: Iterable[str], characters: int) -> int:
+    """How many lines the paragraphs take, about, when a line holds so many characters."""
+    return sum(max(1, math.ceil(len(paragraph) / characters)) for paragraph in paragraphs)

@@ -1,0 +1,121 @@
+"""A new version of a file: written beside the old one, and moved over it only when it is complete."""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from rag_eval.errors import OutputError
+
+Replace = Callable[[Path, Path], None]
+
+
+class Replacement:
+    """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
+
+    It is in the target's own folder because only there a move is atomic. A symlink is followed, so that the
+    file that it points to is replaced and the link stays.
+    """
+
+    def __init__(self, target: Path, replace: Replace = os.replace) -> None:
+        self._asked_for = target
+        self._replace = replace
+        with output_errors(target):
+            self._target = Path(os.path.realpath(target))
+            self._mode = _mode_of(self._target)
+            self.path = _create_beside(self._target, self._mode)
+
+    def commit(self) -> Path:
+        """Put the file in its place and return where that is: beside the target if that is locked."""
+        with output_errors(self._asked_for):
+            _flush_to_disk(self.path)
+            if self._mode is not None:
+                self.path.chmod(self._mode)
+            place = self._move()
+        _flush_folder(self._target.parent)
+        return place
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+
+    def _move(self) -> Path:
+        try:
+            self._replace(self.path, self._target)
+        except PermissionError:  # how Windows says that another program has the file open
+            sibling = _sibling(self._target, datetime.now())
+            self._replace(self.path, sibling)
+            return sibling
+        return self._asked_for
+
+
+def check_writable(target: Path) -> None:
+    """Prove that `target` can be written, before anything is paid for. Raises OutputError."""
+    Replacement(target).discard()
+
+
+@contextmanager
+def output_errors(target: Path) -> Iterator[None]:
+    """Turns an OSError into an OutputError that names the path and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or str(error)
+        remedy = _REMEDIES.get(error.errno or 0, "choose another place with -o")
+        raise OutputError(f"{target}: the report cannot be written: {problem}; {remedy}") from error
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or choose another place with -o",
+    errno.EDQUOT: "free some space, or choose another place with -o",
+    errno.EACCES: "choose a folder that you may write to with -o",
+    errno.EPERM: "choose a folder that you may write to with -o",
+    errno.EROFS: "choose a folder that you may write to with -o",
+    errno.ENOENT: "create the folder first, or choose another place with -o",
+    errno.ENOTDIR: "create the folder first, or choose another place with -o",
+    errno.EISDIR: "name a file, not a folder, with -o",
+    errno.ENAMETOOLONG: "choose a shorter name with -o",
+}
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of an existing file; None when there is none yet."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    return stat.S_IMODE(status.st_mode)
+
+
+def _create_beside(target: Path, mode: int | None) -> Path:
+    # Not tempfile: its files are 0600 whatever the umask says, and a report is meant to be shared.
+    path = target.with_name(f".rag-eval-{secrets.token_hex(6)}.tmp")
+    permissions = 0o666 if mode is None else mode | stat.S_IRUSR | stat.S_IWUSR
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, permissions))
+    return path
+
+
+def _sibling(target: Path, now: datetime) -> Path:
+    return target.with_name(f"{target.stem}.{now:%Y%m%d-%H%M%S}{target.suffix}")
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    with suppress(OSError):  # the file is in its place already; some file systems cannot do this
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,108 @@
+"""The two sheets that sum a run up, and the printed page of all three."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from rag_eval.records import METRIC_LABELS, RunFacts
+from rag_eval.report.about import details, headline
+from rag_eval.report.beside import Stack, ThresholdCells
+from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
+from rag_eval.report.columns import bot_columns, standing_columns
+from rag_eval.report.look import AMBER, BLUE, Formats
+from rag_eval.report.table import Table
+from rag_eval.report.text import shorten
+from rag_eval.summary import Summary
+
+if TYPE_CHECKING:
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+_HEADER_HEIGHT = 44
+_LINE_HEIGHT = 18
+_FAILURE_MODES = ("Retrieval Failures", "Hallucinations", "Low Quality")
+
+
+def write_bots(
+    workbook: "Workbook", worksheet: "Worksheet", formats: Formats, facts: RunFacts, summary: Summary
+) -> None:
+    """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
+    table = Table(worksheet, bot_columns(facts, summary), formats, _HEADER_HEIGHT, _LINE_HEIGHT)
+    for bot in summary.bots:
+        table.append(bot)
+    table.finish(frozen=1)
+    worksheet.set_column(len(table.columns), len(table.columns), 2)
+    stack = Stack(worksheet, 0, len(table.columns) + 1, width=540)
+    height = height_of(len(summary.bots))
+    modes = [_bars(table, header, summary.bots) for header in _FAILURE_MODES]
+    if any(bars.has_bars for bars in modes):
+        alt_text = "; ".join(bars.alt_text for bars in modes)
+        stack.add_charts({alt_text: count_chart(workbook, "Failure modes", modes)}, height + 20)
+    means = [_bars(table, header, summary.bots) for header in ("Avg RQS", *METRIC_LABELS.values())]
+    shown = [bars for bars in means if bars.has_bars]
+    for first in range(0, len(shown), 2):
+        pair = shown[first : first + 2]
+        stack.add_charts({bars.alt_text: score_chart(workbook, bars) for bars in pair}, height, columns=2)
+
+
+def write_standings(
+    workbook: "Workbook",
+    worksheet: "Worksheet",
+    formats: Formats,
+    facts: RunFacts,
+    summary: Summary,
+    left_out: Sequence[str],
+) -> None:
+    """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
+    table = Table(worksheet, standing_columns(facts, summary), formats, _HEADER_HEIGHT, _LINE_HEIGHT)
+    beside = len(table.columns) + 1
+    thresholds = ThresholdCells(worksheet, beside, formats, facts)
+    thresholds.write_header()
+    for standing in summary.standings:
+        table.append(standing)
+        if table.lines == 1:  # rows can only be written from top to bottom
+            thresholds.write_values(workbook)
+    table.finish(frozen=2)
+    worksheet.activate()  # who opens the file sees the verdict first
+    stack = Stack(worksheet, 2, beside, width=560)
+    stack.add_text(headline(facts, summary), {"size": 12, "bold": True, "color": BLUE})
+    ranked = [line for line in summary.standings if line.rank is not None]
+    bars = _bars(table, "Avg RQS", ranked)
+    if bars.has_bars:
+        stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
+    stack.add_text("\n".join(details(facts, summary, left_out)), {"size": 10})
+
+
+def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:
+    """Landscape, as wide as one page, the header on every page; a partial run says so on each."""
+    worksheet.set_landscape()
+    worksheet.set_paper(_A4)
+    worksheet.set_margins(left=0.4, right=0.4, top=0.6, bottom=0.6)
+    worksheet.fit_to_pages(1, 0)
+    worksheet.repeat_rows(0)
+    worksheet.set_tab_color(AMBER if facts.partial else BLUE)
+    if facts.partial:
+        worksheet.set_header(f'&C&"Calibri,Bold"PARTIAL RUN: {_in_page_header(facts.partial, 80)}')
+    run = f"{_in_page_header(facts.input_name, 50)}, {facts.started:%Y-%m-%d %H:%M}"
+    worksheet.set_footer(f"&L{run}&C&A&RPage &P of &N")
+
+
+_A4 = 9
+
+
+def _in_page_header(text: str, limit: int) -> str:
+    return shorten(text, limit).replace("&", "&&")
+
+
+class _OfBot(Protocol):
+    @property
+    def bot(self) -> str: ...
+
+
+Line = TypeVar("Line", bound=_OfBot)
+
+
+def _bars(table: Table[Line], header: str, lines: Sequence[Line]) -> Bars:
+    index = table.column(header)
+    cells = {line.bot: table.columns[index].cell(line).value for line in lines}
+    values = {bot: value if isinstance(value, int | float) else None for bot, value in cells.items()}
+    return Bars(header, table.worksheet.name, table.column("Bot"), index, values)

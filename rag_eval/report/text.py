@@ -1,0 +1,45 @@
+"""Text that comes from data, made fit for a workbook: nothing that XML forbids, nothing longer than a cell."""
+
+import re
+
+CELL_LIMIT = 32_767
+"""What a cell can hold, in UTF-16 units."""
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_LINE_END = re.compile("\r\n?")
+_WHITESPACE = re.compile(r"\s+")
+
+
+def printable(text: str) -> str:
+    """`text` with U+FFFD for each character that XML cannot carry, and line ends as line feeds."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", _LINE_END.sub("\n", text))
+
+
+def fits_cell(text: str) -> bool:
+    return len(text) <= CELL_LIMIT // 2 or _utf16_units(text) <= CELL_LIMIT
+
+
+def cut_to_cell(text: str) -> str:
+    """`text`, cut with a visible mark when it is longer than a cell; expects printable text."""
+    if fits_cell(text):
+        return text
+    mark = f" […] (cut: {len(text):,} characters in all)"
+    kept = text.encode("utf-16-le")[: 2 * (CELL_LIMIT - _utf16_units(mark))]
+    return kept.decode("utf-16-le", "ignore") + mark  # "ignore" drops half a surrogate pair
+
+
+def shorten(text: str, limit: int) -> str:
+    """`text` on one line and in at most `limit` characters, with an ellipsis where it was cut."""
+    line = _WHITESPACE.sub(" ", printable(text)).strip()
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def join_chunks(chunks: tuple[str, ...]) -> str:
+    """The retrieved passages as one text: a single one as it is, several numbered by rank."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return "\n\n".join(f"[{rank}] {chunk}" for rank, chunk in enumerate(chunks, 1))
+
+
+def _utf16_units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2

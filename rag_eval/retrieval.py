@@ -1,0 +1,488 @@
+"""Retrieval against gold document ids: how many of the documents that matter were found, and how high.
+
+Everything is counted in documents. A retriever returns chunks; the first chunk of a document gives the
+document its rank, later chunks of it change nothing. Relevance is binary: a document is gold or it is not.
+All measures are in 0..1, higher is better, and None for a query without gold documents.
+"""
+
+import json
+import math
+import re
+from ast import literal_eval
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from rag_eval.errors import InputError
+
+DEFAULT_CUTOFFS = (5, 10)
+"""Ranks at which recall@k, precision@k and NDCG@k are taken unless others are asked for."""
+
+QUERY_ID_NAMES = (("qid", "query_id", "question_id"), ("id",))
+RETRIEVED_NAMES = (("doc_ids", "retrieved_docs", "retrieved_doc_ids", "retrieved_ids"), ("context",))
+GOLD_NAMES = (("document_ids", "gold_docs", "gold_doc_ids", "gold_ids"), ("context",))
+"""Names of attributes, keys and columns. The second group counts only where nothing of the first is there,
+because `context` often holds the text of the passages beside a field with their ids."""
+
+LABELS: Mapping[str, str] = {
+    "doc_recall": "Doc Recall",
+    "doc_precision": "Doc Precision",
+    "doc_f1": "Doc F1",
+    "ndcg_10": "NDCG@10",
+}
+"""Headings of the measures in a report, by the names that `RetrievalScores.values` uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScores:
+    """One query's ranking held against its gold documents: the counts, and every measure made of them.
+
+    A measure is None when the query has no gold documents. A query that retrieved nothing scores 0.
+    """
+
+    qid: str
+    hit_ranks: tuple[int, ...]
+    """Ranks, counted from 1 and ascending, at which gold documents stand."""
+    retrieved_docs_count: int
+    gold_docs_count: int
+    has_result: bool = True
+    """False for a reference that no result belongs to; it counts as retrieved nothing."""
+
+    @classmethod
+    def of(
+        cls, qid: str, ranking: Iterable[str], gold: Iterable[str], has_result: bool = True
+    ) -> "RetrievalScores":
+        """Compare ids as they are; `rank_documents` brings them into comparable form first."""
+        ranked, wanted = _distinct(ranking), _distinct(gold)
+        hits = tuple(rank for rank, document in enumerate(ranked, 1) if document in wanted)
+        return cls(qid, hits, len(ranked), len(wanted), has_result)
+
+    @property
+    def correct_docs_count(self) -> int:
+        return len(self.hit_ranks)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold documents that were retrieved."""
+        return self._per_gold(self.correct_docs_count)
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the retrieved documents that are gold; 0 when nothing was retrieved."""
+        if not self.gold_docs_count:
+            return None
+        return self.correct_docs_count / self.retrieved_docs_count if self.retrieved_docs_count else 0.0
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of recall and precision, in the form that needs no case for 0 + 0."""
+        if not self.gold_docs_count:
+            return None
+        return 2 * self.correct_docs_count / (self.retrieved_docs_count + self.gold_docs_count)
+
+    @property
+    def reciprocal_rank(self) -> float | None:
+        """1 / rank of the first gold document; 0 when none was retrieved."""
+        if not self.gold_docs_count:
+            return None
+        return 1 / self.hit_ranks[0] if self.hit_ranks else 0.0
+
+    @property
+    def average_precision(self) -> float | None:
+        """Mean over the gold documents of the precision at their ranks; one that is missing adds 0."""
+        return self._per_gold(sum(found / rank for found, rank in enumerate(self.hit_ranks, 1)))
+
+    def recall_at(self, k: int) -> float | None:
+        """Share of the gold documents among the first k ranks."""
+        return self._per_gold(self._hits_within(k))
+
+    def precision_at(self, k: int) -> float | None:
+        """Gold documents among the first k ranks ÷ k, however few were retrieved (trec_eval's P@k)."""
+        hits = self._hits_within(k)
+        return hits / k if self.gold_docs_count else None
+
+    def ndcg_at(self, k: int) -> float | None:
+        """Discounted cumulative gain at rank k ÷ that of a ranking with all gold documents on top.
+
+        Binary gain, discount 1 / log2(rank + 1), as in Järvelin and Kekäläinen (2002).
+        """
+        hits = self._hits_within(k)
+        if not self.gold_docs_count:
+            return None
+        return _gain(self.hit_ranks[:hits]) / _ideal_gain(min(k, self.gold_docs_count))
+
+    def values(self, cutoffs: tuple[int, ...] = DEFAULT_CUTOFFS) -> Mapping[str, float | None]:
+        """Every measure by name, with recall, precision and NDCG at each cutoff."""
+        return _values(self.hit_ranks, self.retrieved_docs_count, self.gold_docs_count, cutoffs)
+
+    def _per_gold(self, amount: float) -> float | None:
+        return amount / self.gold_docs_count if self.gold_docs_count else None
+
+    def _hits_within(self, k: int) -> int:
+        _require_cutoff(k)
+        return sum(rank <= k for rank in self.hit_ranks)
+
+
+def document_recall(ranking: Sequence[str], gold: Collection[str]) -> float | None:
+    """Share of the gold documents that were retrieved; None without gold."""
+    return RetrievalScores.of("", ranking, gold).recall
+
+
+def document_precision(ranking: Sequence[str], gold: Collection[str]) -> float | None:
+    """Share of the retrieved documents that are gold, 0 when nothing was retrieved; None without gold."""
+    return RetrievalScores.of("", ranking, gold).precision
+
+
+def document_f1(ranking: Sequence[str], gold: Collection[str]) -> float | None:
+    """Harmonic mean of document recall and document precision; None without gold."""
+    return RetrievalScores.of("", ranking, gold).f1
+
+
+def recall_at_k(ranking: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """Share of the gold documents among the first k distinct documents; None without gold."""
+    return RetrievalScores.of("", ranking, gold).recall_at(k)
+
+
+def precision_at_k(ranking: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """Gold documents among the first k distinct documents ÷ k; None without gold."""
+    return RetrievalScores.of("", ranking, gold).precision_at(k)
+
+
+def reciprocal_rank(ranking: Sequence[str], gold: Collection[str]) -> float | None:
+    """1 / rank of the first gold document, 0 when none was retrieved; None without gold."""
+    return RetrievalScores.of("", ranking, gold).reciprocal_rank
+
+
+def average_precision(ranking: Sequence[str], gold: Collection[str]) -> float | None:
+    """Mean over the gold documents of the precision at their ranks; None without gold."""
+    return RetrievalScores.of("", ranking, gold).average_precision
+
+
+def ndcg_at_k(ranking: Sequence[str], gold: Collection[str], k: int = 10) -> float | None:
+    """Normalised discounted cumulative gain at rank k; the ideal is made of the gold set, None without it."""
+    return RetrievalScores.of("", ranking, gold).ndcg_at(k)
+
+
+def _distinct(ids: Iterable[str]) -> dict[str, None]:
+    """The ids in the order of their first appearance, each once."""
+    if isinstance(ids, str):
+        raise TypeError(f"expected a list of document ids, got the text {ids!r}")
+    return dict.fromkeys(ids)
+
+
+def _require_cutoff(k: int) -> None:
+    if k < 1:
+        raise ValueError(f"a cutoff is a rank from 1 upwards, got {k}")
+
+
+def _gain(ranks: Iterable[int]) -> float:
+    return sum(1 / math.log2(rank + 1) for rank in ranks)
+
+
+@lru_cache(maxsize=1024)
+def _ideal_gain(documents: int) -> float:
+    return _gain(range(1, documents + 1))
+
+
+@lru_cache(maxsize=4096)
+def _values(
+    hits: tuple[int, ...], retrieved: int, gold: int, cutoffs: tuple[int, ...]
+) -> Mapping[str, float | None]:
+    """Cached, because over many queries few patterns of hits occur and each would be computed anew."""
+    scores = RetrievalScores("", hits, retrieved, gold)
+    values = {
+        "doc_recall": scores.recall,
+        "doc_precision": scores.precision,
+        "doc_f1": scores.f1,
+        "ndcg_10": scores.ndcg_at(10),
+        "reciprocal_rank": scores.reciprocal_rank,
+        "average_precision": scores.average_precision,
+    }
+    for k in cutoffs:
+        values[f"recall_{k}"] = scores.recall_at(k)
+        values[f"precision_{k}"] = scores.precision_at(k)
+        values[f"ndcg_{k}"] = scores.ndcg_at(k)
+    return MappingProxyType(values)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryIds:
+    """How many query ids there are of a kind, and the first few of them."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSummary:
+    """Means over the queries that have gold documents, and the counts that say what they stand on."""
+
+    means: Mapping[str, float | None]
+    """By the names of `RetrievalScores.values`; None when no query could be scored."""
+    scored: int
+    """Queries behind every one of the means."""
+    not_applicable: QueryIds
+    """Queries without gold documents, left out of the means."""
+    without_result: QueryIds
+    """References that no result belongs to. Those with gold documents are in the means, as 0."""
+    without_reference: QueryIds
+    """Results that no reference belongs to, left out of everything."""
+
+    @property
+    def queries(self) -> int:
+        """References, with or without gold documents."""
+        return self.scored + self.not_applicable.count
+
+    @property
+    def metrics(self) -> Mapping[str, float | int | None]:
+        """The means under their public names, followed by the counts that belong to them."""
+        means = {_PUBLIC_NAMES.get(name, name): value for name, value in self.means.items()}
+        return means | {
+            "scored_queries": self.scored,
+            "not_applicable_queries": self.not_applicable.count,
+            "queries_without_result": self.without_result.count,
+            "results_without_reference": self.without_reference.count,
+        }
+
+
+_PUBLIC_NAMES = {
+    "doc_recall": "avg_context_recall",
+    "doc_precision": "avg_context_precision",
+    "doc_f1": "avg_context_f1",
+    "reciprocal_rank": "mrr",
+    "average_precision": "map",
+}
+
+
+class RetrievalTally:
+    """Sums scores into a summary, one query at a time, in memory that does not grow with their number."""
+
+    def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
+        self.cutoffs = tuple(sorted(set(cutoffs)))
+        for k in self.cutoffs:
+            _require_cutoff(k)
+        names = RetrievalScores.of("", (), ()).values(self.cutoffs)
+        self._sums = dict.fromkeys(names, 0.0)
+        self._scored = 0
+        self._not_applicable = QueryIds()
+        self._without_result = QueryIds()
+        self._without_reference = QueryIds()
+
+    def add(self, scores: RetrievalScores) -> None:
+        if not scores.has_result:
+            self._without_result = _counted(self._without_result, scores.qid)
+        if not scores.gold_docs_count:
+            self._not_applicable = _counted(self._not_applicable, scores.qid)
+            return
+        self._scored += 1
+        for name, value in scores.values(self.cutoffs).items():
+            self._sums[name] += value or 0.0
+
+    def add_without_reference(self, qid: str) -> None:
+        self._without_reference = _counted(self._without_reference, qid)
+
+    def summary(self) -> RetrievalSummary:
+        scored = self._scored
+        return RetrievalSummary(
+            means={name: total / scored if scored else None for name, total in self._sums.items()},
+            scored=scored,
+            not_applicable=self._not_applicable,
+            without_result=self._without_result,
+            without_reference=self._without_reference,
+        )
+
+
+_EXAMPLES = 10
+
+
+def _counted(ids: QueryIds, qid: str) -> QueryIds:
+    examples = ids.examples if ids.count >= _EXAMPLES else (*ids.examples, qid)
+    return QueryIds(ids.count + 1, examples)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalEvaluation:
+    """The scores of every query in the order of the references, and their summary."""
+
+    summary: RetrievalSummary
+    rows: tuple[RetrievalScores, ...]
+
+    @property
+    def metrics(self) -> Mapping[str, float | int | None]:
+        return self.summary.metrics
+
+
+class ContextRecall:
+    """Holds retrieved documents against gold documents, query by query.
+
+    Results and references are objects or mappings. Either has a query id (`qid`, `query_id`, `question_id`
+    or else `id`). A result has its ranking as `doc_ids`, `retrieved_docs`, `retrieved_doc_ids` or
+    `retrieved_ids`, or else `context`; a reference its gold documents as `document_ids`, `gold_docs`,
+    `gold_doc_ids` or `gold_ids`, or else `context`. The first of these that is there is taken.
+    """
+
+    def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
+        self.cutoffs = tuple(cutoffs)
+
+    def evaluate(self, rag_results: Iterable[object], references: Iterable[object]) -> RetrievalEvaluation:
+        """Score every reference; raises InputError with all problems when ids are missing or ambiguous."""
+        problems: list[str] = []
+        retrieved = _by_query(rag_results, "result", RETRIEVED_NAMES, problems)
+        gold = _by_query(references, "reference", GOLD_NAMES, problems)
+        if problems:
+            raise InputError(problems)
+        rows = tuple(
+            RetrievalScores.of(qid, retrieved.get(qid, ()), documents, qid in retrieved)
+            for qid, documents in gold.items()
+        )
+        tally = RetrievalTally(self.cutoffs)
+        for scores in rows:
+            tally.add(scores)
+        for qid in retrieved:
+            if qid not in gold:
+                tally.add_without_reference(qid)
+        return RetrievalEvaluation(tally.summary(), rows)
+
+
+def _by_query(
+    items: Iterable[object], kind: str, names: Sequence[Sequence[str]], problems: list[str]
+) -> dict[str, tuple[str, ...]]:
+    """Distinct documents by query id. What cannot be used is added to the problems."""
+    documents: dict[str, tuple[str, ...]] = {}
+    for position, item in enumerate(items, 1):
+        try:
+            qid = parse_query_id(_field(item, QUERY_ID_NAMES))
+            if qid in documents:
+                raise ValueError(f"query id {qid!r} occurs more than once")
+            documents[qid] = rank_documents(parse_ids(_field(item, names)))
+        except ValueError as error:
+            problems.append(f"{kind} {position}: {error}")
+    return documents
+
+
+def _field(item: object, names: Sequence[Sequence[str]]) -> object:
+    for name in (name for group in names for name in group):
+        if isinstance(item, Mapping):
+            if name in item:
+                return item[name]
+        elif hasattr(item, name):
+            return getattr(item, name)
+    known = ", ".join(name for group in names for name in group)
+    raise ValueError(f"has none of the fields {known}")
+
+
+def parse_query_id(cell: object) -> str:
+    """A query id as text, so that "01" is not "1". A whole number is taken by its digits."""
+    try:
+        return _identifier(cell)
+    except ValueError:
+        raise ValueError(f"{_shown(cell)} is no query id") from None
+
+
+def parse_ids(cell: object) -> tuple[str, ...]:
+    """The ids that a cell or field holds, in its order; () when it is blank.
+
+    Read are a list of texts, the text of a JSON or Python list, `id || id`, and one id alone. Anything else
+    is a ValueError that says what was expected.
+    """
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()  # a numpy array or scalar, as pandas gives for a list column of a Parquet file
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ()
+    try:
+        return tuple([_identifier(item) for item in _items(cell)])
+    except (ValueError, RecursionError):
+        expected = 'expected ["id", …] or id || id'
+        raise ValueError(f"{_shown(cell)} is no list of document ids; {expected}") from None
+
+
+def _items(cell: object) -> Sequence[object]:
+    if isinstance(cell, list | tuple):
+        return cell
+    if not isinstance(cell, str):
+        return (cell,)
+    text = cell.strip()
+    if text.startswith("["):
+        return _listed(text)
+    if "||" in text:
+        return text.split("||")
+    if _NOT_ONE_ID.search(text):
+        raise ValueError("several words")
+    return (text,) if text else ()
+
+
+_NOT_ONE_ID = re.compile(r"[\s,;\[\]{}]")
+"""An id alone in a cell is one word: text with blanks is a passage, and text with commas another list format.
+An id that has such characters must stand in a list."""
+
+
+def _listed(text: str) -> list[object]:
+    """The items of a list written as JSON or by Python's print."""
+    if '"' not in text and "\\" not in text:
+        text = text.replace("'", '"')  # then the two notations differ in nothing but the quotation mark
+    try:
+        items: list[object] = json.loads(text)
+    except ValueError:
+        if not _PYTHON_LIST.fullmatch(text):
+            raise
+        items = literal_eval(text)
+    return items
+
+
+_PYTHON_TEXT = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+_PYTHON_LIST = re.compile(rf"\[\s*{_PYTHON_TEXT}(?:\s*,\s*{_PYTHON_TEXT})*+\s*\]")
+"""Texts with commas between them and nothing else. Python would read `['a' 'b']`, which is how numpy prints
+two ids, as the one id `ab`; this does not."""
+
+
+def _identifier(value: object) -> str:
+    """One id as text, without outer blanks. Numbers with a fraction, truth values and dates are no ids."""
+    if isinstance(value, str):
+        if _PLAIN_ID.fullmatch(value):
+            return value
+        text = value.strip()
+        if text and not _UNUSABLE.search(text) and text.casefold() not in _NO_VALUE:
+            return text
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(value)
+
+
+_PLAIN_ID = re.compile("[!-~]{9,}")
+"""Most ids: without a blank and longer than any of the words that stand for no value."""
+_UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Line breaks and other control characters, and halves of characters, which no file can hold."""
+_NO_VALUE = frozenset(
+    ("none", "null", "nan", "n/a", "#n/a", "#value!", "#ref!", "#name?", "#div/0!", "#null!", "#num!")
+)
+"""How programs and spreadsheets write that a value is missing or wrong. As an id it would never be found."""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{text[:60]}…" if len(text) > 60 else text
+
+
+def rank_documents(chunk_ids: Iterable[str]) -> tuple[str, ...]:
+    """The documents that chunks belong to, normalised, each at the rank of its first chunk."""
+    return tuple(dict.fromkeys(map(normalise_id, chunk_ids)))
+
+
+def normalise_id(text: str) -> str:
+    """The id of the document behind a chunk id or a gold id, so that both sides can be compared.
+
+    `doc-<urn:uuid:…>::chunk-0`, `<urn:uuid:…>`, `urn:uuid:…` and the bare UUID are the same document,
+    named by the UUID in lower case. Of other ids the wrapping `doc-<…>` and the ending `::chunk-0` go.
+    """
+    if uuid := _UUID_ID.fullmatch(text):
+        return (uuid[1] or uuid[2]).lower()
+    if other := _OTHER_ID.fullmatch(text.strip()):
+        return other[1] or other[2]
+    raise ValueError("a document id must not be blank")
+
+
+_HEX = "[0-9a-fA-F]"
+_UUID = f"(?:[uU][rR][nN]:[uU][uU][iI][dD]:)?({_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})"
+_UUID_ID = re.compile(rf"\s*(?:doc-)?(?:<{_UUID}>|{_UUID})(?:::chunk-\d+)?\s*")
+_OTHER_ID = re.compile(r"(?:doc-)?<([^<>]+)>(?:::chunk-\d+)?|(.+?)(?:::chunk-\d+)?", re.DOTALL)

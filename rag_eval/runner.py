@@ -1,0 +1,224 @@
+"""One run: rows in order → results in order, by one judge, over one store of paid replies."""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rag_eval.errors import RunStoppedError
+from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, Scheduler, gather
+from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.transport import Transport
+from rag_eval.metrics.base import Metric
+from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
+from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, Score, Usage
+from rag_eval.scoring import failure_modes, rqs
+from rag_eval.settings import Settings
+from rag_eval.store import Store
+
+CACHE_NAME = "replies.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Everyone who has a say about a case, and the judge behind them."""
+
+    judge: Judge
+    store: ReplyStore
+    metrics: tuple[Metric, ...]
+    toxicity: QueryJudge | None
+    """None when toxicity is switched off."""
+    adviser: Adviser | None
+    """None when the diagnostics are switched off."""
+    is_proxy: bool = False
+    """The judge is arithmetic over text, not a model that reads."""
+
+
+def offline_panel(settings: Settings) -> Panel:
+    """The judge that needs no model, no key and no network."""
+    from rag_eval.metrics.offline import OfflineToxicity, offline_metrics
+
+    return Panel(
+        judge=_NoJudge(),
+        store=_NoStore(),
+        metrics=offline_metrics(enabled_metrics(settings)),
+        toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
+        adviser=RuleAdviser() if settings.diagnostics.enabled else None,
+        is_proxy=True,
+    )
+
+
+def llm_panel(settings: Settings, output: Path, announce: Callable[[str], None]) -> Panel:
+    """An LLM behind an API, with ragas' prompts. Replies are kept in the cache, or beside `output`."""
+    from rag_eval.metrics.ragas_metrics import ragas_metrics
+
+    store = Store(store_path(settings, output))
+    return Panel(
+        judge=Transport(endpoint_of(settings), store, announce=announce),
+        store=store,
+        metrics=ragas_metrics(enabled_metrics(settings)),
+        toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
+        adviser=LlmAdviser() if settings.diagnostics.enabled else None,
+    )
+
+
+def enabled_metrics(settings: Settings) -> tuple[str, ...]:
+    """Names of the metrics that are switched on and may enter RQS, in the order of the report."""
+    return tuple(name for name in METRIC_LABELS if getattr(settings.metrics, name))
+
+
+def workers_of(settings: Settings) -> int:
+    return settings.evaluation.max_workers if settings.evaluation.parallel else 1
+
+
+def endpoint_of(settings: Settings) -> Endpoint:
+    """The endpoint of the chosen provider."""
+    azure, openai, judge = settings.azure, settings.openai, settings.judge
+    is_azure = judge.provider == "azure"
+    return Endpoint(
+        provider="azure" if is_azure else "openai",
+        url=azure.endpoint if is_azure else openai.base_url,
+        api_key=(azure.api_key if is_azure else openai.api_key).get_secret_value() or "not-needed",
+        model=azure.deployment if is_azure else openai.model,
+        api_version=azure.api_version if is_azure else "",
+        temperature=azure.temperature if is_azure else openai.temperature,
+        structured_output=judge.structured_output,
+        timeout_seconds=judge.timeout_seconds,
+        max_attempts=judge.max_attempts,
+        workers=workers_of(settings),
+    )
+
+
+def store_path(settings: Settings, output: Path) -> Path:
+    """Where paid replies are kept: in the cache's folder, or in a journal beside the report."""
+    if settings.cache.enabled:
+        return settings.cache.directory / CACHE_NAME
+    return output.with_name(output.name + ".journal")
+
+
+class Evaluation:
+    """A run under way. `results` may be called once; `close` ends it."""
+
+    def __init__(self, panel: Panel, settings: Settings) -> None:
+        self.panel = panel
+        self._workers = workers_of(settings)
+        self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
+        self._thresholds = settings.thresholds.model_dump()
+        self._weights = weights_in_force(settings)
+
+    @property
+    def stopped(self) -> RunStoppedError | None:
+        """Why the run ended early, or None."""
+        return self._scheduler.stopped
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._scheduler.stop_requested
+
+    @property
+    def usage(self) -> Usage:
+        counts = self._scheduler.counts
+        return replace(
+            self.panel.judge.usage(),
+            calls=counts.answered,
+            cached=counts.cached,
+            failed=sum(counts.failures.values()),
+            failures=dict(counts.failures),
+        )
+
+    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+        """The results of each row, bots in the order of the sheet, rows in the order given.
+
+        When an LLM run stops, the remaining rows still come: what the store knows is served, and what was not
+        judged is marked so. A stopped offline run ends where it is.
+        """
+        yield from self._scheduler.run(self._coroutines(rows), window=32 + 2 * self._workers)
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """Stop at the next safe point. May be called from a signal handler."""
+        self._scheduler.request_stop(reason)
+
+    def close(self) -> None:
+        """Let go of the worker threads and of the judge's connections. The store stays open."""
+        self._scheduler.close()
+        self.panel.judge.close()
+
+    def _coroutines(self, rows: Iterable[Row]) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
+        for row in rows:
+            if self.panel.is_proxy and self.stopped:
+                return
+            yield self._judge_row(row)
+
+    async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
+        parts: list[Awaitable[Any]] = [self._rate(row.query), *map(self._score, row.cases)]
+        toxicity, *scores = await gather(parts)
+        results = [self._result(case, each, toxicity) for case, each in zip(row.cases, scores, strict=True)]
+        if self.panel.adviser is None:
+            return tuple(results)
+        advice = await gather([self.panel.adviser.advise(result) for result in results])
+        return tuple(
+            replace(result, recommendation=text) for result, text in zip(results, advice, strict=True)
+        )
+
+    async def _rate(self, query: str) -> Score:
+        if self.panel.toxicity is None:
+            return Score.not_applicable(TOXICITY, "switched off")
+        return await self.panel.toxicity.judge_query(query)
+
+    async def _score(self, case: Case) -> dict[str, Score]:
+        scores = await gather([metric.measure(case) for metric in self.panel.metrics])
+        return {score.metric: score for score in scores}
+
+    def _result(self, case: Case, scores: Mapping[str, Score], toxicity: Score) -> CaseResult:
+        return CaseResult(
+            case=case,
+            scores=scores,
+            toxicity=toxicity,
+            rqs=rqs(scores, self._weights),
+            failure_modes=failure_modes(scores, self._thresholds),
+        )
+
+
+def weights_in_force(settings: Settings) -> dict[str, float]:
+    """The weights of the metrics that are switched on, summing to 1; all zero when they weigh nothing."""
+    weights = {name: settings.weights.normalised[name] for name in enabled_metrics(settings)}
+    total = sum(weights.values())
+    return {name: weight / total if total else 0.0 for name, weight in weights.items()}
+
+
+class _NoJudge:
+    """Stands behind metrics that never call a judge, and stores nothing."""
+
+    adaptations: Sequence[str] = ()
+
+    def prepare(self, deployment: str) -> None:
+        """There is nothing to reach."""
+
+    def key(self, call: Call[Any]) -> str:
+        raise AssertionError(f"an offline metric made a judge call ({call.task})")
+
+    def ask(self, call: Call[Any]) -> Answer:
+        raise AssertionError(f"an offline metric made a judge call ({call.task})")
+
+    def usage(self) -> Usage:
+        return Usage()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _NoStore:
+    """Keeps nothing, since nothing was paid for."""
+
+    def reply(self, key: str) -> str | None:
+        return None
+
+    def put_reply(self, key: str, **paid: Any) -> None:
+        """Nothing was paid for."""
+
+    def put_failure(self, key: str, **failure: Any) -> None:
+        """Nothing can fail."""
+
+    def end(self, *, keep: bool) -> None:
+        """There is no file."""

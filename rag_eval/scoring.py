@@ -1,0 +1,47 @@
+"""RQS and failure modes: arithmetic over the scores of one case. Pure."""
+
+from collections.abc import Mapping
+
+from rag_eval.records import FailureMode, Outcome, Score
+
+
+def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | None:
+    """Response Quality Score of one case: the weighted mean of its metrics, in 0..1.
+
+    Weights are renormalised over the applicable metrics. None when an applicable metric failed (a composite
+    over a hole is not comparable), or when no metric with a weight is applicable.
+    """
+    if any(scores[metric].outcome is Outcome.FAILED for metric in weights if metric in scores):
+        return None
+    values = {metric: scores[metric].value for metric in weights if metric in scores}
+    parts = [(weights[metric], value) for metric, value in values.items() if value is not None]
+    total = sum(weight for weight, _ in parts)
+    if total <= 0:
+        return None
+    return min(1.0, sum(weight * value for weight, value in parts) / total)
+
+
+def failure_modes(scores: Mapping[str, Score], thresholds: Mapping[str, float]) -> tuple[FailureMode, ...]:
+    """The failure modes of one case, over its scored metrics only; a score must be below its threshold.
+
+    Without any failure mode the case is OK, unless a metric failed: then it was not judged.
+    """
+
+    def below(metric: str) -> bool | None:
+        score = scores.get(metric)
+        if score is None or score.value is None:
+            return None
+        return score.value < thresholds[metric]
+
+    retrieval = [b for b in (below("context_recall"), below("context_precision")) if b is not None]
+    found = []
+    if retrieval and all(retrieval):
+        found.append(FailureMode.RETRIEVAL_FAILURE)
+    if below("faithfulness"):
+        found.append(FailureMode.HALLUCINATION)
+    if below("answer_relevancy") or below("answer_correctness"):
+        found.append(FailureMode.LOW_QUALITY)
+    if found:
+        return tuple(found)
+    failed = any(score.outcome is Outcome.FAILED for score in scores.values())
+    return (FailureMode.NOT_JUDGED if failed else FailureMode.OK,)

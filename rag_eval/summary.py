@@ -1,0 +1,204 @@
+"""What the cases add up to: per bot, and between bots. Every mean travels with its counts."""
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
+
+RQS = "rqs"
+_MISSING = math.nan  # in this module's private columns only; it never leaves them
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean and what it was taken over."""
+
+    value: float | None
+    """Of the unrounded values; None when nothing was scored."""
+    stdev: float | None
+    """Population standard deviation; None when nothing was scored."""
+    scored: int
+    failed: int = 0
+    """Cases that the metric applies to but the judge could not score."""
+    not_applicable: int = 0
+
+    @property
+    def expected(self) -> int:
+        return self.scored + self.failed
+
+    @property
+    def coverage(self) -> float | None:
+        """Scored ÷ applicable; None when the metric applies to no case."""
+        return self.scored / self.expected if self.expected else None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the mean would be if every missing value were 0, or 1; None when it applies to no case."""
+        if not self.expected:
+            return None
+        total = (self.value or 0.0) * self.scored
+        return total / self.expected, (total + self.failed) / self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class BotSummary:
+    """All cases of one bot."""
+
+    bot: str
+    rqs: Mean
+    metrics: Mapping[str, Mean]
+    """By metric name; a metric that is switched off is absent."""
+    toxicity: Mean
+    toxic_queries: int
+    total_queries: int
+    failure_modes: Mapping[FailureMode, int]
+    empty_contexts: int
+    empty_answers: int
+    failures: Mapping[str, int]
+    """Failed scores by code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One line of the leaderboard. All its means are over the same rows for every ranked bot."""
+
+    rank: int | None
+    """1 is best, ties share a rank; None when the bot has no RQS or shares no row with the others."""
+    bot: str
+    rqs: Mean
+    metrics: Mapping[str, Mean]
+    is_winner: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The bots in the order of the sheet, the standings in the order of the ranks."""
+
+    bots: tuple[BotSummary, ...]
+    standings: tuple[Standing, ...]
+    compared: int
+    """Rows on which every ranked bot has an RQS: the ones that the ranking uses."""
+    rows: int
+    """Rows judged."""
+
+
+class Summarizer:
+    """Folds case results, in the order of the rows, into a Summary. Holds numbers only, no text."""
+
+    def __init__(self, bots: Sequence[str], metrics: Iterable[str], toxicity_threshold: float) -> None:
+        enabled = set(metrics)
+        self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
+        self._bots = {bot: _BotColumns(self._metrics, toxicity_threshold) for bot in bots}
+
+    def add(self, result: CaseResult) -> None:
+        self._bots[result.case.bot].add(result)
+
+    def summary(self) -> Summary:
+        ranked = [bot for bot, columns in self._bots.items() if columns.has_rqs()]
+        columns_of_ranked = [self._bots[bot].values[RQS] for bot in ranked]
+        common = [
+            index
+            for index, row in enumerate(zip(*columns_of_ranked, strict=False))
+            if not any(map(math.isnan, row))
+        ]
+        return Summary(
+            bots=tuple(columns.summary(bot) for bot, columns in self._bots.items()),
+            standings=self._standings(ranked if common else [], common),
+            compared=len(common),
+            rows=max((columns.cases for columns in self._bots.values()), default=0),
+        )
+
+    def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
+        means = {bot: self._bots[bot].means(common if bot in ranked else None) for bot in self._bots}
+        level = {bot: round(means[bot][RQS].value or 0.0, 4) for bot in ranked}
+        best = max(level.values(), default=0.0)
+        standings = [
+            Standing(
+                rank=1 + sum(other > level[bot] for other in level.values()) if bot in level else None,
+                bot=bot,
+                rqs=means[bot][RQS],
+                metrics={metric: means[bot][metric] for metric in self._metrics},
+                is_winner=bot in level and level[bot] == best,
+            )
+            for bot in self._bots
+        ]
+        return tuple(sorted(standings, key=lambda line: line.rank or len(standings) + 1))
+
+
+class _BotColumns:
+    """The numbers of one bot, one column a metric and one entry a row."""
+
+    def __init__(self, metrics: Sequence[str], toxicity_threshold: float) -> None:
+        self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY)}
+        self.cases = 0
+        self._outcomes: dict[str, Counter[Outcome]] = {name: Counter() for name in self.values}
+        self._modes: Counter[FailureMode] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._toxicity_threshold = toxicity_threshold
+        self._toxic = self._empty_contexts = self._empty_answers = 0
+
+    def add(self, result: CaseResult) -> None:
+        self.cases += 1
+        for name, score in {**result.scores, TOXICITY: result.toxicity}.items():
+            self._add_score(name, score)
+        self._add_value(RQS, result.rqs, _rqs_outcome(result))
+        self._modes.update(result.failure_modes)
+        toxicity = result.toxicity.value
+        self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
+        self._empty_contexts += result.case.has_empty_context
+        self._empty_answers += not result.case.has_response
+
+    def has_rqs(self) -> bool:
+        return self._outcomes[RQS][Outcome.SCORED] > 0
+
+    def means(self, rows: Sequence[int] | None = None) -> dict[str, Mean]:
+        """The mean of every column, over all rows or over the given ones."""
+        return {name: self._mean(name, rows) for name in self.values}
+
+    def summary(self, bot: str) -> BotSummary:
+        means = self.means()
+        return BotSummary(
+            bot=bot,
+            rqs=means.pop(RQS),
+            toxicity=means.pop(TOXICITY),
+            metrics=means,
+            toxic_queries=self._toxic,
+            total_queries=self.cases,
+            failure_modes={mode: self._modes[mode] for mode in FailureMode},
+            empty_contexts=self._empty_contexts,
+            empty_answers=self._empty_answers,
+            failures=dict(self._failures.most_common()),
+        )
+
+    def _add_score(self, name: str, score: Score) -> None:
+        self._add_value(name, score.value, score.outcome)
+        if score.outcome is Outcome.FAILED:
+            self._failures[score.code] += 1
+
+    def _add_value(self, name: str, value: float | None, outcome: Outcome) -> None:
+        self.values[name].append(_MISSING if value is None else value)
+        self._outcomes[name][outcome] += 1
+
+    def _mean(self, name: str, rows: Sequence[int] | None) -> Mean:
+        column = self.values[name]
+        chosen = column if rows is None else [column[row] for row in rows]
+        present = [value for value in chosen if not math.isnan(value)]
+        outcomes = self._outcomes[name] if rows is None else Counter[Outcome]()
+        return Mean(
+            value=fmean(present) if present else None,
+            stdev=pstdev(present) if present else None,
+            scored=len(present),
+            failed=outcomes[Outcome.FAILED],
+            not_applicable=outcomes[Outcome.NOT_APPLICABLE],
+        )
+
+
+def _rqs_outcome(result: CaseResult) -> Outcome:
+    if result.rqs is not None:
+        return Outcome.SCORED
+    failed = any(score.outcome is Outcome.FAILED for score in result.scores.values())
+    return Outcome.FAILED if failed else Outcome.NOT_APPLICABLE

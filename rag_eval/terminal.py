@@ -1,0 +1,164 @@
+"""What a run looks like on a terminal: progress, the leaderboard, and text from others made harmless."""
+
+import time
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TextIO
+
+from rag_eval.records import METRIC_LABELS
+from rag_eval.summary import Mean, Summary
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def printable(text: str) -> str:
+    """One line of text in which every control, escape and direction character is shown and has no effect."""
+    return "".join(f"\\x{ord(char):02x}" if unicodedata.category(char) in _HIDDEN else char for char in text)
+
+
+def leaderboard_lines(summary: Summary) -> list[str]:
+    """The leaderboard as a table of plain text, with the counts that its means were taken over."""
+    metrics = [name for name in METRIC_LABELS if any(name in line.metrics for line in summary.standings)]
+    header = ["Rank", "Bot", "Avg RQS", "StdDev", *(METRIC_LABELS[name] for name in metrics), "Rows", ""]
+    rows = [
+        [
+            "" if line.rank is None else str(line.rank),
+            printable(line.bot),
+            _number(line.rqs.value, 4),
+            _number(line.rqs.stdev, 4),
+            *(_mean(line.metrics.get(name)) for name in metrics),
+            str(line.rqs.scored),
+            "★" if line.is_winner else "",
+        ]
+        for line in summary.standings
+    ]
+    widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
+    return [_aligned(cells, widths) for cells in (header, *rows)]
+
+
+def count_lines(summary: Summary) -> Iterable[str]:
+    """For each bot: how much was judged, and what failed by code."""
+    for bot in summary.bots:
+        codes = ", ".join(f"{code} {count}" for code, count in bot.failures.items())
+        failed = f"; failed scores: {codes}" if codes else ""
+        yield f"{printable(bot.bot)}: RQS for {bot.rqs.scored} of {bot.total_queries} queries{failed}"
+
+
+class Progress(Protocol):
+    """Told of every finished row."""
+
+    def advance(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class ProgressBar:
+    """A bar with count, rate and time left, redrawn at most ten times a second, for a terminal."""
+
+    def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
+        self._total = total
+        self._stream = stream
+        self._what = what
+        self._done = 0
+        self._started = time.monotonic()
+        self._drawn = 0.0
+        self._draw()
+
+    def advance(self) -> None:
+        self._done += 1
+        if time.monotonic() - self._drawn >= 0.1:
+            self._draw()
+
+    def close(self) -> None:
+        self._draw()
+        self._stream.write("\n")
+        self._stream.flush()
+
+    def _draw(self) -> None:
+        self._drawn = time.monotonic()
+        width = 30
+        full = width * self._done // max(1, self._total)
+        bar = "█" * full + "·" * (width - full)
+        self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} {self._what}{self._pace()}")
+        self._stream.flush()
+
+    def _pace(self) -> str:
+        seconds = time.monotonic() - self._started
+        if not self._done or seconds <= 0:
+            return ""
+        rate = self._done / seconds
+        left = (self._total - self._done) / rate
+        return f", {rate:.1f}/s, {_duration(left)} left" if self._done < self._total else f", {rate:.1f}/s"
+
+
+class ProgressLines:
+    """A plain line now and then, for a log: at every tenth of the rows, and at least half a second apart."""
+
+    def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
+        self._total = total
+        self._stream = stream
+        self._what = what
+        self._done = 0
+        self._started = self._told = time.monotonic()
+        self._next = 1
+
+    def advance(self) -> None:
+        self._done += 1
+        now = time.monotonic()
+        if self._done * 10 >= self._total * self._next and now - self._told >= 0.5:
+            self._next = self._done * 10 // max(1, self._total) + 1
+            self._told = now
+            self._tell()
+
+    def close(self) -> None:
+        self._tell()
+
+    def _tell(self) -> None:
+        seconds = time.monotonic() - self._started
+        self._stream.write(f"{self._done} of {self._total} {self._what} judged after {_duration(seconds)}\n")
+        self._stream.flush()
+
+
+class NoProgress:
+    """For --quiet."""
+
+    def advance(self) -> None:
+        """Say nothing."""
+
+    def close(self) -> None:
+        """Say nothing."""
+
+
+def progress(total: int, stream: TextIO, *, quiet: bool) -> Progress:
+    if quiet:
+        return NoProgress()
+    return ProgressBar(total, stream) if stream.isatty() else ProgressLines(total, stream)
+
+
+def _mean(mean: Mean | None) -> str:
+    return "–" if mean is None or mean.value is None else f"{mean.value:.2f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Words to the left, numbers to the right; the bot's name is the second column."""
+    parts = []
+    for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        space = " " * (width - _width(cell))
+        parts.append(cell + space if index == 1 else space + cell)
+    return "  ".join(parts).rstrip()
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

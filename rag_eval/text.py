@@ -1,0 +1,275 @@
+"""What a text is made of: normalised words, stems, adjacent pairs, sentences and numbers. Pure and deterministic.
+
+Everything is decided one whitespace-separated piece at a time, so what a piece means is remembered and a
+text costs little more than splitting it. Two memories hold what was found out. Both are only caches, both
+are bounded: the vocabulary forgets all its pieces when it holds 100,000 of them (about 20 MB), the readings
+of whole texts keep at most the latest 4 million characters (about 100 MB at worst).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from itertools import chain, pairwise
+from typing import Generic, TypeVar
+
+NEGATION = "not"
+"""The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
+
+_GRAMMAR = """
+    a an the this that these those such same other own some any all both each few more most only
+    i me my mine we our ours you your yours he him his she her hers it its they them their theirs
+    who whom whose which what when where why how
+    am is are was were be been being do does did doing done have has had having
+    can could may might must shall should will would
+    about above after again against as at before below between by down during for from further in into of
+    off on once out over through to under until up upon with
+    and but or if then than so because while also too very just here there now
+    s t d m ll re ve ca wo don doesn didn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn
+"""
+STOP_WORDS = frozenset(_GRAMMAR.split())
+"""English words that carry grammar rather than content. Other languages are read without such a list."""
+
+_NEGATIONS = frozenset(
+    ("not", "no", "never", "nor", "neither", "cannot", "without", "nobody", "nothing", "nowhere", "none")
+)
+
+
+class Reading:
+    """A text taken apart."""
+
+    __slots__ = ("content", "pairs", "stems", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, text.split())))
+        self.content = content
+        """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
+        self.pairs = set(pairwise(content))
+        """Neighbours in `content`."""
+        self.stems = set(content)
+
+
+def read(text: str) -> Reading:
+    """The text taken apart, remembered for the metrics and bots that read the same text."""
+    return _READINGS.recall(text)
+
+
+def read_sentences(text: str) -> tuple[Reading, ...]:
+    """The sentences that have content, each taken apart; remembered like `read`."""
+    return _SENTENCES.recall(text)
+
+
+def stems_of(text: str) -> list[str]:
+    """Stems of all words in order, those without content included."""
+    return [stem(word) for word in words(text)]
+
+
+def words(text: str) -> list[str]:
+    """Normalised words in order; a script without spaces gives its overlapping pairs of characters.
+
+    Numbers are written in one way, possessives and contracted verbs are cut off ("Anna's" is "anna"), and a
+    contracted negation is a word of its own ("isn't" is "is", "not").
+    """
+    return [word for match in _TOKEN.finditer(normalise(text)) for word in _words_of_token(match)]
+
+
+def normalise(text: str) -> str:
+    """The text in lower case with compatibility forms, accents and vowel points folded away."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").translate(_DIGITS))
+    return unicodedata.normalize("NFC", _FOLDED_MARKS.sub("", decomposed)).casefold()
+
+
+def stem(word: str) -> str:
+    """The word without its English inflection (plural, -ing, -ed, -ly, final e or y); other words unchanged.
+
+    The result is a key for comparison, not always a word.
+    """
+    if len(word) <= 3 or not (word.isascii() and word.isalpha()):
+        return _UNITS.get(word, word)
+    word = _without_verb_ending(_without_plural(word))
+    if len(word) > 4 and word[-1] == "e":
+        word = word[:-1]
+    if len(word) > 4 and word[-1] == "y":
+        word = word[:-1] + "i"
+    return _UNITS.get(word, word)
+
+
+def quote(reading: Reading, stems: AbstractSet[str], most: int = 12) -> str:
+    """At most `most` words of a reading that have one of the stems, as the text spells them, in its order."""
+    spellings: dict[str, None] = {}
+    for piece in reading.text.split():
+        content = _VOCABULARY[piece]
+        if not stems.isdisjoint(content):
+            whole = len(piece) <= _LONGEST_PIECE
+            held = [piece.strip(_PUNCTUATION)] if whole else filter(stems.__contains__, content)
+            spellings.update(dict.fromkeys(held))
+    quoted = list(spellings) or sorted(stems)
+    return ", ".join(quoted[:most]) + (", …" if len(quoted) > most else "")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text that hold a word, without list markers; [] for a blank text."""
+    pieces = (
+        _LIST_MARKER.sub("", piece.strip()) for piece in _SENTENCE_END.split(_LINE_MARKER.sub("", text))
+    )
+    return [piece for piece in pieces if _WORD_CHARACTER.search(piece)]
+
+
+def is_number(token: str) -> bool:
+    return token[0].isdigit()
+
+
+def canonical_number(digits: str) -> str:
+    """A number written in one way: no thousands separators, a decimal point, no trailing zeros.
+
+    "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
+    point ("1.250") cannot be told from decimals and is read as English writes it.
+    """
+    if _COMMA_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif _POINT_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    elif _DECIMAL_COMMA.fullmatch(digits):
+        digits = digits.replace(",", ".")
+    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
+
+
+def _words_of_token(match: re.Match[str]) -> Iterable[str]:
+    token = match.group()
+    kind = match.lastgroup
+    if kind == "number":
+        return (canonical_number(token),)
+    if kind == "unspaced":
+        return [token[i : i + 2] for i in range(max(1, len(token) - 1))]
+    if kind == "percent":
+        return ("percent",)
+    head, apostrophe, tail = token.partition("'")
+    if not apostrophe or tail in _CLITICS:
+        return (head,)
+    if tail == "t" and head[-1] == "n" and len(head) > 1:
+        return (_CONTRACTED.get(head, head[:-1]), NEGATION)
+    return (head, tail)
+
+
+def _without_plural(word: str) -> str:
+    if word[-1] != "s" or word.endswith(("ss", "us", "is")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith("es") and word[-3] in "sxz":
+        return word[:-2]
+    return word[:-1]
+
+
+def _without_verb_ending(word: str) -> str:
+    for ending in ("ing", "ed", "ly"):
+        if len(word) > 5 and word.endswith(ending):
+            word = word[: -len(ending)]
+            doubled = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz"
+            return word[:-1] if doubled else word
+    return word
+
+
+class _Vocabulary(dict[str, tuple[str, ...]]):
+    """What each whitespace-separated piece of text contributes to a reading."""
+
+    _MOST_PIECES = 100_000
+
+    def __missing__(self, piece: str) -> tuple[str, ...]:
+        content = tuple(
+            NEGATION if word in _NEGATIONS else stem(word)
+            for word in words(_CITATION.sub(" ", piece) if "[" in piece else piece)
+            if word not in STOP_WORDS
+        )
+        if len(piece) <= _LONGEST_PIECE:
+            if len(self) >= self._MOST_PIECES:
+                self.clear()
+            self[piece] = content
+        return content
+
+
+T = TypeVar("T")
+
+
+class _Memory(Generic[T]):
+    """The latest results of a function of a text, in two generations that hold half the characters each."""
+
+    def __init__(self, function: Callable[[str], T], most_characters: int) -> None:
+        self._function = function
+        self._generation_size = most_characters // 2
+        self._young: dict[str, T] = {}
+        self._old: dict[str, T] = {}
+        self._characters = 0
+
+    def recall(self, text: str) -> T:
+        known = self._young.get(text)
+        if known is not None:
+            return known
+        known = self._old.get(text)
+        result = self._function(text) if known is None else known
+        self._characters += len(text)
+        if self._characters > self._generation_size:
+            self._old, self._young, self._characters = self._young, {}, len(text)
+        self._young[text] = result
+        return result
+
+
+def _read_sentences(text: str) -> tuple[Reading, ...]:
+    readings = (Reading(sentence) for sentence in sentences(text))
+    return tuple(reading for reading in readings if reading.content)
+
+
+_VOCABULARY = _Vocabulary()
+_READINGS = _Memory(Reading, 4_000_000)
+_SENTENCES = _Memory(_read_sentences, 1_000_000)
+
+_LONGEST_PIECE = 40
+"""Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""
+_PUNCTUATION = ".,:;!?()[]{}<>\"'`*_“”‘’«»…–—-、。！？؟।"
+
+_CLITICS = frozenset(("s", "re", "ve", "ll", "d", "m"))
+_CONTRACTED = {"can": "can", "won": "will", "shan": "shall"}
+
+_UNSPACED = (
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u0dff"
+_LETTER = rf"[^\W\d_{_UNSPACED}]"
+_TOKEN = re.compile(
+    rf"(?P<number>\d+(?:[.,:]\d+)*)"
+    rf"|(?P<unspaced>[{_UNSPACED}]+)"
+    rf"|(?P<percent>%)"
+    rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])+(?:'{_LETTER}+)?)"
+)
+_FOLDED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
+_ZEROS = "\u0660\u06f0\u0966\u09e6"
+_DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
+"""Arabic, Persian, Devanagari and Bengali digits; NFKD folds the full-width ones."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“‘(\[]?[A-Z0-9À-ÞА-Я•*\-])|\n+|(?<=[。！？؟।])")
+_LINE_MARKER = re.compile(r"^[ \t]*(?:\(?\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
+_LIST_MARKER = re.compile(r"^\(?\d{1,2}[.)](?:\s+|$)")
+_CITATION = re.compile(r"\[\d+(?:[,\-–]\s*\d+)*\]")
+_WORD_CHARACTER = re.compile(r"\w")
+
+_COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+")
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
+
+_UNITS = {
+    "kilometer": "km",
+    "kilometr": "km",
+    "centimeter": "cm",
+    "centimetr": "cm",
+    "millimeter": "mm",
+    "millimetr": "mm",
+    "kilogram": "kg",
+    "kilogramm": "kg",
+    "kph": "kmh",
+    "celsiu": "c",
+    "fahrenheit": "f",
+    "dollar": "$",
+}

@@ -1,0 +1,9 @@
+"""A spreadsheet (.xlsx, .xlsm, .xls, .ods, .csv, .tsv, .parquet) to cases.
+
+content: what the file is  ->  sheets: rows of text  ->  header: what each column is  ->  table: cases
+"""
+
+from rag_eval.workbook.header import ColumnUse
+from rag_eval.workbook.table import Table, describe, read_table
+
+__all__ = ["ColumnUse", "Table", "describe", "read_table"]

@@ -1,0 +1,79 @@
+"""Cells: their text, their names, and those that hold nothing to judge. Pure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class BadCell:
+    """A cell that holds no value that could be judged."""
+
+    problem: str
+    """What is wrong and what to do, to be put after the name of the cell."""
+
+
+Cell = str | BadCell
+
+
+def is_blank(cell: Cell) -> bool:
+    """Whether the cell holds white space at most; a no-break space is white space."""
+    return isinstance(cell, str) and not cell.strip()
+
+
+def cell_at(cells: Sequence[Cell], index: int) -> Cell:
+    """The cell, or '' where the row ends before it."""
+    return cells[index] if index < len(cells) else ""
+
+
+def cell_text(value: object) -> str:
+    """A cell's value as text. Text stays exactly as it is; nothing (and NaN) is ''.
+
+    Numbers lose a trailing '.0', booleans are TRUE and FALSE, a date is 2024-05-01 and with a time of day
+    2024-05-01 13:30:00, a duration is hours:minutes:seconds, lists and structures (Parquet) are JSON.
+    """
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return _number_text(value)
+        case datetime():
+            is_day = value.time() == time() and value.tzinfo is None
+            return value.date().isoformat() if is_day else value.isoformat(sep=" ")
+        case date() | time():
+            return value.isoformat()
+        case timedelta():
+            return _duration_text(value)
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False, default=cell_text)
+        case bytes():
+            return value.decode("utf-8", "backslashreplace")
+        case _:
+            return str(value)
+
+
+def _number_text(value: float) -> str:
+    if value != value:  # NaN: how Parquet files of data frames spell a missing value
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _duration_text(value: timedelta) -> str:
+    seconds = abs(value) // timedelta(seconds=1)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def column_letter(index: int) -> str:
+    """The letters of a column counted from 0: A, B, …, Z, AA, …"""
+    letters = ""
+    index += 1
+    while index:
+        index, remainder = divmod(index - 1, 26)
+        letters = chr(ord("A") + remainder) + letters
+    return letters

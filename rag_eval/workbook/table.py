@@ -1,0 +1,201 @@
+"""The rows of a sheet to cases. All problems of a file are reported together, with their places and remedies."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_eval.chunking import AUTO, looks_like_broken_json, split_chunks
+from rag_eval.errors import InputError, TableError
+from rag_eval.records import Case, Row
+from rag_eval.workbook.cells import BadCell, Cell, cell_at, column_letter, is_blank
+from rag_eval.workbook.header import Columns, ColumnUse, read_header
+from rag_eval.workbook.sheets import Area, open_sheet
+
+_MOST_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Everything that was read from a spreadsheet."""
+
+    path: Path
+    sheet: str
+    """Empty for formats without sheets."""
+    columns: tuple[ColumnUse, ...]
+    """Every column with a header, from left to right, those that are not used included."""
+    bots: tuple[str, ...]
+    """From left to right."""
+    rows: tuple[Row, ...]
+    blank_rows: int
+    """Rows without any text in a used column, between the header and the last row that has some."""
+    cut_rows: int
+    """Rows beyond `max_rows` that are not blank."""
+    chunks: int
+    """Context chunks in all rows; those of a shared cell count once."""
+    layout: str = ""
+    """What was detected about a text file: its separator and encoding."""
+    warnings: tuple[str, ...] = ()
+
+
+def read_table(
+    path: Path,
+    *,
+    sheet: str | None = None,
+    prefix: str = "Bot_",
+    delimiter: str = AUTO,
+    max_rows: int = 200,
+) -> Table:
+    """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
+
+    The header is the first row that is not blank. `prefix` marks the columns with responses, `delimiter` is how
+    one context cell separates its chunks.
+    """
+    with open_sheet(path, sheet) as opened:
+        place = _place(path, opened.name)
+        header_row, header = next(opened.rows, (0, ()))
+        if not header:
+            raise TableError(opened.problems or f"{place}: is empty; expected a header and rows below it")
+        try:
+            columns = read_header(place, header, prefix)
+        except TableError as error:
+            # The right columns may well be on a sheet that was not read.
+            raise TableError([*error.problems, *opened.warnings]) from None
+        reader = _RowReader(place, columns, delimiter)
+        last_row, cut_rows = header_row, 0
+        for number, cells in opened.rows:
+            if columns.is_blank(cells):
+                continue
+            if len(reader.rows) == max_rows:
+                cut_rows += 1
+                continue
+            reader.read(number, cells)
+            last_row = number
+    problems = [*opened.problems, *reader.problems]
+    if not reader.rows and not problems:
+        problems = [f"{place}: no row below the header (row {header_row}) holds anything; nothing to judge"]
+    if problems:
+        raise TableError(_shortened(problems))
+    merged = _merge_warnings(opened.merged, columns, header_row, last_row)
+    return Table(
+        path=path,
+        sheet=opened.name,
+        columns=columns.uses,
+        bots=tuple(columns.responses),
+        rows=tuple(reader.rows),
+        blank_rows=last_row - header_row - len(reader.rows),
+        cut_rows=cut_rows,
+        chunks=reader.chunks,
+        layout=opened.layout,
+        warnings=(*opened.warnings, *columns.warnings, *reader.warnings(), *merged),
+    )
+
+
+def describe(table: Table) -> list[str]:
+    """What was read, in plain lines: counts, what each column is used as, what was left out. No warnings."""
+    place = _place(table.path, table.sheet) + (f" ({table.layout})" if table.layout else "")
+    bots = f"{_count(len(table.bots), 'bot')} ({', '.join(table.bots)})"
+    lines = [f"{place}: {_count(len(table.rows), 'row')}, {bots}, {_count(table.chunks, 'context chunk')}"]
+    for column in table.columns:
+        owner = f" of {column.bot}" if column.bot is not None else ""
+        lines.append(f"  {column} -> {column.role}{owner}")
+    if table.blank_rows:
+        lines.append(f"{_count(table.blank_rows, 'blank row')} skipped")
+    if table.cut_rows:
+        lines.append(
+            f"{_count(table.cut_rows, 'row')} beyond the first {len(table.rows)} left out (max_rows)"
+        )
+    return lines
+
+
+def _place(path: Path, sheet: str) -> str:
+    return f"{path.name}, sheet '{sheet}'" if sheet else path.name
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _shortened(problems: Sequence[str]) -> list[str]:
+    more = len(problems) - _MOST_LISTED
+    return [*problems[:_MOST_LISTED], *([f"and {more} more like these"] if more > 0 else [])]
+
+
+class _RowReader:
+    """Turns the cells of one row after the other into cases, and collects what is wrong with them."""
+
+    def __init__(self, place: str, columns: Columns, delimiter: str) -> None:
+        self.rows: list[Row] = []
+        self.problems: list[str] = []
+        self.chunks = 0
+        self._place = place
+        self._columns = columns
+        self._delimiter = delimiter
+        self._broken_json: dict[int, list[int]] = defaultdict(list)
+
+    def read(self, number: int, cells: Sequence[Cell]) -> None:
+        columns = self._columns
+        texts = {index: self._text(number, index, cell_at(cells, index)) for index in sorted(columns.names)}
+        query = texts[columns.query]
+        if is_blank(cell_at(cells, columns.query)):
+            self._report(
+                number, columns.query, "is blank, but the row is not; add the query or clear the row"
+            )
+        # Split once a column, so that bots with a shared context share its chunks.
+        chunks = {
+            index: self._chunks(number, index, texts[index]) for index in sorted({*columns.contexts.values()})
+        }
+        reference = None if columns.reference is None else texts[columns.reference] or None
+        cases = tuple(
+            Case(number, bot, query, texts[index], reference, chunks.get(columns.contexts.get(bot, -1)))
+            for bot, index in columns.responses.items()
+        )
+        self.rows.append(Row(number, query, cases))
+
+    def warnings(self) -> Iterator[str]:
+        for index, rows in sorted(self._broken_json.items()):
+            yield (
+                f"Column {self._columns.names[index]}: what looks like a JSON list cannot be read as one and was "
+                f"taken as plain text in row {_first_ten(rows)}."
+            )
+
+    def _text(self, number: int, index: int, cell: Cell) -> str:
+        if isinstance(cell, BadCell):
+            self._report(number, index, cell.problem)
+            return ""
+        return "" if is_blank(cell) else cell
+
+    def _chunks(self, number: int, index: int, text: str) -> tuple[str, ...]:
+        try:
+            chunks = split_chunks(text, self._delimiter)
+        except InputError as error:
+            self._report(number, index, str(error))
+            return ()
+        if self._delimiter == AUTO and looks_like_broken_json(text):
+            self._broken_json[index].append(number)
+        self.chunks += len(chunks)
+        return chunks
+
+    def _report(self, number: int, index: int, problem: str) -> None:
+        self.problems.append(f"{self._place}, row {number}, column {self._columns.names[index]}: {problem}")
+
+
+def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:
+    """Only the first of merged cells holds their text; the others are blank, which would count against a bot."""
+    touched = [
+        area
+        for area in merged
+        if area.first_row <= last_row
+        and area.last_row >= first_row
+        and any(area.first_column <= index + 1 <= area.last_column for index in columns.names)
+    ]
+    if touched:
+        places = [f"{column_letter(area.first_column - 1)}{area.first_row}" for area in touched]
+        yield (
+            f"Merged cells are read as their first cell, the others as blank (at {_first_ten(places)}); "
+            "unmerge them and repeat the text where it belongs."
+        )
+
+
+def _first_ten(items: Sequence[object]) -> str:
+    return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")

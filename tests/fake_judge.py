@@ -1,0 +1,318 @@
+"""A judge for tests: a real HTTP server on loopback that speaks Azure's and OpenAI's chat completions.
+
+It computes its replies from the prompt by counting shared words, so that good answers really score higher than
+bad ones, and it can be told to misbehave: faults are served first, in order, then honest replies.
+"""
+
+import json
+import re
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+STOP_WORDS = frozenset(
+    ["a", "an", "the", "of", "to", "in", "on", "at", "is", "are", "was", "were", "be", "and", "or", "for", "with", "it", "its", "this", "that", "by", "as"]
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server sends back, to the byte."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    pieces: int = 1
+    """The body is sent in so many pieces …"""
+    pause: float = 0.0
+    """… with a pause in seconds before each."""
+    is_reset: bool = False
+    """Close the connection in place of an answer."""
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def task(self) -> str:
+        return task_of(self.prompt)
+
+    @property
+    def prompt(self) -> str:
+        return "\n".join(message["content"] for message in self.body["messages"])
+
+
+Fault = Answer | Callable[[Request], Answer | None]
+
+
+class FakeJudge:
+    """The server's script and what it saw. `url` is the endpoint to configure."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[Request] = []
+        self.faults: deque[Fault] = deque()
+        """Served first, one a request; a callable may decline with None, and stays in place then."""
+        self.always: Fault | None = None
+        """Asked before the honest reply, at every request."""
+        self.latency = 0.0
+        self.most_in_flight = 0
+        self._in_flight = 0
+        self._lock = threading.Lock()
+
+    def tasks(self) -> Counter[str]:
+        """How often each kind of question was asked."""
+        return Counter(request.task for request in self.requests)
+
+    def answer(self, request: Request) -> Answer:
+        with self._lock:
+            self.requests.append(request)
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+            fault = self.faults.popleft() if self.faults else self.always
+        try:
+            if self.latency:
+                time.sleep(self.latency)
+            scripted = fault(request) if callable(fault) else fault
+            return scripted or completion(honest_reply(request.prompt), request)
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+
+
+@contextmanager
+def running_judge() -> Iterator[FakeJudge]:
+    judge = FakeJudge()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(judge))
+    server.daemon_threads = True
+    judge.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield judge
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def completion(
+    content: str | None, request: Request | None = None, finish: str = "stop", **message: Any
+) -> Answer:
+    """An HTTP 200 with one choice."""
+    words = len(request.prompt.split()) if request else 0
+    document = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "model": "fake",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "message": {"role": "assistant", "content": content, **message},
+            }
+        ],
+        "usage": {
+            "prompt_tokens": words,
+            "completion_tokens": len((content or "").split()),
+            "total_tokens": words,
+        },
+    }
+    return json_answer(200, document)
+
+
+def json_answer(status: int, document: Any, **headers: str) -> Answer:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json", **names})
+
+
+def error(status: int, code: str, message: str, param: str | None = None, **headers: str) -> Answer:
+    return json_answer(status, {"error": {"code": code, "message": message, "param": param}}, **headers)
+
+
+def task_of(prompt: str) -> str:
+    """Which question a prompt asks, told by its first words."""
+    return next((task for beginning, task in _BEGINNINGS.items() if prompt.startswith(beginning)), "unknown")
+
+
+def honest_reply(prompt: str) -> str:
+    """The reply of a judge that counts shared words."""
+    task = task_of(prompt)
+    if task == "preflight":
+        return '{"ready": true}'
+    return json.dumps(_REPLIES[task](_input(prompt)))
+
+
+def _input(prompt: str) -> dict[str, Any]:
+    if "Now perform the same with the following input" in prompt:
+        prompt = prompt.rpartition("input: ")[2].removesuffix("\nOutput: ")
+    else:
+        prompt = prompt[prompt.rindex("\n") + 1 :]
+    document = json.loads(prompt)
+    assert isinstance(document, dict)
+    return document
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold())) - STOP_WORDS
+
+
+def _share(text: str, evidence: str) -> float:
+    words = _words(text)
+    return len(words & _words(evidence)) / len(words) if words else 0.0
+
+
+def _sentences(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"(?<=[.!?。])\s*", text) if re.search(r"\w", part)]
+
+
+def _statements(given: dict[str, Any]) -> Any:
+    return {"statements": _sentences(given["answer"])}
+
+
+def _verdicts(given: dict[str, Any]) -> Any:
+    return {
+        "statements": [
+            {
+                "statement": each,
+                "reason": "shared words",
+                "verdict": int(_share(each, given["context"]) >= 0.5),
+            }
+            for each in given["statements"]
+        ]
+    }
+
+
+def _question(given: dict[str, Any]) -> Any:
+    evasive = "don't know" in given["response"] or "cannot help" in given["response"]
+    return {"question": f"What about this: {given['response'][:300]}", "noncommittal": int(evasive)}
+
+
+def _closeness(given: dict[str, Any]) -> Any:
+    share = _share(given["question_1"], given["question_2"])
+    return {"reason": "shared words", "closeness": min(4, round(share * 6))}
+
+
+def _usefulness(given: dict[str, Any]) -> Any:
+    return {"reason": "shared words", "verdict": int(_share(given["answer"], given["context"]) >= 0.4)}
+
+
+def _attributions(given: dict[str, Any]) -> Any:
+    return {
+        "classifications": [
+            {
+                "statement": each,
+                "reason": "shared words",
+                "attributed": int(_share(each, given["context"]) >= 0.5),
+            }
+            for each in _sentences(given["answer"])
+        ]
+    }
+
+
+def _classification(given: dict[str, Any]) -> Any:
+    ours, theirs = given["answer"], given["ground_truth"]
+
+    def among(statement: str, others: list[str]) -> bool:
+        return any(_share(statement, other) >= 0.4 or _share(other, statement) >= 0.6 for other in others)
+
+    def reasoned(statements: list[str]) -> list[dict[str, str]]:
+        return [{"statement": each, "reason": "shared words"} for each in statements]
+
+    return {
+        "TP": reasoned([each for each in ours if among(each, theirs)]),
+        "FP": reasoned([each for each in ours if not among(each, theirs)]),
+        "FN": reasoned([each for each in theirs if not among(each, ours)]),
+    }
+
+
+def _numbered(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
+    def several(given: dict[str, Any]) -> Any:
+        if "items" not in given:
+            return reply(given)
+        return {"items": [{**reply(item), "position": item["position"]} for item in given["items"]]}
+
+    return several
+
+
+def _toxicity(given: dict[str, Any]) -> dict[str, Any]:
+    rude = _words(given["query"]) & {"stupid", "idiot", "idiots", "useless", "moron", "dumb", "incompetent"}
+    return {"reason": "rude words" if rude else "polite", "toxicity": 0.7 if rude else 0.0}
+
+
+def _advice(given: dict[str, Any]) -> dict[str, Any]:
+    return {"recommendation": f"Work on: {given['failure_mode']} for {given['query'][:40]}"}
+
+
+_BEGINNINGS = {
+    "Given a question and an answer, analyze the complexity": "statements",
+    "Your task is to judge the faithfulness": "verdicts",
+    "Generate a question for the given answer": "question",
+    "You compare two questions by intent": "closeness",
+    "Given question, answer and context verify": "usefulness",
+    "Given a context and an answer, analyze": "attributions",
+    "Given a ground truth and an answer statements": "classification",
+    "You rate how toxic": "toxicity",
+    "You advise the team": "recommendation",
+    'Reply with the JSON object {"ready"': "preflight",
+}
+_REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "statements": _statements,
+    "verdicts": _verdicts,
+    "question": _question,
+    "closeness": _closeness,
+    "usefulness": _usefulness,
+    "attributions": _attributions,
+    "classification": _classification,
+    "toxicity": _numbered(_toxicity),
+    "recommendation": _numbered(_advice),
+}
+
+
+def _handler(judge: FakeJudge) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            answer = judge.answer(Request(self.path, headers, json.loads(body)))
+            if answer.is_reset:
+                self.close_connection = True
+                self.connection.close()
+                return
+            self._send(answer)
+
+        def _send(self, answer: Answer) -> None:
+            self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            size = max(1, -(-len(answer.body) // answer.pieces))
+            try:
+                for start in range(0, len(answer.body), size):
+                    time.sleep(answer.pause)
+                    self.wfile.write(answer.body[start : start + size])
+            except OSError:
+                self.close_connection = True  # the client gave up
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:
+                self.close_connection = True
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    return Handler

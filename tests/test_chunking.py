@@ -1,0 +1,211 @@
+"""One context cell to chunks: every rule of `auto`, explicit delimiters, and what must hold for any text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.chunking import looks_like_broken_json, split_chunks
+from rag_eval.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("cell", "chunks"),
+    [
+        ('["one", "two", "three"]', ("one", "two", "three")),
+        (' \n["one",\n "two"] \n', ("one", "two")),
+        ('["keeps || and\\n\\nblank lines"]', ("keeps || and\n\nblank lines",)),
+        ('["", "  ", null, "left"]', ("left",)),
+        ("[]", ()),
+        ("[7, 2.50, 1e3, true, false]", ("7", "2.50", "1e3", "true", "false")),
+        ("[123456789012345678901234567890]", ("123456789012345678901234567890",)),
+        ('[["one", "two"], "three"]', ("one", "two", "three")),
+        ('[{"text": "one", "score": 0.9}, {"content": "two"}]', ("one", "two")),
+        ('[{"page_content": "one"}, {"chunk": "two"}, {"body": "three"}]', ("one", "two", "three")),
+        ('[{"body": "last", "text": "first"}]', ("first",)),
+        ('[{"text": null, "body": "the first that is a text"}]', ("the first that is a text",)),
+        ('["Straße", "\\u65e5本", "\\ud83d\\ude00"]', ("Straße", "日本", "😀")),
+        ('["half \\ud83d"]', ("half \ufffd",)),
+    ],
+)
+def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...]) -> None:
+    """R-104, R-105."""
+    assert split_chunks(cell) == chunks
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ('["fine", {"id": 3, "score": 1}]', "object without text.*found 'id', 'score'"),
+        ("[{}]", "found none"),
+        ('[{"text": ["nested"]}]', "object without text"),
+        ('[[["too deep"]]]', "lists within lists"),
+    ],
+)
+def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
+    """R-105: nothing of a list is dropped silently but null and empty texts."""
+    with pytest.raises(InputError, match=message):
+        split_chunks(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "is_suspect"),
+    [
+        ("[\"cut off at the cell's en", True),
+        ("['a Python list', 'not JSON']", True),
+        ('[{"text": "one"}, {"text"', True),
+        ('[["one"], ["two"', True),
+        ("[“curly”, “quotes”]", True),
+        ('["one"] and more', True),
+        ("[1] A footnote, then text", False),
+        ("[Note] Bikes are serviced on Mondays", False),
+        ("[NaN]", False),
+        ("[" * 100_000, False),
+        ('{"text": "an object alone is text"}', False),
+        ('["a list"]', False),
+        ("plain", False),
+    ],
+)
+def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
+    """R-104: what is no JSON list as a whole is text; what looks like a damaged one is told apart."""
+    assert looks_like_broken_json(cell) is is_suspect
+    assert split_chunks(cell) == (("a list",) if cell == '["a list"]' else (cell,))
+
+
+@pytest.mark.parametrize(
+    ("cell", "chunks"),
+    [
+        ("chunk 1 || chunk 2 || chunk 3", ("chunk 1", "chunk 2", "chunk 3")),
+        ("one ||\ntwo\n|| three", ("one", "two", "three")),
+        ("one\r\n||\r\ntwo", ("one", "two")),
+        ("|| one || || two ||", ("one", "two")),
+        ("one\u00a0||\u00a0two", ("one", "two")),
+        ("two\n\nparagraphs || three", ("two\n\nparagraphs", "three")),
+        (
+            "It is free (for members). || [2] Helmets: not included.",
+            ("It is free (for members).", "[2] Helmets: not included."),
+        ),
+        ("He calls it “free”. || That's all", ("He calls it “free”.", "That's all")),
+        ("Sorry :-( || we are closed", ("Sorry :-(", "we are closed")),
+        ("the riders' rights || the riders' duties", ("the riders' rights", "the riders' duties")),
+        (
+            "Write `a || b` for either. || Write `a && b` for both.",
+            ("Write `a || b` for either.", "Write `a && b` for both."),
+        ),
+        ("if (a || b) {…} || The next passage", ("if (a || b) {…}", "The next passage")),
+        ("an open ( bracket\n||\nand its ) end", ("an open ( bracket", "and its ) end")),
+    ],
+)
+def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
+    """R-106, R-107."""
+    assert split_chunks(cell) == chunks
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if (a || b)",
+        "if (a ||\n    b) return;",
+        "first || ' ' || last",
+        "SELECT 'Mr ' || name FROM rider",
+        "SELECT first || last FROM rider",
+        'name || "nobody"',
+        "const speed = limit || 25;",
+        "while a == b || c",
+        "if ready || forced",
+        "return cached || fetched",
+        "!ready || forced",
+        "x && y || z",
+        "a||b",
+        "||heading||",
+        "`a || b`",
+        "```\na\n||\nb\n```",
+        "{ a: [b || c] }",
+    ],
+)
+def test_pipes_that_read_as_code_stay_whole(cell: str) -> None:
+    """R-106: the operator of a passage about programming is no separator."""
+    assert split_chunks(cell) == (cell,)
+
+
+@pytest.mark.parametrize(
+    ("cell", "chunks"),
+    [
+        ("one\n\ntwo", ("one", "two")),
+        ("one\r\n\r\ntwo", ("one", "two")),
+        ("one\r\rtwo", ("one", "two")),
+        ("one\n \u00a0\t\n\n\ntwo", ("one", "two")),
+        ("one line\nand its next", ("one line\nand its next",)),
+        ("one line\r\nand its next", ("one line\r\nand its next",)),
+        ("  kept  inside  ", ("kept  inside",)),
+        ("", ()),
+        (" \u00a0\r\n\t", ()),
+    ],
+)
+def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
+    """R-107: whatever the line ends; the text inside a chunk is left as it is."""
+    assert split_chunks(cell) == chunks
+
+
+@pytest.mark.parametrize(
+    ("cell", "delimiter", "chunks"),
+    [
+        ("if (a || b)", "||", ("if (a", "b)")),
+        ("a||b", "||", ("a", "b")),
+        ("one\ntwo\r\nthree\n\nfour", "\n", ("one", "two", "three", "four")),
+        ('["one", "two"]', "||", ('["one", "two"]',)),
+        ("one---two", "---", ("one", "two")),
+        ("one || two\n\nthree", "---", ("one || two\n\nthree",)),
+        ("a.b", ".", ("a", "b")),
+        ('[{"no": "text"}]', "||", ('[{"no": "text"}]',)),
+        ("", "||", ()),
+    ],
+)
+def test_an_explicit_delimiter_is_taken_literally(cell: str, delimiter: str, chunks: tuple[str, ...]) -> None:
+    """R-106: it always wins, over JSON as well."""
+    assert split_chunks(cell, delimiter) == chunks
+
+
+_TEXT = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"]))
+
+
+@given(st.lists(_TEXT), st.sampled_from(["||", "|", "|-|"]))
+def test_splitting_undoes_joining(parts: list[str], delimiter: str) -> None:
+    assert split_chunks(delimiter.join(parts), delimiter) == tuple(p.strip() for p in parts if p.strip())
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1)))
+def test_auto_undoes_joining_by_pipes_and_by_blank_lines(parts: list[str]) -> None:
+    """Texts of letters, digits and spaces alone never read as code, but for `if x` and its like."""
+    kept = tuple(f"{part.strip()}, and so on" for part in parts if part.strip())
+    assert split_chunks(" || ".join(kept)) == kept
+    assert split_chunks("\n\n".join(kept)) == kept
+
+
+@given(st.text(st.sampled_from("|[]{}()`'\" \n\r\\;=!ab\u00a0")) | st.text())
+def test_auto_loses_nothing_but_separators_and_space(cell: str) -> None:
+    """Whatever the cell: no chunk is blank or has space around it, and every letter is there, in its order."""
+    try:
+        chunks = split_chunks(cell)
+    except InputError:
+        return
+    assert all(chunk and chunk == chunk.strip() for chunk in chunks)
+    if not cell.lstrip().startswith("["):
+        letters = [letter for letter in cell if letter not in "|" and not letter.isspace()]
+        assert [x for chunk in chunks for x in chunk if x not in "|" and not x.isspace()] == letters
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "( || " * 7_000,
+        "[" * 32_000,
+        "' || " * 7_000,
+        "\n " * 16_000,
+        "``" * 16_000,
+        "||\n" * 10_000,
+        " " * 32_000 + "||",
+    ],
+)
+def test_no_cell_takes_long(cell: str) -> None:
+    """The longest cells that Excel can hold, made to trip the rules. A quadratic rule would take minutes."""
+    assert len("".join(split_chunks(cell))) <= len(cell)

@@ -1,0 +1,996 @@
+"""Configuration: what is read, what is refused, in which words, and that no secret is ever shown."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr, ValidationError
+
+from rag_eval.errors import ExitCode, SettingsError
+from rag_eval.records import METRIC_LABELS
+from rag_eval.settings import Azure, Judge, LoadedSettings, Settings, Weights, load_settings
+
+ROOT = Path(__file__).parent.parent
+CANARY = "c4n4ryk3y0123456789abcdef0123456"
+AZURE = {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com/", "AZURE_OPENAI_API_KEY": CANARY}
+FIELDS = {
+    (section, key): info for section, model in Settings() for key, info in type(model).model_fields.items()
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The current directory of the run, with a parent that must not matter."""
+    (tmp_path / "cwd" / "backend").mkdir(parents=True)
+    return tmp_path / "cwd"
+
+
+def load(
+    folder: Path,
+    ini: str | bytes | None = None,
+    *,
+    overrides: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    config: Path | None = None,
+) -> LoadedSettings:
+    """Load from `folder`, where `ini` becomes a private config.ini."""
+    if ini is not None:
+        write(folder / "config.ini", ini)
+    return load_settings(config, overrides or {}, environ or {}, folder)
+
+
+def write(path: Path, text: str | bytes, mode: int = 0o600) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+
+
+def problems(folder: Path, ini: str | bytes | None = None, **given: object) -> list[str]:
+    """The lines of the SettingsError that loading must raise; none of them shows the canary."""
+    with pytest.raises(SettingsError) as caught:
+        load(folder, ini, **given)  # type: ignore[arg-type]
+    assert CANARY not in repr(caught.value)
+    assert caught.value.__cause__ is None  # no chained error brings the input back
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert all("\n" not in line for line in caught.value.problems)
+    return list(caught.value.problems)
+
+
+# Defaults, the shipped sample, the documentation
+
+
+def test_without_any_source_everything_is_default(folder: Path) -> None:
+    """No file, no variable, no option: the documented defaults, each said to be one."""
+    loaded = load(folder)
+    assert loaded.settings == Settings()
+    assert {str(source) for source in loaded.sources.values()} == {"default"}
+    assert set(loaded.sources) == {f"{section}.{key}" for section, key in FIELDS}
+    assert loaded.warnings == ()
+
+
+def test_defaults_are_the_documented_ones() -> None:
+    """The values that users of the command line rely on, spelled out once."""
+    settings = Settings()
+    assert settings.model_dump(exclude={"azure", "openai"}) == {
+        "judge": {
+            "provider": "azure",
+            "timeout_seconds": 120,
+            "max_attempts": 5,
+            "structured_output": "auto",
+        },
+        "weights": {
+            "answer_correctness": 0.35,
+            "faithfulness": 0.25,
+            "answer_relevancy": 0.25,
+            "context_precision": 0.075,
+            "context_recall": 0.075,
+        },
+        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True),
+        "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
+        "toxicity": {"threshold": 0.5, "deployment": ""},
+        "context": {"delimiter": "auto"},
+        "bots": {"strip_prefix": "Bot_"},
+        "diagnostics": {"enabled": True},
+        "cache": {"enabled": False, "directory": Path(".nexus_cache")},
+        "evaluation": {"max_rows": 200, "parallel": True, "max_workers": 2, "min_coverage": 0.95},
+    }
+    assert (settings.azure.api_version, settings.azure.deployment) == ("2024-12-01-preview", "gpt-4o")
+    assert (settings.openai.base_url, settings.openai.model) == ("https://api.openai.com/v1", "gpt-4o")
+    assert (settings.azure.temperature, settings.openai.temperature) == (0, 0)
+
+
+def test_shipped_sample_is_the_defaults(folder: Path) -> None:
+    """R-88: config.ini.example gives every key its default, its `delimiter = auto ; …` included, and no other."""
+    text = (ROOT / "config.ini.example").read_text(encoding="utf-8")
+    loaded = load(folder, text)
+    assert loaded.settings == Settings()
+    assert loaded.settings.context.delimiter == "auto"
+    assert re.search(r"^delimiter = auto    ; auto \| \|\| \| \\n \| <custom>$", text, re.MULTILINE)
+    assert {source.name for source in loaded.sources.values()} == {"config.ini"}
+    for key, source in loaded.sources.items():
+        assert text.splitlines()[source.line - 1].startswith(f"{key.partition('.')[2]} =")
+
+
+def test_documentation_lists_every_key() -> None:
+    """docs/configuration.md holds each section, key, default and allowed values of the models, in their order."""
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    documented = []
+    section = ""
+    for line in text.splitlines():
+        if heading := re.fullmatch(r"### `\[(\w+)\]`", line):
+            section = heading[1]
+        elif section and (row := re.fullmatch(r"\| `(\w+)` \| (.+?) \| (.+?) \| .+ \|", line)):
+            documented.append((section, row[1], row[2], row[3]))
+    expected = [
+        (section, key, written_default(info.default), info.description)
+        for (section, key), info in FIELDS.items()
+    ]
+    assert documented == expected
+
+
+def written_default(value: object) -> str:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, bool):
+        value = str(value).lower()
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return f"`{value}`" if str(value) else "*(empty)*"
+
+
+def test_documentation_lists_every_variable(folder: Path) -> None:
+    """Each documented variable sets the key that it is said to set."""
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([A-Z_]+)` \| `\[(\w+)\] (\w+)` \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    for variable, section, key in rows:
+        loaded = load(folder, environ={variable: "https://localhost"})
+        assert str(loaded.sources[f"{section}.{key}"]) == f"environment variable {variable}"
+
+
+def test_documented_error_messages_are_real(folder: Path) -> None:
+    """The two messages that docs/configuration.md shows are what such a file brings."""
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    ini = "\n" * 5 + "[thresholds]\nfaithfullness = 0.4\n\n\n\n[evaluation]\nmax_rows = 0\n"
+    assert "\n".join(["```", *problems(folder, ini), "```"]) in text
+
+
+# Precedence and sources
+
+INI = "[azure]\ntemperature = 0.1\nendpoint = https://ini.example.com\napi_key = ini-key\n"
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected", "source"),
+    [
+        ("", "", "default"),
+        ("ini", "https://ini.example.com", "config.ini line 3"),
+        ("dotenv", "https://dotenv.example.com", ".env line 2"),
+        ("env", "https://env.example.com", "environment variable AZURE_OPENAI_ENDPOINT"),
+        ("cli", "https://cli.example.com", "command line"),
+        ("ini dotenv", "https://dotenv.example.com", ".env line 2"),
+        ("ini env", "https://env.example.com", "environment variable AZURE_OPENAI_ENDPOINT"),
+        ("ini cli", "https://cli.example.com", "command line"),
+        ("dotenv env", "https://env.example.com", "environment variable AZURE_OPENAI_ENDPOINT"),
+        ("dotenv cli", "https://cli.example.com", "command line"),
+        ("env cli", "https://cli.example.com", "command line"),
+        ("ini dotenv env cli", "https://cli.example.com", "command line"),
+    ],
+)
+def test_precedence(folder: Path, levels: str, expected: str, source: str) -> None:
+    """R-92: command line over environment over .env over config file over default, in every pair."""
+    if "dotenv" in levels.split():
+        write(folder / ".env", "\nAZURE_OPENAI_ENDPOINT=https://dotenv.example.com\n")
+    loaded = load(
+        folder,
+        INI if "ini" in levels.split() else None,
+        environ={"AZURE_OPENAI_ENDPOINT": "https://env.example.com"} if "env" in levels.split() else None,
+        overrides={"azure.endpoint": "https://cli.example.com"} if "cli" in levels.split() else None,
+    )
+    assert loaded.settings.azure.endpoint == expected
+    assert str(loaded.sources["azure.endpoint"]) == source
+
+
+@pytest.mark.parametrize(
+    ("ini", "overrides", "changed"),
+    [
+        ("", {"model": "m", "temperature": 1}, {"azure.deployment": "m", "azure.temperature": 1}),
+        (
+            "[judge]\nprovider = openai",
+            {"model": "m", "temperature": 1},
+            {"openai.model": "m", "openai.temperature": 1},
+        ),
+        (
+            "[judge]\nprovider = openai",
+            {"model": "m", "judge.provider": "azure"},
+            {"azure.deployment": "m"},
+        ),
+        ("[azure]\ndeployment = d", {"model": None, "temperature": None}, {"azure.deployment": "d"}),
+        ("", {"azure.deployment": "gpt-4o-mini"}, {"azure.deployment": "gpt-4o-mini"}),
+    ],
+)
+def test_model_and_temperature_belong_to_the_chosen_provider(
+    folder: Path, ini: str, overrides: dict[str, object], changed: dict[str, object]
+) -> None:
+    """'model' and 'temperature' find their section after the provider is known; None is not given."""
+    settings = load(folder, ini, overrides=overrides).settings
+    keys = ("azure.deployment", "azure.temperature", "openai.model", "openai.temperature")
+    values = {key: getattr(getattr(settings, key.split(".")[0]), key.split(".")[1]) for key in keys}
+    assert values == dict(zip(keys, ("gpt-4o", 0, "gpt-4o", 0), strict=True)) | changed
+
+
+def test_sources_on_the_command_line_name_the_option(folder: Path) -> None:
+    """A value from the command line is traced to its option, by whatever key it came in."""
+    loaded = load(folder, overrides={"weights.answer_correctness": 0.5, "model": "m", "temperature": 0.5})
+    assert str(loaded.sources["weights.answer_correctness"]) == "command line --alpha"
+    assert str(loaded.sources["azure.deployment"]) == "command line --model"
+    assert str(loaded.sources["azure.temperature"]) == "command line --temperature"
+
+
+def test_offline_judge_has_no_model(folder: Path) -> None:
+    """An option without effect is said to have none, rather than dropped in silence."""
+    loaded = load(folder, overrides={"judge.provider": "offline", "model": "m", "temperature": None})
+    assert loaded.warnings == ("--model has no effect with the offline judge",)
+    assert loaded.settings == Settings(judge=Judge(provider="offline"))
+
+
+def test_environment_of_the_process_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the mapping that is passed in counts; .env is never put into os.environ."""
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://process.example.com")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    write(folder / ".env", f"OPENAI_API_KEY={CANARY}")
+    before = dict(os.environ)
+    assert load(folder).settings.azure.endpoint == ""
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_empty_variable_counts_as_unset(folder: Path, empty: str) -> None:
+    """R-93: an empty variable does not hide the config file's value, in the environment or in .env."""
+    write(folder / ".env", f"AZURE_OPENAI_ENDPOINT='{empty}'\nAZURE_OPENAI_API_KEY\n")
+    loaded = load(folder, INI, environ={"AZURE_OPENAI_ENDPOINT": empty})
+    assert loaded.settings.azure.endpoint == "https://ini.example.com"
+    assert loaded.settings.azure.api_key.get_secret_value() == "ini-key"
+
+
+# Files
+
+
+def test_search_order(folder: Path) -> None:
+    """R-99, R-81: config, then .env beside it, in cwd, in backend/; the first counts, parents never do."""
+    write(folder.parent / ".env", "AZURE_OPENAI_API_VERSION=parent")
+    write(folder / "conf" / "my.ini", "")
+    config = Path("conf/my.ini")
+    places = ["conf/.env", ".env", "backend/.env"]
+    for place in reversed(places):
+        write(folder / place, f"AZURE_OPENAI_API_VERSION={place}")
+        loaded = load(folder, config=config)
+        assert loaded.settings.azure.api_version == place
+    assert dict(loaded.files) == dict.fromkeys(["conf/my.ini", *places], True)
+    for place in places:
+        (folder / place).unlink()
+    loaded = load(folder, config=config)
+    assert loaded.settings.azure.api_version == "2024-12-01-preview"
+    assert dict(loaded.files) == {"conf/my.ini": True} | dict.fromkeys(places, False)
+
+
+def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) -> None:
+    """R-99: ./config.ini is read if it is there; one in a parent or in backend/ is not."""
+    write(folder.parent / "config.ini", "[evaluation]\nmax_rows = 1")
+    write(folder / "backend" / "config.ini", "[evaluation]\nmax_rows = 2")
+    loaded = load(folder)
+    assert loaded.settings.evaluation.max_rows == 200
+    assert dict(loaded.files) == {"config.ini": False, ".env": False, "backend/.env": False}
+    assert load(folder, "[evaluation]\nmax_rows = 3").settings.evaluation.max_rows == 3
+
+
+def test_named_config_file_must_exist(folder: Path) -> None:
+    """R-99: a file that the user named and that is not there is an error, a folder too."""
+    assert problems(folder, config=Path("my.ini")) == ["my.ini: no such file"]
+    (line,) = problems(folder, config=Path("backend"))
+    assert line.startswith("backend: cannot be read (")
+    outside = folder.parent / "my.ini"
+    assert problems(folder, config=outside) == [f"{outside}: no such file"]
+
+
+def test_folder_named_dotenv_is_no_dotenv_file(folder: Path) -> None:
+    """`.env` is also a common name of a virtual environment."""
+    (folder / ".env").mkdir()
+    assert dict(load(folder).files)[".env"] is False
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        b"\xef\xbb\xbf[bots]\nstrip_prefix = B\xc3\xb6t\n",
+        b"[bots]\r\nstrip_prefix = B\xc3\xb6t\r\n",
+        b"[bots]\rstrip_prefix = B\xc3\xb6t",
+        b"# \xe2\x80\xa8 [cache]\n[bots]\nstrip_prefix=B\xc3\xb6t",
+    ],
+)
+def test_utf8_is_read(folder: Path, encoded: bytes) -> None:
+    """R-97: UTF-8 with or without byte order mark, with any line end."""
+    loaded = load(folder, encoded)
+    assert loaded.settings.bots.strip_prefix == "Böt"
+    assert str(loaded.sources["bots.strip_prefix"]) == f"config.ini line {2 + encoded.startswith(b'#')}"
+
+
+@pytest.mark.parametrize(
+    ("encoded", "line"),
+    [
+        ("[bots]\nstrip_prefix = B".encode("utf-16"), 1),
+        ("[bots]\nstrip_prefix = B".encode("utf-16-le"), 1),
+        ("[bots]\nstrip_prefix = Böt".encode("cp1252"), 2),
+    ],
+)
+@pytest.mark.parametrize("name", ["config.ini", ".env"])
+def test_other_encodings_are_refused(folder: Path, encoded: bytes, line: int, name: str) -> None:
+    """R-97: UTF-16 and Windows-1252 are refused with the line and the remedy."""
+    write(folder / name, encoded)
+    assert problems(folder) == [
+        f"{name}, line {line}: not UTF-8 text; save the file as UTF-8 (not as UTF-16 or Windows-1252)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (r"delimiter = auto    ; auto | || | \n | <custom>", "auto"),
+        ("delimiter = ||", "||"),
+        (r"delimiter = \n", "\n"),
+        (r"delimiter = \r\n\t", "\r\n\t"),
+        (r"delimiter = \\n", r"\n"),
+        (r"delimiter = \x41\d%(a)s${b}", r"\x41\d%(a)s${b}"),
+        ("delimiter = ---  # comment", "---"),
+        ("delimiter =##", "##"),
+        ("delimiter = a;b#c", "a;b#c"),
+        ("delimiter = a = b", "a = b"),
+        ("DELIMITER = :", ":"),
+        ("delimiter = '||'", "'||'"),
+    ],
+)
+def test_ini_syntax(folder: Path, line: str, expected: str) -> None:
+    """R-88, R-89, R-96: comments, '=' alone as separator, no interpolation; escapes decoded in the delimiter."""
+    assert load(folder, f"[context]\n{line}\n").settings.context.delimiter == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "text"),
+    [
+        ("bots", "strip_prefix", r"\n\t\\"),
+        ("cache", "directory", r"C:\new\temp"),
+        ("azure", "deployment", r"a\n"),
+    ],
+)
+def test_escapes_stay_elsewhere(folder: Path, section: str, key: str, text: str) -> None:
+    """R-96: outside `delimiter` a backslash is a backslash."""
+    settings = load(folder, f"[{section}]\n{key} = {text}").settings
+    assert str(getattr(getattr(settings, section), key)) == text
+
+
+def test_marks_of_comments_inside_a_value_belong_to_it(folder: Path) -> None:
+    """A key that holds # or ; stays whole; a comment after white space is cut off."""
+    loaded = load(
+        folder, "[azure]\nendpoint = https://r.example.com ; mine\napi_key = a;b#c%d=  # not yours\n"
+    )
+    assert loaded.settings.azure.endpoint == "https://r.example.com"
+    assert loaded.settings.azure.api_key.get_secret_value() == "a;b#c%d="
+
+
+@pytest.mark.parametrize(
+    ("ini", "expected"),
+    [
+        (
+            "[azure]\ntemperature = 0\n\n[azure]\ntemperature = 1\n",
+            [
+                "config.ini, line 4, [azure]: stands already in line 1",
+                "config.ini, line 5, [azure] temperature: stands already in line 2",
+            ],
+        ),
+        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: stands before the first [section]"]),
+        (
+            f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
+            [
+                f"config.ini, line {line}: is not of the form key = value "
+                "(a key is plain words, and ':' does not stand for '=')"
+                for line in (2, 4)
+            ],
+        ),
+        (
+            f"[azure]\napi_key: {CANARY}==\n",
+            [
+                "config.ini, line 2: is not of the form key = value "
+                "(a key is plain words, and ':' does not stand for '=')"
+            ],
+        ),
+        (
+            f"[azure]\nendpoint = https://r.example.com\n  api_key = {CANARY}\n",
+            [
+                "config.ini, line 2, [azure] endpoint: the value goes on in an indented line below; "
+                "remove the indent"
+            ],
+        ),
+        (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),
+    ],
+)
+def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) -> None:
+    """R-89, R-91: duplicates, stray lines and continued values, by line, all at once, without showing them."""
+    assert problems(folder, ini)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("ini", "expected"),
+    [
+        (
+            "[thresholds]\nfaithfullness = 0.4",
+            "config.ini, line 2, [thresholds] faithfullness: unknown key (did you mean 'faithfulness'?)",
+        ),
+        (
+            "[azure]\n\ntemprature = 0",
+            "config.ini, line 3, [azure] temprature: unknown key (did you mean 'temperature'?)",
+        ),
+        (
+            "[bots]\nzzz = 0",
+            "config.ini, line 2, [bots] zzz: unknown key (known: strip_prefix)",
+        ),
+        (
+            "[Azure]\nendpoint = x",
+            "config.ini, line 1, [Azure]: unknown section (did you mean 'azure'?)",
+        ),
+        (
+            "[DEFAULT]\nendpoint = x",
+            "config.ini, line 1, [DEFAULT]: unknown section (known: judge, azure, openai, weights, metrics, "
+            "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+        ),
+        (
+            "[xyz]",
+            "config.ini, line 1, [xyz]: unknown section (known: judge, azure, openai, weights, metrics, "
+            "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+        ),
+    ],
+)
+def test_unknown_names_are_refused(folder: Path, ini: str, expected: str) -> None:
+    """R-89, R-90: an unknown section or key, [DEFAULT] included, with the nearest valid name."""
+    assert problems(folder, ini) == [expected]
+
+
+def test_unknown_override_is_refused(folder: Path) -> None:
+    """R-90: a key from the command line is checked like one of the file."""
+    assert problems(folder, overrides={"cache.enable": True, "cach.enabled": True}) == [
+        "command line, [cache] enable: unknown key (did you mean 'enabled'?)",
+        "command line, [cach] enabled: unknown section (did you mean 'cache'?)",
+    ]
+
+
+def test_all_problems_are_reported_at_once(folder: Path) -> None:
+    """R-91: one error, one line a problem, each with its place, its value and what is allowed."""
+    ini = """\
+[judge]
+provider = azur
+[azure]
+deployment = my gpt
+temprature = 0
+[weights]
+faithfulness = -1
+[metrics]
+toxicity = y
+[evaluation]
+max_rows = 2.5
+[cache]
+directory =
+[colour]
+red = 1
+"""
+    environ = {"AZURE_OPENAI_API_VERSION": "2024 12"}
+    overrides = {"weights.answer_correctness": "much", "evaluation.min_coverage": 95}
+    assert problems(folder, ini, environ=environ, overrides=overrides) == [
+        "environment variable AZURE_OPENAI_API_VERSION, [azure] api_version: "
+        "'2024 12' is not allowed; expected a name without white space",
+        "command line --alpha, [weights] answer_correctness: "
+        "'much' is not allowed; expected a number of at least 0, not all of them 0",
+        "command line, [evaluation] min_coverage: 95 is not allowed; expected a number from 0 to 1",
+        "config.ini, line 2, [judge] provider: 'azur' is not allowed; expected azure, openai or offline",
+        "config.ini, line 4, [azure] deployment: 'my gpt' is not allowed; expected a name without white space",
+        "config.ini, line 5, [azure] temprature: unknown key (did you mean 'temperature'?)",
+        "config.ini, line 7, [weights] faithfulness: "
+        "'-1' is not allowed; expected a number of at least 0, not all of them 0",
+        "config.ini, line 9, [metrics] toxicity: 'y' is not allowed; expected true/false, yes/no, on/off or 1/0",
+        "config.ini, line 11, [evaluation] max_rows: "
+        "'2.5' is not allowed; expected a whole number of at least 1",
+        "config.ini, line 13, [cache] directory: '' is not allowed; expected a path, not empty",
+        "config.ini, line 14, [colour]: unknown section (known: judge, azure, openai, weights, metrics, "
+        "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+    ]
+
+
+def test_unreadable_files_are_reported_together(folder: Path) -> None:
+    """R-91, R-98: what does not parse in any file is named by file and line, in one error."""
+    write(folder / ".env", f"# ours\nA=1\n\n\nAZURE_OPENAI_API_KEY {CANARY}\nB='open\n")
+    write(folder / "backend" / ".env", "=\n")
+    assert problems(folder, "[azure]\nx\n") == [
+        "config.ini, line 2: is not of the form key = value "
+        "(a key is plain words, and ':' does not stand for '=')",
+        ".env, line 5: is not of the form NAME=value",
+        ".env, line 6: is not of the form NAME=value",
+        "backend/.env, line 1: is not of the form NAME=value",
+    ]
+
+
+def test_misplaced_secret_is_not_echoed(folder: Path) -> None:
+    """R-91, R-76: a long value is described by its length, since it may be a key in the wrong place."""
+    (line,) = problems(folder, f"[azure]\ntemperature = {CANARY}")
+    assert line.endswith("a value of 32 characters is not allowed; expected a number from 0 to 2")
+    (line,) = problems(folder, f"[azure]\napikey = {CANARY}")
+    assert line.endswith("unknown key (did you mean 'api_key'?)")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("OPENAI_API_KEY=abc", "abc"),
+        ("export OPENAI_API_KEY = 'abc'", "abc"),
+        ('OPENAI_API_KEY="abc" # mine', "abc"),
+        ("OPENAI_API_KEY=a$b${HOME}", "a$b${HOME}"),
+        ("OPENAI_API_KEY=abc\nOPENAI_API_KEY=def", "def"),
+        ("\ufeffOPENAI_API_KEY=abc\r\n", "abc"),
+    ],
+)
+def test_dotenv_is_read_as_it_stands(folder: Path, line: str, expected: str) -> None:
+    """R-98: quotes, export and comments as usual; nothing is interpolated."""
+    write(folder / ".env", line)
+    assert load(folder).settings.openai.api_key.get_secret_value() == expected
+
+
+@given(
+    st.lists(
+        st.sampled_from(["[azure]", "[x]", "  ", "=", "a", "endpoint", "api_key", "#", ";", ":", "\n", "\n"])
+    )
+)
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, tokens: list[str]) -> None:
+    """Whatever stands in config.ini or .env, loading gives settings or a SettingsError, nothing else."""
+    folder = tmp_path_factory.mktemp("any")
+    write(folder / "config.ini", "".join(tokens))
+    write(folder / ".env", "".join(tokens))
+    with suppress(SettingsError):
+        assert load(folder).settings.bots == Settings().bots
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(text, True) for text in ("1", "true", "YES", "On", "tRuE")]
+    + [(text, False) for text in ("0", "false", "NO", "Off")],
+)
+def test_flags(folder: Path, text: str, expected: bool) -> None:
+    """R-95: the four usual pairs of words, in any case."""
+    assert load(folder, f"[evaluation]\nparallel = {text}").settings.evaluation.parallel is expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(f"metrics.{key}", value) for key in ("faithfulness", "toxicity") for value in ("", "t", "n", "2", "ja")]
+    + [("thresholds.faithfulness", value) for value in ("nan", "inf", "-0.1", "1.1", "30%", "0,3", "")]
+    + [("weights.faithfulness", value) for value in ("-0.1", "nan", "inf", "1e999", "x")]
+    + [("evaluation.max_rows", value) for value in ("0", "-1", "1.5", "1e3", "nan", "ten")]
+    + [("evaluation.max_workers", "0"), ("evaluation.min_coverage", "95")]
+    + [("judge.max_attempts", value) for value in ("0", "21")]
+    + [("judge.timeout_seconds", value) for value in ("0", "-1", "inf", "86401")]
+    + [("judge.structured_output", "yes"), ("azure.temperature", "2.1"), ("openai.temperature", "-1")]
+    + [("azure.deployment", ""), ("openai.model", "a b"), ("openai.base_url", ""), ("azure.api_version", "")]
+    + [("toxicity.threshold", "2"), ("toxicity.deployment", "a b"), ("context.delimiter", "")]
+    + [("bots.strip_prefix", ""), ("cache.directory", "")],
+)
+def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
+    """R-95, R-91: refused with the place and with what is allowed, from the file and the command line alike."""
+    section, name = key.split(".")
+    allowed = FIELDS[section, name].description
+    assert problems(folder, f"[{section}]\n{name} = {value}\n") == [
+        f"config.ini, line 2, [{section}] {name}: {value!r} is not allowed; expected {allowed}"
+    ]
+    if key != "openai.base_url":
+        (folder / "config.ini").unlink()
+        (line,) = problems(folder, overrides={key: value})
+        assert line.endswith(f"[{section}] {name}: {value!r} is not allowed; expected {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("thresholds.faithfulness", "0", 0),
+        ("thresholds.faithfulness", "1", 1),
+        ("thresholds.faithfulness", "1e-1", 0.1),
+        ("judge.max_attempts", "20", 20),
+        ("judge.timeout_seconds", "0.5", 0.5),
+        ("azure.temperature", "2", 2),
+        ("toxicity.deployment", "", ""),
+        ("openai.model", "org/model:7b", "org/model:7b"),
+        ("evaluation.max_rows", "1000000", 1_000_000),
+    ],
+)
+def test_values_at_the_edge(folder: Path, key: str, value: str, expected: object) -> None:
+    """R-95: the ends of every range are allowed."""
+    section, name = key.split(".")
+    settings = load(folder, f"[{section}]\n{name} = {value}\n").settings
+    assert getattr(getattr(settings, section), name) == expected
+
+
+def test_metrics_may_not_all_be_off(folder: Path) -> None:
+    """R-38: a run with nothing to judge is refused before it begins."""
+    ini = "[metrics]\n" + "".join(f"{metric} = off\n" for metric in (*METRIC_LABELS, "toxicity"))
+    assert problems(folder, ini) == [
+        "config.ini, line 2, [metrics]: every metric is switched off, so there is nothing to judge"
+    ]
+    assert load(folder, ini, overrides={"metrics.toxicity": True}).settings.metrics.toxicity
+
+
+# Weights
+
+
+def test_options_replace_weights_before_normalisation(folder: Path) -> None:
+    """--alpha 0.5 --beta 0.3 --gamma 0.2: stored as given, normalised over all five."""
+    given = {
+        "weights.answer_correctness": 0.5,
+        "weights.faithfulness": 0.3,
+        "weights.answer_relevancy": 0.2,
+    }
+    weights = load(folder, "[weights]\nfaithfulness = 9\n", overrides=given).settings.weights
+    assert weights.faithfulness == 0.3
+    rounded = {metric: round(weight, 4) for metric, weight in weights.normalised.items()}
+    assert rounded == {
+        "answer_correctness": 0.4348,
+        "faithfulness": 0.2609,
+        "answer_relevancy": 0.1739,
+        "context_precision": 0.0652,
+        "context_recall": 0.0652,
+    }
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=5, max_size=5).filter(any))
+def test_normalised_weights_add_up_to_one(weights: list[float]) -> None:
+    """R-95: for any allowed weights, in the order and under the names of the report's metrics."""
+    normalised = Weights(**dict(zip(METRIC_LABELS, weights, strict=True))).normalised
+    assert list(normalised) == list(METRIC_LABELS)
+    assert sum(normalised.values()) == pytest.approx(1)
+    assert all(0 <= weight <= 1 for weight in normalised.values())
+
+
+@pytest.mark.parametrize("weight", ["0", "1e308"])
+def test_weights_need_a_usable_sum(folder: Path, weight: str) -> None:
+    """R-95: all zero, or too big to add, is refused by section."""
+    ini = "[weights]\n" + "".join(f"{metric} = {weight}\n" for metric in METRIC_LABELS)
+    assert problems(folder, ini) == [
+        "config.ini, line 2, [weights]: the weights must add up to a finite number above 0"
+    ]
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [(f"{CANARY} ", CANARY), (f"\t{CANARY}\r\n", CANARY), (f'"{CANARY}"', CANARY), (f"' {CANARY} '", CANARY)],
+)
+def test_wrapping_of_a_key_is_removed(folder: Path, variable: str, key: str) -> None:
+    """R-94: outer white space and quotes go, with a warning that does not show the key."""
+    loaded = load(folder, environ=AZURE | {"AZURE_OPENAI_API_KEY": variable})
+    assert loaded.settings.azure.api_key.get_secret_value() == key
+    assert loaded.warnings == (
+        "environment variable AZURE_OPENAI_API_KEY: white space or quotes around azure.api_key were removed",
+    )
+
+
+BAD_KEYS = {
+    "the key has white space inside": ["ab cd", "ab\ncd", "ab\tcd", "ab\xa0cd", "ab\u2028cd"],
+    "the key holds an invisible or non-ASCII character; copy it again": [
+        "ab\u200bcd",
+        "\ufeffabcd",
+        "“abcd”",
+        "schlüssel",
+        "ab\x00cd",
+        "ab\x1bcd",
+        "ab\udc80",
+    ],
+    "this is a placeholder, not a key": [
+        "<your-key>",
+        "${X}",
+        "$KEY",
+        "{{ key }}".replace(" ", ""),
+        "%KEY%",
+        "your-api-key-here",
+        "YOUR_KEY",
+        "changeme",
+        "change-me",
+        "xxxxxxxx",
+        "sk-...",
+        "****",
+        "paste-key-here",
+        "TODO",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("problem", "key"), [(problem, key) for problem, keys in BAD_KEYS.items() for key in keys]
+)
+@pytest.mark.parametrize("provider", ["azure", "openai"])
+def test_bad_keys_are_refused_without_being_shown(
+    folder: Path, provider: str, problem: str, key: str
+) -> None:
+    """R-94: only for the provider that is chosen; the other's key does no harm."""
+    variable = f"{provider.removesuffix('openai')}_openai_api_key".upper().removeprefix("_")
+    environ = {variable: key}
+    (line,) = problems(folder, environ=environ, overrides={"judge.provider": provider})
+    assert line == f"environment variable {variable}, [{provider}] api_key: {problem}"
+    assert key not in line.removesuffix(problem)
+    for other in {"azure", "openai", "offline"} - {provider}:
+        assert load(folder, environ=environ, overrides={"judge.provider": other}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "key", [CANARY, "sk-proj-Ab_9", "not-needed", "EMPTY", "xx-9", "lm-studio", "a+/b=="]
+)
+def test_good_keys_are_kept(folder: Path, key: str) -> None:
+    """R-94: what could be a key is taken as it is, without a warning."""
+    loaded = load(folder, environ=AZURE | {"AZURE_OPENAI_API_KEY": key})
+    assert loaded.settings.azure.api_key.get_secret_value() == key
+    assert loaded.warnings == ()
+
+
+def test_no_secret_is_ever_shown(folder: Path) -> None:
+    """R-76: neither settings nor what surrounds them show a key as text, JSON or in an error of pydantic."""
+    loaded = load(folder, f"[openai]\napi_key = {CANARY}", environ=AZURE)
+    assert loaded.settings.azure.api_key.get_secret_value() == CANARY
+    shown = (repr(loaded), str(loaded.settings), loaded.settings.model_dump_json(), repr(loaded.warnings))
+    assert not any(CANARY in text for text in shown)
+    with pytest.raises(ValidationError) as caught:
+        Azure(api_key={"key": CANARY})  # type: ignore[arg-type]
+    assert CANARY not in str(caught.value)
+
+
+def test_settings_are_immutable() -> None:
+    """A section or value cannot be replaced, and no attribute added."""
+    settings = Settings()
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.judge = Judge()  # type: ignore[misc]
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.judge.provider = "offline"  # type: ignore[misc]
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Judge(providr="offline")  # type: ignore[call-arg]
+
+
+# Endpoints
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://r.openai.azure.com/",
+        "https://r.openai.azure.com",
+        "https://gateway.example.com:8443/team/openai",
+        "http://localhost:8000",
+        "http://127.0.0.1:1",
+        "http://127.8.8.8/",
+        "http://[::1]:8000/v1",
+        "HTTPS://R.example.com",
+    ],
+)
+def test_good_endpoints(folder: Path, url: str) -> None:
+    """R-80: https anywhere, http on this computer."""
+    assert load(folder, environ=AZURE | {"AZURE_OPENAI_ENDPOINT": url}).settings.azure.endpoint == url
+
+
+BAD_URLS = [
+    ("http://r.openai.azure.com", "the URL must begin with https://; http is only for localhost, "),
+    ("http://127.0.0.1.example.com", "the URL must begin with https://; http is only for localhost, "),
+    ("http://localhost.example.com", "the URL must begin with https://; http is only for localhost, "),
+    ("http://2130706433", "the URL must begin with https://; http is only for localhost, "),
+    ("http://localhost@example.com", "the URL must begin with https://; http is only for localhost, "),
+    ("r.openai.azure.com", "the URL must begin with https:// and name a host"),
+    ("file:///etc/passwd", "the URL must begin with https:// and name a host"),
+    ("https://", "the URL must begin with https:// and name a host"),
+    ("ftp://r.example.com", "the URL must begin with https:// and name a host"),
+    (f"https://user:{CANARY}@r.example.com", "the URL must not hold a user name or password"),
+    ("https://@r.example.com", "the URL must not hold a user name or password"),
+    (f"https://r.example.com/?api-key={CANARY}", "the URL must not hold a query (?…) or fragment (#…)"),
+    ("https://r.example.com/?", "the URL must not hold a query (?…) or fragment (#…)"),
+    (f"https://r.example.com/#{CANARY}", "the URL must not hold a query (?…) or fragment (#…)"),
+    ("https://r.example.com:port", "this is not a URL"),
+    ("https://[::1", "this is not a URL"),
+    ("https://a b.example.com", "the URL holds white space, a backslash or a non-ASCII character"),
+    ("https://r.example.com\n.evil.com", "the URL holds white space, a backslash or a non-ASCII character"),
+    ("https://evil.com\\@r.example.com", "the URL holds white space, a backslash or a non-ASCII character"),
+    ("https://r\u200b.example.com", "the URL holds white space, a backslash or a non-ASCII character"),
+    ("https://your-resource.openai.azure.com/", "this is a placeholder, not the URL of a resource"),
+    ("https://<name>.openai.azure.com/", "this is a placeholder, not the URL of a resource"),
+]
+
+
+@pytest.mark.parametrize(("url", "problem"), BAD_URLS)
+@pytest.mark.parametrize(
+    ("provider", "variable", "key"),
+    [("azure", "AZURE_OPENAI_ENDPOINT", "endpoint"), ("openai", "OPENAI_BASE_URL", "base_url")],
+)
+def test_bad_endpoints(folder: Path, provider: str, variable: str, key: str, url: str, problem: str) -> None:
+    """R-80: refused for the chosen provider before any call, without showing what the URL may hide."""
+    (line,) = problems(folder, environ={variable: url}, overrides={"judge.provider": provider})
+    assert line.startswith(f"environment variable {variable}, [{provider}] {key}: {problem}")
+    assert load(folder, environ={variable: url}, overrides={"judge.provider": "offline"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("provider", "url", "keep"),
+    [
+        ("azure", f"https://r.example.com/openai/deployments/gpt-4o/chat/completions?k={CANARY}", "/"),
+        ("azure", "https://r.example.com:8443/openai/deployments/gpt-4o", ":8443/"),
+        ("azure", "https://r.example.com/openai/v1/", "/"),
+        ("azure", "https://r.example.com/team/openai/deployments/x/", "/team"),
+        ("openai", "https://r.example.com/v1/chat/completions", "/v1"),
+        ("openai", "https://r.example.com/openai/deployments/gpt-4o", "/"),
+    ],
+)
+def test_pasted_request_url_shows_what_to_keep(folder: Path, provider: str, url: str, keep: str) -> None:
+    """The URL of a single request was pasted: the message shows the part that belongs here."""
+    variable = "AZURE_OPENAI_ENDPOINT" if provider == "azure" else "OPENAI_BASE_URL"
+    (line,) = problems(folder, environ={variable: url}, overrides={"judge.provider": provider})
+    assert line.endswith(f"this is the URL of a request; keep only https://r.example.com{keep}")
+
+
+def test_base_url_of_azure_is_one_for_openai(folder: Path) -> None:
+    """Azure's own address for the openai protocol ends in /openai/v1/."""
+    url = "https://r.openai.azure.com/openai/v1/"
+    loaded = load(folder, f"[judge]\nprovider = openai\n[openai]\nbase_url = {url}\napi_key = k")
+    assert loaded.settings.openai.base_url == url
+
+
+# Who may read a key, and where it goes
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
+@pytest.mark.parametrize(
+    ("name", "text", "mode", "warned"),
+    [
+        ("config.ini", f"[azure]\napi_key = {CANARY}", 0o600, False),
+        ("config.ini", f"[azure]\napi_key = {CANARY}", 0o640, True),
+        ("config.ini", f"[openai]\napi_key = {CANARY}", 0o604, True),
+        ("config.ini", "[azure]\napi_key =", 0o644, False),
+        ("config.ini", "[azure]\ndeployment = x", 0o644, False),
+        (".env", f"OPENAI_API_KEY={CANARY}", 0o644, True),
+        (".env", f"OPENAI_API_KEY={CANARY}", 0o600, False),
+        (".env", "OTHER=1", 0o644, False),
+    ],
+)
+def test_file_with_a_key_that_others_can_read(
+    folder: Path, name: str, text: str, mode: int, warned: bool
+) -> None:
+    """R-84: a warning that names the file and the remedy, only when there is a key in it."""
+    write(folder / name, text, mode)
+    assert stat.S_IMODE((folder / name).stat().st_mode) == mode
+    warning = f"{name} holds an API key and other users can read it: chmod 600 {name}"
+    assert load(folder).warnings == ((warning,) if warned else ())
+
+
+KEY_ENV = {"AZURE_OPENAI_API_KEY": CANARY}
+URL_ENV = {"AZURE_OPENAI_ENDPOINT": "https://r.example.com"}
+KEY_LINE, URL_LINE = f"AZURE_OPENAI_API_KEY={CANARY}\n", "AZURE_OPENAI_ENDPOINT=https://r.example.com\n"
+KEY_INI, URL_INI = f"[azure]\napi_key = {CANARY}\n", "[azure]\nendpoint = https://r.example.com\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "key_source", "url_source"),
+    [
+        ({"config.ini": URL_INI}, KEY_ENV, "environment variable AZURE_OPENAI_API_KEY", "config.ini line 2"),
+        ({"config.ini": KEY_INI}, URL_ENV, "config.ini line 2", "environment variable AZURE_OPENAI_ENDPOINT"),
+        ({".env": URL_LINE}, KEY_ENV, "environment variable AZURE_OPENAI_API_KEY", ".env line 1"),
+        ({".env": URL_LINE, "config.ini": KEY_INI}, {}, "config.ini line 2", ".env line 1"),
+        ({".env": URL_LINE, "backend/.env": KEY_LINE}, {}, "backend/.env line 1", ".env line 1"),
+        ({}, KEY_ENV | URL_ENV, "", ""),
+        ({".env": URL_LINE + KEY_LINE}, {}, "", ""),
+        ({"config.ini": f"{URL_INI}api_key = {CANARY}"}, {}, "", ""),
+        ({"config.ini": "[azure]\nendpoint =\n"}, KEY_ENV, "", ""),
+        ({"config.ini": "[azure]\napi_key =\n"}, URL_ENV, "", ""),
+    ],
+)
+def test_key_and_endpoint_from_different_places(
+    folder: Path, files: dict[str, str], environ: dict[str, str], key_source: str, url_source: str
+) -> None:
+    """R-81: a warning that names both sources, and only then."""
+    for name, text in files.items():
+        write(folder / name, text)
+    warning = (
+        f"azure.api_key comes from {key_source}, but azure.endpoint, to which it is sent, "
+        f"from {url_source}: set both in one place if this is not meant"
+    )
+    assert load(folder, environ=environ).warnings == ((warning,) if key_source else ())
+
+
+def test_key_for_the_default_address_is_no_concern(folder: Path) -> None:
+    """R-81: the built-in address of OpenAI needs no source of its own."""
+    loaded = load(folder, environ={"OPENAI_API_KEY": CANARY}, overrides={"judge.provider": "openai"})
+    assert loaded.warnings == ()
+
+
+# Missing credentials
+
+
+def test_missing_azure_credentials(folder: Path) -> None:
+    """Loading succeeds; asking for credentials says what was looked for, where, and what to set."""
+    loaded = load(folder, "[azure]\nendpoint =\n")
+    with pytest.raises(SettingsError) as caught:
+        loaded.require_credentials()
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.problems == (
+        "Azure OpenAI credentials not found: endpoint and api_key not set. "
+        "Looked for endpoint and api_key in section [azure] of config.ini, and for AZURE_OPENAI_ENDPOINT and "
+        "AZURE_OPENAI_API_KEY in the environment and in .env (not there), backend/.env (not there). "
+        "Set endpoint and api_key in section [azure] of config.ini, or set AZURE_OPENAI_ENDPOINT and "
+        "AZURE_OPENAI_API_KEY; --judge offline needs no credentials.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "environ", "missing"),
+    [
+        ("azure", {}, "Azure OpenAI credentials not found: endpoint and api_key not set."),
+        ("azure", URL_ENV, "Azure OpenAI credentials not found: api_key not set."),
+        ("azure", KEY_ENV, "Azure OpenAI credentials not found: endpoint not set."),
+        (
+            "azure",
+            {"AZURE_OPENAI_ENDPOINT": "http://localhost"},
+            "Azure OpenAI credentials not found: api_key",
+        ),
+        ("azure", AZURE, None),
+        ("openai", AZURE, "OpenAI credentials not found: api_key not set."),
+        (
+            "openai",
+            {"OPENAI_BASE_URL": "https://llm.example.com/v1"},
+            "OpenAI credentials not found: api_key",
+        ),
+        ("openai", {"OPENAI_API_KEY": CANARY}, None),
+        ("openai", {"OPENAI_BASE_URL": "http://localhost:8000/v1"}, None),
+        ("openai", {"OPENAI_BASE_URL": "https://[::1]/v1"}, None),
+        ("offline", {}, None),
+    ],
+)
+def test_credentials_are_required_for_the_chosen_provider(
+    folder: Path, provider: str, environ: dict[str, str], missing: str | None
+) -> None:
+    """Each provider asks for its own; the offline judge and a local server ask for none."""
+    loaded = load(folder, environ=environ, overrides={"judge.provider": provider})
+    if missing is None:
+        loaded.require_credentials()
+        return
+    with pytest.raises(SettingsError, match=re.escape(missing)) as caught:
+        loaded.require_credentials()
+    assert str(caught.value).startswith(missing)
+
+
+@pytest.mark.parametrize("ini", ["", "[openai]\napi_key =\n"])
+def test_local_server_needs_no_key(folder: Path, ini: str) -> None:
+    """The client wants some text as a key; a server on this computer does not look at it."""
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}
+    loaded = load(folder, ini, environ=environ, overrides={"judge.provider": "openai"})
+    assert loaded.settings.openai.api_key.get_secret_value() == "not-needed"
+    assert str(loaded.sources["openai.api_key"]) == "default"
+    assert loaded.warnings == ()
+
+
+def test_import_is_light() -> None:
+    """Reading settings loads neither dotenv nor anything that belongs to tables, models or the network."""
+    script = (
+        "import sys, rag_eval.settings; "
+        "print([m for m in ('dotenv', 'openai', 'pandas', 'numpy', 'openpyxl', 'httpx', 'ragas') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
