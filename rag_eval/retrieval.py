@@ -25,12 +25,14 @@ GOLD_NAMES = (("document_ids", "gold_docs", "gold_doc_ids", "gold_ids"), ("conte
 """Names of attributes, keys and columns. The second group counts only where nothing of the first is there,
 because `context` often holds the text of the passages beside a field with their ids."""
 
-LABELS: Mapping[str, str] = {
-    "doc_recall": "Doc Recall",
-    "doc_precision": "Doc Precision",
-    "doc_f1": "Doc F1",
-    "ndcg_10": "NDCG@10",
-}
+LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "doc_recall": "Doc Recall",
+        "doc_precision": "Doc Precision",
+        "doc_f1": "Doc F1",
+        "ndcg_10": "NDCG@10",
+    }
+)
 """Headings of the measures in a report, by the names that `RetrievalScores.values` uses."""
 
 

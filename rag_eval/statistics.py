@@ -237,9 +237,11 @@ def compare_with_best(
     picked by the same scores, a rival is tested with the largest difference between *any* two bots that are
     still in question, not with its own alone; bots that are clearly worse are set aside first (step-down).
     """
-    table = np.asarray(scores, dtype=float).reshape(-1, len(bots))
+    table = np.asarray(scores, dtype=float)
     if not table.size:
         return None
+    if table.shape != (len(table), len(bots)):
+        raise ValueError(f"a table of {table.shape} scores does not fit {len(bots)} bots")
     if not np.isfinite(table).all():
         raise ValueError("scores to compare must be finite: keep only the rows on which every bot has one")
     means = [fmean(column) for column in table.T]

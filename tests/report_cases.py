@@ -31,7 +31,7 @@ WEIGHTS = {
 THRESHOLDS = dict.fromkeys(METRIC_LABELS, 0.3)
 USAGE = Usage(requests=420, calls=410, cached=12, prompt_tokens=512_345, completion_tokens=80_001)
 
-_WORDS = (
+_WORDS = (  # noqa: SIM905 (a text is easier to read than a list of its words)
     "the warranty covers parts and labour for two years after purchase unless the device was opened by "
     "someone who is not certified, in which case repairs are charged at the published rate; a refund needs "
     "the original receipt and takes about ten working days to arrive on the account that was used"

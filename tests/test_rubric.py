@@ -34,7 +34,7 @@ def make_rubric(
     return EvaluationRubric(rubric_id=rubric_id, metrics=metrics, passing_score_threshold=threshold)
 
 
-def result_of(rubric: EvaluationRubric, signs: str, **reasoning: str) -> EvaluationResult:
+def result_of(rubric: EvaluationRubric, signs: str, **reasoning: str | None) -> EvaluationResult:
     """The result in which the metrics pass ('+') or fail ('-') in the rubric's order."""
     verdicts = {metric.id: sign == "+" for metric, sign in zip(rubric.metrics, signs, strict=True)}
     return rubric.to_pydantic_model()(**verdicts, **reasoning)
@@ -527,7 +527,9 @@ def test_the_attribute_of_a_metric_follows_from_its_id(id_: str, attribute: str)
 
 
 def test_results_survive_pickling_with_type_and_fields_set() -> None:
-    result = result_of(make_rubric("_private passes", "C1"), "+-+", C1_reasoning="because")
+    result = result_of(
+        make_rubric("_private passes", "C1"), "+-+", C1_reasoning="because", passes_reasoning=None
+    )
     twin = pickle.loads(pickle.dumps(result))  # noqa: S301 - our own bytes
     assert twin == result
     assert type(twin) is type(result)
@@ -808,8 +810,10 @@ def test_a_rubric_is_read_from_yaml(tmp_path: Path, name: str, encoding: str) ->
     assert load_rubric(write(tmp_path, name, content)) == expected_rubric()
 
 
-def test_a_rubric_is_read_from_the_json_that_it_writes(tmp_path: Path) -> None:
-    path = write(tmp_path, "rubric.json", expected_rubric().model_dump_json(exclude_none=True))
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_rubric_is_read_from_the_json_that_it_writes(tmp_path: Path, encoding: str) -> None:
+    content = expected_rubric().model_dump_json(exclude_none=True).encode(encoding)
+    path = write(tmp_path, "rubric.json", content)
     assert load_rubric(str(path)) == expected_rubric()
 
 

@@ -418,6 +418,13 @@ def test_marks_of_comments_inside_a_value_belong_to_it(folder: Path) -> None:
                 "remove the indent"
             ],
         ),
+        (
+            "[bots]\nstrip_prefix: B\n",
+            [
+                "config.ini, line 2: is not of the form key = value "
+                "(a key is plain words, and ':' does not stand for '=')"
+            ],
+        ),
         (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),
     ],
 )
@@ -727,7 +734,7 @@ def test_bad_keys_are_refused_without_being_shown(
     folder: Path, provider: str, problem: str, key: str
 ) -> None:
     """R-94: only for the provider that is chosen; the other's key does no harm."""
-    variable = f"{provider.removesuffix('openai')}_openai_api_key".upper().removeprefix("_")
+    variable = "AZURE_OPENAI_API_KEY" if provider == "azure" else "OPENAI_API_KEY"
     environ = {variable: key}
     (line,) = problems(folder, environ=environ, overrides={"judge.provider": provider})
     assert line == f"environment variable {variable}, [{provider}] api_key: {problem}"

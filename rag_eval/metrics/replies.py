@@ -7,9 +7,17 @@ context.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-Verdict = Literal[0, 1]
+
+def _refuse_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number, not true or false")
+    return value
+
+
+_Number = BeforeValidator(_refuse_bool)  # in Python True equals 1; in a reply it is off the menu
+Verdict = Annotated[Literal[0, 1], _Number]
 
 
 class _Reply(BaseModel):
@@ -82,7 +90,7 @@ class Closeness(_Reply):
     """How close the intents of two questions are: 0 unrelated, 1 same topic, 2 overlapping, 3 nearly, 4 same."""
 
     reason: str
-    closeness: Literal[0, 1, 2, 3, 4]
+    closeness: Annotated[Literal[0, 1, 2, 3, 4], _Number]
 
 
 class QueryToxicity(_Reply):

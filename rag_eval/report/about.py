@@ -19,16 +19,16 @@ def verdict(summary: Summary) -> str:
     over = f"over {_of(summary.compared, summary.rows)} queries"
     winners = [line for line in ranked if line.is_winner]
     if len(ranked) == 1:
-        return f"{_name(ranked[0])} has a mean RQS of {_rqs(ranked[0]):.2f} {over}."
+        return f"{_name(ranked[0])} has a mean RQS of {_rqs(ranked[0]):.4f} {over}."
     if len(winners) > 1:
         names = _join([_name(line) for line in winners])
-        return f"{names} tie with a mean RQS of {_rqs(winners[0]):.2f} {over}."
+        return f"{names} tie with a mean RQS of {_rqs(winners[0]):.4f} {over}."
     first, second = ranked[:2]
     lead = _rqs(first) - _rqs(second)
     digits = 2 if lead >= 0.01 else 4
     return (
         f"{_name(first)} leads {_name(second)} by {lead:.{digits}f} "
-        f"(mean RQS {_rqs(first):.{digits}f} against {_rqs(second):.{digits}f}, {over})."
+        f"(mean RQS {_rqs(first):.4f} against {_rqs(second):.4f}, {over})."
     )
 
 

@@ -137,7 +137,7 @@ def _plain(
 def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
     if metric not in facts.metrics:
         return _switched_off(label, _SCORE_WIDTHS[metric])
-    threshold = facts.thresholds.get(metric)
+    threshold = facts.thresholds[metric]
 
     def cell(result: CaseResult) -> Cell:
         score = result.scores[metric]

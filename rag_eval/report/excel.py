@@ -1,10 +1,8 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.about import verdict
+from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement, check_writable, output_errors
@@ -43,7 +42,7 @@ class ExcelReport:
 
     def add(self, result: CaseResult) -> None:
         """Write one line of the first sheet."""
-        with _errors(self._target):
+        with output_errors(self._target):
             self._cases.append(result)
 
     def finish(self, summary: Summary, facts: RunFacts) -> Path:
@@ -60,7 +59,7 @@ class ExcelReport:
                 set_up_page(sheet, facts)
             book.set_properties(_properties(facts, summary))
             self._workbook.close()
-        _check_readable(self._replacement.path, self._target)
+        check_readable(self._replacement.path, self._target, (CASES, BOTS, STANDINGS))
         return self._replacement.commit()
 
     def discard(self) -> None:
@@ -104,7 +103,8 @@ class _StreamedWorkbook:
 
     def abandon(self) -> None:
         for sheet in self.sheets.values():
-            sheet._opt_close()  # the only way to close the rows' files without writing the whole workbook
+            with suppress(OSError):  # what is still in a buffer may not fit on the disk
+                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
         self._scratch.cleanup()
 
 
@@ -119,28 +119,6 @@ def _errors(target: Path) -> Iterator[None]:
         except FileCreateError as error:
             cause = error.args[0] if error.args else None
             raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
-
-
-def _check_readable(path: Path, target: Path) -> None:
-    """Open the finished file as a reader would. Raises OutputError when it is damaged."""
-    from openpyxl import load_workbook
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged:
-            raise zipfile.BadZipFile(f"{damaged} is damaged")
-        with path.open("rb") as file:
-            workbook = load_workbook(file, read_only=True)
-            headers = [next(sheet.iter_rows(max_row=1, values_only=True), ()) for sheet in workbook]
-            workbook.close()
-    except (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, SyntaxError) as error:
-        raise OutputError(f"{target}: the report cannot be read back ({error}); {_TRY_AGAIN}") from error
-    if workbook.sheetnames != [CASES, BOTS, STANDINGS] or not all(map(any, headers)):
-        raise OutputError(f"{target}: the report was written without some of its sheets; {_TRY_AGAIN}")
-
-
-_TRY_AGAIN = "check the disk, or choose another place with -o, and run the same command again"
 
 
 def _properties(facts: RunFacts, summary: Summary) -> dict[str, Any]:

@@ -56,30 +56,32 @@ def note_on(score: Score, threshold: float | None) -> Note | None:
 
 
 class SheetNotes:
-    """The notes of one sheet: of every kind the first or weightiest ones, up to the kind's limit."""
+    """The notes of one sheet: of every kind the weightiest ones, up to the kind's limit."""
 
-    def __init__(self) -> None:
-        self._kept: dict[NoteKind, list[tuple[float, int, int, int, str]]] = {kind: [] for kind in NoteKind}
+    def __init__(self, worksheet: "Worksheet") -> None:
+        self._worksheet = worksheet
+        self._kept: dict[NoteKind, list[tuple[float, int, int]]] = {kind: [] for kind in NoteKind}
         self._seen = dict.fromkeys(NoteKind, 0)
 
     def add(self, row: int, column: int, note: Note) -> None:
-        """Keep `note` if it is among the weightiest; of equal ones the earlier is."""
-        kept = self._kept[note.kind]
-        heapq.heappush(kept, (note.weight, -row, -column, self._seen[note.kind], note.text))
-        self._seen[note.kind] += 1
-        if len(kept) > note.kind.limit:
-            heapq.heappop(kept)
+        """Write `note` on a cell of the row that is being written, if it is among the weightiest so far.
 
-    def write(self, worksheet: "Worksheet") -> None:
-        for kept in self._kept.values():
-            for _, row, column, _, text in kept:
-                _write_note(worksheet, -row, -column, text)
+        Of equally weighty ones the earlier stays.
+        """
+        kept = self._kept[note.kind]
+        self._seen[note.kind] += 1
+        _write_note(self._worksheet, row, column, note.text)
+        heapq.heappush(kept, (note.weight, -row, -column))
+        if len(kept) > note.kind.limit:
+            # Taken back, because XlsxWriter has no way to add a note to a row once the next one is begun.
+            _, row, column = heapq.heappop(kept)
+            del self._worksheet.comments[-row][-column]
 
     def limits_reached(self) -> tuple[str, ...]:
         """One sentence for each kind that had more notes than a sheet carries."""
         return tuple(
-            f"Hover notes are on {len(kept):,} of {self._seen[kind]:,} {kind.words}"
-            f"{', the lowest' if kind is NoteKind.LOW else ', the first'}."
+            f"Notes are on {len(kept):,} of {self._seen[kind]:,} {kind.words}, "
+            f"{'the lowest' if kind is NoteKind.LOW else 'the first'} ones."
             for kind, kept in self._kept.items()
             if len(kept) < self._seen[kind]
         )

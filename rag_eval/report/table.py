@@ -37,7 +37,7 @@ class Table(Generic[Item]):
         """Texts that were longer than a cell."""
         self.left_out = 0
         """Items for which the sheet had no row left."""
-        self.notes = SheetNotes()
+        self.notes = SheetNotes(worksheet)
         self._formats = formats
         self._sheet_rows = sheet_rows
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
@@ -58,7 +58,6 @@ class Table(Generic[Item]):
         self.worksheet.autofilter(0, 0, self.lines, len(self.columns) - 1)
         if self.lines:
             self._add_threshold_rules()
-        self.notes.write(self.worksheet)
 
     def column(self, header: str) -> int:
         """Index of the column with that header."""

@@ -1,0 +1,844 @@
+"""The Excel report, read back as a person or a program would: cell by cell, and part by part of the file."""
+
+import os
+import re
+import resource
+import tempfile
+import tracemalloc
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook, load_workbook
+from openpyxl.utils.escape import unescape
+from openpyxl.worksheet.worksheet import Worksheet
+from report_cases import (
+    THRESHOLDS,
+    facts_of,
+    plain_result,
+    random_results,
+    result_of,
+    summary_of,
+    write_report,
+)
+
+from rag_eval.errors import OutputError
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
+from rag_eval.report.about import details, verdict
+from rag_eval.report.check import check_readable
+from rag_eval.report.excel import ExcelReport, check_writable
+from rag_eval.report.look import Formats
+from rag_eval.report.columns import case_columns
+from rag_eval.report.replacement import Replacement
+from rag_eval.report.table import Table
+
+CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
+CASE_HEADERS = (
+    *("Query", "Ground Truth", "Bot", "Response", "Context", "RQS", "Answer Correctness", "Faithfulness"),
+    *("Answer Relevancy", "Context Precision", "Context Recall", "Input Toxicity", "Toxic?"),
+)
+DIAGNOSTIC_HEADERS = ("Empty Context?", "Empty Answer?", "Failure Mode", "Recommendation")
+BOT_HEADERS = (
+    *("Bot", "Avg RQS", "Answer Correctness", "Faithfulness", "Answer Relevancy", "Context Precision"),
+    *("Context Recall", "Avg Input Toxicity", "Toxic Queries", "Total Queries", "Retrieval Failures"),
+    *("Hallucinations", "Low Quality", "Empty Contexts", "Empty Answers", "Scored", "Not Judged", "Coverage"),
+)
+STANDING_HEADERS = (
+    *("Rank", "Bot", "Avg RQS", "RQS StdDev", "Answer Correctness", "Faithfulness", "Faithfulness StdDev"),
+    *("Answer Relevancy", "Context Precision", "Context Recall", "Winner", "Queries compared"),
+)
+TWO_BOTS = ("GPT4", "Claude")
+
+HOSTILE = (
+    "=1+1",
+    '=HYPERLINK("http://evil.example","click")',
+    "{=WEBSERVICE(1)}",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "'quoted",
+    "\tTab first",
+    "https://example.com/a?b=c#d",
+    "mailto:a@example.com",
+    "internal:'Bot Summary'!A1",
+    "007",
+    "1e5",
+    "nan",
+    "TRUE",
+    "#DIV/0!",
+    "2024-01-02",
+    "<r><t>raw</t></r>",
+    "<r></r>",
+    "<r></t></is></c><c r='B1' t='str'><f>WEBSERVICE(1)</f></c></r>",
+    "</t></is></c>",
+    "&amp; & <b> \"quotes\" 'single'",
+    "]]>",
+    "_x000D_ and _x0041_",
+    "  spaces around  ",
+    "two\nlines\n",
+    "{{template}} %s {0} ${x}",
+    "../../x",
+    "History",
+    "A!B'C[1]:*?/\\",
+    "汉字 עברית e\u0301 👩‍👩‍👧 \u202eevil\u202c",
+    "\x7f\x85\xa0\u2028",
+)
+REPLACED = (
+    ("a\x00b", "a\ufffdb"),
+    ("\x1b[31mred", "\ufffd[31mred"),
+    ("\ud800 alone", "\ufffd alone"),
+    ("low \udfff", "low \ufffd"),
+    ("\ufffe\uffff", "\ufffd\ufffd"),
+    ("dos\r\nline", "dos\nline"),
+    ("mac\rline", "mac\nline"),
+)
+
+
+# What the sheets show
+
+
+def test_the_three_sheets_have_the_documented_names_and_columns_in_order(tmp_path: Path) -> None:
+    book = _book(tmp_path, random_results(TWO_BOTS, 1, seed=3), facts_of(TWO_BOTS, 1))
+    assert tuple(book.sheetnames) == SHEETS
+    assert _headers(book[CASES]) == (*CASE_HEADERS, *DIAGNOSTIC_HEADERS, "Row")
+    assert _headers(book[BOTS]) == BOT_HEADERS
+    assert _headers(book[STANDINGS])[: len(STANDING_HEADERS)] == STANDING_HEADERS
+
+
+def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None:
+    book = _book(tmp_path, [plain_result()], facts_of(["GPT4"], 1, diagnostics=False))
+    assert _headers(book[CASES]) == (*CASE_HEADERS, "Row")
+
+
+def test_nothing_stands_under_a_table_and_only_two_rows_beside_the_leaderboard(tmp_path: Path) -> None:
+    book = _book(tmp_path, random_results(("A", "B", "C"), 4), facts_of("ABC", 4))
+    assert [book[name].max_row for name in SHEETS] == [13, 4, 4]
+    beside = book[STANDINGS].iter_rows(min_col=len(STANDING_HEADERS) + 1)
+    filled = {cell.row for row in beside for cell in row if cell.value is not None}
+    assert filled == {1, 2}
+
+
+def test_lines_are_in_the_order_of_the_input_and_name_its_rows(tmp_path: Path) -> None:
+    results = [plain_result(row, bot) for row in (2, 5, 9) for bot in TWO_BOTS]
+    rows = _rows(_book(tmp_path, results, facts_of(TWO_BOTS, 3))[CASES])
+    assert [(row["Row"], row["Bot"]) for row in rows] == [(r, b) for r in (2, 5, 9) for b in TWO_BOTS]
+
+
+def test_a_scored_case_is_shown_with_typed_values_of_full_precision(tmp_path: Path) -> None:
+    """R-26: numbers are numbers; rounding is display only (decision 17)."""
+    third = 1 / 3
+    case = Case(7, "GPT4", "Why?", "Because.", "So.", ("one", "two"))
+    scores = [Score.scored(metric, third) for metric in METRIC_LABELS]
+    result = result_of(case, scores, Score.scored(TOXICITY, 0.5), "Do this.")
+    sheet = _book(tmp_path, [result], facts_of(["GPT4"], 1))[CASES]
+    (row,) = _rows(sheet)
+    assert row == {
+        **{"Query": "Why?", "Ground Truth": "So.", "Bot": "GPT4", "Response": "Because."},
+        **{"Context": "[1] one\n\n[2] two", "RQS": pytest.approx(third)},
+        **dict.fromkeys(METRIC_LABELS.values(), third),
+        **{"Input Toxicity": 0.5, "Toxic?": "YES", "Empty Context?": "No", "Empty Answer?": "No"},
+        **{"Failure Mode": "OK", "Recommendation": "Do this.", "Row": 7},
+    }
+    assert sheet["F2"].number_format == "0.0000"
+    assert {sheet.cell(2, column).number_format for column in range(7, 13)} == {"0.00"}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "shown", "is_empty"),
+    [(None, None, None), ((), None, "YES"), (("only",), "only", "No"), (("a", "b"), "[1] a\n\n[2] b", "No")],
+)
+def test_a_context_is_shown_by_chunk(
+    tmp_path: Path, chunks: tuple[str, ...] | None, shown: str | None, is_empty: str | None
+) -> None:
+    (row,) = _rows(_book(tmp_path, [plain_result(chunks=chunks)], facts_of(["GPT4"], 1))[CASES])
+    assert (row["Context"], row["Empty Context?"]) == (shown, is_empty)
+
+
+def test_what_has_no_value_is_an_empty_cell_with_its_look_and_its_reason(tmp_path: Path) -> None:
+    """R-26: never 0, never a word for nothing; a failure shows its code."""
+    scores = {metric: Score.scored(metric, 0.8) for metric in METRIC_LABELS}
+    scores["faithfulness"] = Score.failed("faithfulness", "content_filter", "the filter refused")
+    scores["context_recall"] = Score.not_applicable("context_recall", "the row has no ground truth")
+    case = Case(2, "GPT4", "q", "", None, ("c",))
+    result = result_of(case, scores.values(), Score.failed(TOXICITY, "truncated", "the reply was cut"))
+    sheet = _book(tmp_path, [result], facts_of(["GPT4"], 1))[CASES]
+    cells = {header: sheet.cell(2, column) for column, header in enumerate(_headers(sheet), 1)}
+    empty = ("Ground Truth", "Response", "RQS", "Faithfulness", "Context Recall", "Input Toxicity", "Toxic?")
+    assert {header for header, cell in cells.items() if cell.value is None} == {*empty, "Recommendation"}
+    assert cells["Faithfulness"].fill.patternType == "lightUp"
+    assert cells["RQS"].fill.patternType == "lightUp"
+    assert cells["Context Recall"].fill.patternType == "solid"
+    assert cells["Faithfulness"].comment.text == "Failed (content_filter): the filter refused"
+    assert cells["Context Recall"].comment.text == "Not applicable: the row has no ground truth"
+    assert cells["RQS"].comment.text == "No RQS: Faithfulness failed."
+    assert "truncated" in cells["Input Toxicity"].comment.text
+
+
+def test_columns_of_a_switched_off_metric_stay_and_are_empty_and_grey(tmp_path: Path) -> None:
+    on = ("answer_relevancy", "faithfulness")
+    results = [result_of(Case(2, "GPT4", "q", "a"), [Score.scored(metric, 0.1) for metric in on])]
+    book = _book(tmp_path, results, facts_of(["GPT4"], 1, metrics=on))
+    for sheet in book.worksheets:
+        off = [cell for cell in sheet[1] if cell.comment and cell.comment.text == "Switched off."]
+        expected = ["Answer Correctness", "Context Precision", "Context Recall"]
+        toxicity = {CASES: ["Input Toxicity"], BOTS: ["Avg Input Toxicity"], STANDINGS: []}[sheet.title]
+        assert [cell.value for cell in off] == expected + toxicity
+        below = [sheet.cell(2, cell.column) for cell in off]
+        assert {(cell.value, cell.fill.patternType) for cell in below} == {(None, "solid")}
+    assert set(book.defined_names) == {"Thr_Faithfulness", "Thr_Answer_Relevancy"}
+
+
+def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
+    """R-28, R-30: counts, coverage and, when it is not full, the range that the mean could have."""
+    failing = result_of(
+        Case(4, "GPT4", "q", "a", "r", ("c",)),
+        [
+            Score.failed(metric, "truncated", "cut")
+            if metric == "faithfulness"
+            else Score.scored(metric, 0.5)
+            for metric in METRIC_LABELS
+        ],
+    )
+    results = [plain_result(2, value=0.2), plain_result(3, value=1.0), failing]
+    sheet = _book(tmp_path, results, facts_of(["GPT4"], 3))[BOTS]
+    (row,) = _rows(sheet)
+    assert _headers(sheet) == (*BOT_HEADERS, "Lowest possible", "Highest possible")
+    assert row["Avg RQS"] == pytest.approx(0.6)
+    assert (row["Scored"], row["Not Judged"], row["Total Queries"]) == (2, 1, 3)
+    assert row["Coverage"] == pytest.approx(2 / 3)
+    assert (row["Lowest possible"], row["Highest possible"]) == pytest.approx((0.4, 2.2 / 3))
+    assert (row["Retrieval Failures"], row["Hallucinations"], row["Low Quality"]) == (1, 1, 1)
+    notes = {_headers(sheet)[cell.column - 1]: cell.comment.text for cell in sheet[2] if cell.comment}
+    assert notes.pop("Not Judged") == "Failed scores by reason:\ntruncated: 1"
+    others = {label for label in METRIC_LABELS.values() if label != "Faithfulness"} | {"Avg Input Toxicity"}
+    assert notes == dict.fromkeys(others, "Mean of 3 scored.")
+
+
+def test_the_leaderboard_ranks_over_the_queries_that_all_bots_share(tmp_path: Path) -> None:
+    """R-29: the same rows for every bot, and how many; a bot that cannot be ranked has no rank."""
+    unjudged = [Score.failed(metric, "truncated", "cut") for metric in METRIC_LABELS]
+    results = [
+        result
+        for row, (a, b) in enumerate([(0.9, 0.5), (0.7, 0.5), (0.0, None)], 2)
+        for result in (
+            plain_result(row, "A", a),
+            plain_result(row, "B", b) if b is not None else result_of(Case(row, "B", "q", "a"), unjudged),
+            result_of(Case(row, "C", "q", "a"), unjudged),
+        )
+    ]
+    first, second, third = _rows(_book(tmp_path, results, facts_of("ABC", 3))[STANDINGS])
+    assert [line["Bot"] for line in (first, second, third)] == ["A", "B", "C"]
+    assert [line["Rank"] for line in (first, second, third)] == [1, 2, None]
+    assert [line["Winner"] for line in (first, second, third)] == ["★", None, None]
+    assert [line["Queries compared"] for line in (first, second, third)] == ["2 of 3", "2 of 3", "0 of 3"]
+    assert first["Avg RQS"] == pytest.approx(0.8)
+    assert first["RQS StdDev"] == pytest.approx(0.1)
+    assert third["Avg RQS"] is None
+
+
+# Colours and thresholds
+
+
+def test_red_follows_one_named_editable_cell_per_threshold(tmp_path: Path) -> None:
+    thresholds = {metric: 0.1 + 0.1 * index for index, metric in enumerate(THRESHOLDS)}
+    book = _book(tmp_path, [plain_result()], facts_of(["GPT4"], 1, thresholds=thresholds))
+    values = {}
+    for name, defined in book.defined_names.items():
+        ((sheet, cell),) = defined.destinations
+        assert sheet == STANDINGS
+        values[name] = book[sheet][cell].value
+    expected = {f"Thr_{label.replace(' ', '_')}": thresholds[name] for name, label in METRIC_LABELS.items()}
+    assert values == {**expected, "Thr_Toxicity": 0.5}
+    for sheet in book.worksheets:
+        assert _rules(sheet) == _expected_rules(sheet)
+
+
+def test_the_rules_spare_empty_cells_and_cover_every_line(tmp_path: Path) -> None:
+    sheet = _book(tmp_path, random_results(TWO_BOTS, 5), facts_of(TWO_BOTS, 5))[CASES]
+    ranges = {str(rule.sqref) for rule in sheet.conditional_formatting}
+    assert ranges == {f"{column}2:{column}11" for column in "GHIJKL"}
+    for formulas in _rules(sheet).values():
+        assert formulas.startswith("AND(ISNUMBER(")
+
+
+def _expected_rules(sheet: Worksheet) -> dict[str, str]:
+    names = {label: f"Thr_{label.replace(' ', '_')}" for label in METRIC_LABELS.values()}
+    expected = {}
+    for cell in sheet[1]:
+        if cell.value in names:
+            expected[cell.value] = (
+                f"AND(ISNUMBER({cell.column_letter}2),{cell.column_letter}2<{names[cell.value]})"
+            )
+        elif cell.value in ("Input Toxicity", "Avg Input Toxicity"):
+            expected[cell.value] = f"AND(ISNUMBER({cell.column_letter}2),{cell.column_letter}2>=Thr_Toxicity)"
+    return expected
+
+
+def _rules(sheet: Worksheet) -> dict[str, str]:
+    return {
+        sheet.cell(1, area.sqref.ranges[0].min_col).value: area.rules[0].formula[0]
+        for area in sheet.conditional_formatting
+    }
+
+
+# Notes
+
+
+def test_a_low_score_says_why_in_plain_words(tmp_path: Path) -> None:
+    evidence = (
+        Evidence("statement", "It lasts ten years.", "not supported", False, "The context says two."),
+        Evidence("statement", "It is blue.", "supported", True),
+        Evidence("statement", "It was sold\nin 1900.", "not supported", False),
+    )
+    scores = {metric: Score.scored(metric, 0.9) for metric in METRIC_LABELS}
+    scores["faithfulness"] = Score.scored("faithfulness", 0.25, "", evidence)
+    scores["context_precision"] = Score.scored("context_precision", 0.0, "empty context")
+    scores["context_recall"] = Score.scored("context_recall", 0.3, "", evidence)
+    result = result_of(Case(2, "GPT4", "q", "a", "r", ("c",)), scores.values())
+    sheet = _book(tmp_path, [result], facts_of(["GPT4"], 1))[CASES]
+    notes = {sheet.cell(1, cell.column).value: cell.comment.text for cell in sheet[2] if cell.comment}
+    assert notes == {
+        "Faithfulness": "0.25, below 0.30\n2 of 3 statements: not supported\n"
+        "– It lasts ten years. (The context says two.)\n– It was sold in 1900.",
+        "Context Precision": "0.00, below 0.30\nempty context",
+    }
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (
+            [
+                Evidence("chunk", "About cats.", "useless", False, "", 2),
+                Evidence("chunk", "x", "useful", True, "", 1),
+            ],
+            "1 of 2 chunks: useless\n#2 About cats.",
+        ),
+        (
+            [Evidence("word", word, "missing", False) for word in ("two", "years")],
+            "2 of 2 words: missing\ntwo, years",
+        ),
+        (
+            [Evidence("statement", f"{number} {'long ' * 60}", "wrong", False) for number in range(9)],
+            "– 3 " + ("long " * 60)[:157].rstrip() + "…\n… and 5 more",
+        ),
+    ],
+    ids=["a chunk by its rank", "short items on one line", "cut to a readable length"],
+)
+def test_evidence_is_worded_by_what_it_is(tmp_path: Path, evidence: list[Evidence], expected: str) -> None:
+    score = Score.scored("faithfulness", 0.1, "", tuple(evidence))
+    facts = facts_of(["GPT4"], 1, metrics=("faithfulness",))
+    sheet = _book(tmp_path, [result_of(Case(2, "GPT4", "q", "a"), [score])], facts)[CASES]
+    text = sheet["H2"].comment.text
+    assert text.endswith(expected)
+    assert len(text) < 800
+
+
+def test_of_too_many_low_scores_the_lowest_have_notes_and_the_report_says_so(tmp_path: Path) -> None:
+    facts = facts_of(["GPT4"], 520, metrics=("faithfulness",))
+    results = [
+        result_of(
+            Case(row, "GPT4", "q", "a", "r", ("c",)),
+            [Score.scored("faithfulness", 0.29 * (522 - row) / 521, "a reason")],
+        )
+        for row in range(2, 522)
+    ]
+    path = write_report(tmp_path / "r.xlsx", results, facts)
+    notes = [cell.row for row in load_workbook(path)[CASES]["H2:H521"] for cell in row if cell.comment]
+    assert notes == list(range(22, 522))
+    assert "Notes are on 500 of 520 scores below their threshold, the lowest ones." in _drawn(path)
+
+
+# What is beside the tables
+
+
+def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None:
+    """R-11, R-56: what was adapted is said; R-29: over how many queries."""
+    facts = facts_of(
+        TWO_BOTS,
+        2,
+        blank_rows=1,
+        cut_rows=7,
+        is_proxy=True,
+        judge="offline judge",
+        notes=("It was adapted.",),
+    )
+    results = [
+        plain_result(row, bot, value)
+        for row in (2, 3)
+        for bot, value in zip(TWO_BOTS, (0.8, 0.5), strict=True)
+    ]
+    text = _drawn(write_report(tmp_path / "r.xlsx", results, facts))
+    for expected in (
+        "About this run",
+        "GPT4 leads Claude by 0.30 (mean RQS 0.8000 against 0.5000, over 2 of 2 queries).",
+        "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: arithmetic over words",
+        "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx sheet Q3).",
+        "Coverage: 4 of 4 responses have an RQS (100.0%).",
+        "Answer Correctness 0.35, Faithfulness 0.25, Answer Relevancy 0.25, Context Precision 0.075",
+        "Red: below the threshold (Answer Correctness 0.3",
+        "toxicity at or above 0.5",
+        "Calls: 410 answered, 12 from the store; 420 requests; 512,345 prompt and 80,001 completion tokens.",
+        "Took 1 min 23 s.",
+        "It was adapted.",
+    ):
+        assert expected in text
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.6000 over 2 of 2 queries."),
+        (
+            {"A": [0.5], "B": [0.9]},
+            "B leads A by 0.40 (mean RQS 0.9000 against 0.5000, over 1 of 1 queries).",
+        ),
+        (
+            {"A": [0.505], "B": [0.5]},
+            "A leads B by 0.0050 (mean RQS 0.5050 against 0.5000, over 1 of 1 queries).",
+        ),
+        ({"A": [0.5], "B": [0.5]}, "A and B tie with a mean RQS of 0.5000 over 1 of 1 queries."),
+        (
+            {"A": [None], "B": [None]},
+            "No bot can be ranked: there is no query on which every bot has an RQS.",
+        ),
+    ],
+)
+def test_the_verdict_is_one_sentence(values: dict[str, list[float | None]], expected: str) -> None:
+    results = [
+        plain_result(row, bot, value)
+        if (value := values[bot][row]) is not None
+        else result_of(Case(row, bot, "q", "a"), [Score.failed("faithfulness", "truncated", "cut")])
+        for row in range(len(values["A"]))
+        for bot in values
+    ]
+    assert verdict(summary_of(results, facts_of(list(values), len(values["A"])))) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "seconds", "expected"),
+    [
+        (Usage(), 2.4, "Calls: none. Took 2 s."),
+        (
+            Usage(requests=9, calls=5, failed=3, prompt_tokens=10, failures={"truncated": 2, "refused": 1}),
+            7_265,
+            "Calls: 5 answered, 0 from the store, 3 failed (truncated 2, refused 1); 9 requests; "
+            "10 prompt and 0 completion tokens. Took 2 h 1 min.",
+        ),
+    ],
+)
+def test_the_box_counts_what_was_asked_of_the_judge(usage: Usage, seconds: float, expected: str) -> None:
+    facts = facts_of(["GPT4"], 1, usage=usage, seconds=seconds)
+    assert expected in details(facts, summary_of([plain_result()], facts), [])
+
+
+def test_charts_show_the_tables_own_cells_and_have_alternative_texts(tmp_path: Path) -> None:
+    bots = ("7", "nan", "=1+1")
+    results = [
+        plain_result(row, bot, value)
+        for row in (2, 3)
+        for bot, value in zip(bots, (0.9, 0.2, 0.6), strict=True)
+    ]
+    path = write_report(tmp_path / "r.xlsx", results, facts_of(bots, 2))
+    charts = [text for name, text in _parts(path).items() if re.fullmatch(r"xl/charts/chart\d+\.xml", name)]
+    assert (
+        len(charts) == 8
+    )  # failure modes, RQS and five metrics beside the summary; RQS beside the leaderboard
+    ranges = re.findall(r"<c:f>(.*?)</c:f>", "".join(charts))
+    assert set(ranges) >= {"Leaderboard!$C$2:$C$4", "'Bot Summary'!$A$2:$A$4", "'Bot Summary'!$K$2:$K$4"}
+    assert all(re.fullmatch(r"(Leaderboard|'Bot Summary')!\$[A-Z]\$2:\$[A-Z]\$4", area) for area in ranges)
+    assert all("<c:strCache>" in chart for chart in charts)
+    drawings = "".join(text for name, text in _parts(path).items() if "drawings/drawing" in name)
+    assert 'descr="Avg RQS: 7 0.9, =1+1 0.6, nan 0.2"' in drawings
+    assert drawings.count("descr=") == drawings.count("<xdr:graphicFrame") + drawings.count("<xdr:sp ")
+
+
+def test_a_partial_run_says_so_on_every_sheet_in_print_and_in_its_colour(tmp_path: Path) -> None:
+    """R-56"""
+    facts = facts_of(["GPT4"], 5)
+    whole = _book(tmp_path, [plain_result()], facts)
+    final = replace(facts, partial="interrupted & stopped")
+    path = write_report(tmp_path / "partial.xlsx", [plain_result()], facts, final)
+    partial = load_workbook(path)
+    for name in SHEETS:
+        assert partial[name].oddHeader.center.text == "PARTIAL RUN: interrupted && stopped"
+        assert not whole[name].oddHeader.center.text
+        assert partial[name].sheet_properties.tabColor.rgb != whole[name].sheet_properties.tabColor.rgb
+    assert "PARTIAL RUN: interrupted & stopped" in _drawn(path)
+    assert "Rows: 1 of 5 judged" in _drawn(path)
+
+
+def test_a_run_that_ended_before_its_first_row_is_still_a_report(tmp_path: Path) -> None:
+    book = _book(tmp_path, [], facts_of(TWO_BOTS, 9, partial="the key was refused"))
+    assert [book[name].max_row for name in SHEETS] == [1, 3, 3]
+
+
+def test_every_sheet_is_set_up_for_reading_and_for_print(tmp_path: Path) -> None:
+    book = _book(tmp_path, random_results(TWO_BOTS, 3), facts_of(TWO_BOTS, 3, input_name="Q&A.xlsx"))
+    for name, frozen, table in ((CASES, "D2", "A1:R7"), (BOTS, "B2", "A1:"), (STANDINGS, "C2", "A1:L3")):
+        sheet = book[name]
+        assert sheet.freeze_panes == frozen
+        assert sheet.auto_filter.ref.startswith(table)
+        assert (sheet.page_setup.orientation, sheet.page_setup.fitToHeight) == ("landscape", 0)
+        assert sheet.print_title_rows == "$1:$1"
+        assert sheet.oddFooter.left.text == "Q&&A.xlsx, 2025-03-04 14:05"
+        assert (sheet.oddFooter.center.text, sheet.oddFooter.right.text) == ("&A", "Page &P of &N")
+    heights = {book[CASES].row_dimensions[row].height for row in range(2, 8)}
+    assert len(heights) == 1
+    assert book.active.title == STANDINGS
+    assert book.properties.title == "RAG Eval report: Q&A.xlsx"
+
+
+# Safety of the file
+
+
+def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_text(tmp_path: Path) -> None:
+    """R-65, R-66, R-73: in every place of the workbook that data can reach."""
+    path = _everywhere(tmp_path / "r.xlsx", HOSTILE)
+    book = load_workbook(path)
+    for row, text in zip(_rows(book[CASES]), HOSTILE, strict=True):
+        for header in ("Query", "Ground Truth", "Bot", "Response", "Context", "Recommendation"):
+            assert unescape(row[header]) == text
+    assert {unescape(row["Bot"]) for row in _rows(book[BOTS])} == set(HOSTILE)
+    assert {unescape(row["Bot"]) for row in _rows(book[STANDINGS])} == set(HOSTILE)
+    _assert_only_text(path)
+
+
+@pytest.mark.parametrize(("text", "shown"), REPLACED)
+def test_what_xml_cannot_hold_is_replaced_visibly(tmp_path: Path, text: str, shown: str) -> None:
+    """R-68: in every place of the workbook that data can reach; the save never crashes."""
+    path = _everywhere(tmp_path / "r.xlsx", [text])
+    (row,) = _rows(load_workbook(path)[CASES])
+    assert {row["Query"], row["Response"], row["Context"], row["Bot"]} == {shown}
+    _assert_only_text(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("x" * 32_767, 32_767), ("x" * 40_000, 32_700), ("😀" * 16_384, 16_300), ("a" + "😀" * 20_000, 16_300)],
+    ids=["just fits", "letters", "emoji", "emoji at odd places"],
+)
+def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str, kept: int) -> None:
+    """R-67: counted in UTF-16 units, never within a pair of them, and said in the report."""
+    path = write_report(tmp_path / "r.xlsx", [plain_result(response=text)], facts_of(["GPT4"], 1))
+    (row,) = _rows(load_workbook(path)[CASES])
+    shown, cut, mark = row["Response"].partition(" […] (cut: ")
+    assert text.startswith(shown)
+    assert len(shown) >= kept
+    assert len(row["Response"].encode("utf-16-le")) // 2 <= 32_767
+    assert mark == (f"{len(text):,} characters in all)" if cut else "")
+    assert bool(cut) == ("1 texts are longer than a cell can hold and were cut." in _drawn(path))
+    assert bool(cut) == (len(text) != 32_767)
+
+
+@given(st.lists(st.text(), min_size=1, max_size=8))
+@settings(max_examples=25, deadline=None)
+def test_any_text_reads_back(texts: list[str]) -> None:
+    """R-66"""
+    with tempfile.TemporaryDirectory() as folder:
+        results = [plain_result(row, response=text) for row, text in enumerate(texts, 2)]
+        path = write_report(Path(folder) / "r.xlsx", results, facts_of(["GPT4"], len(texts)))
+        rows = _rows(load_workbook(path)[CASES])
+    assert [unescape(row["Response"] or "") for row in rows] == [_as_xml_holds(text) for text in texts]
+
+
+def _as_xml_holds(text: str) -> str:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        character
+        if character in "\t\n" or (character >= " " and character not in "\ufffe\uffff")
+        else "\ufffd"
+        for character in lines
+    )
+
+
+def test_text_from_data_is_kept_as_text_when_its_cell_is_edited(tmp_path: Path) -> None:
+    book = _book(tmp_path, [plain_result()], facts_of(["GPT4"], 1))
+    quoted = [cell.column_letter for cell in book[CASES][2] if cell.style_array and cell.quotePrefix]
+    assert quoted == ["A", "B", "C", "D", "E", "Q"]
+    assert book[BOTS]["A2"].quotePrefix
+    assert book[STANDINGS]["B2"].quotePrefix
+
+
+def test_lines_beyond_the_last_row_of_a_sheet_are_counted(tmp_path: Path) -> None:
+    from xlsxwriter import Workbook as NewWorkbook
+
+    with NewWorkbook(tmp_path / "r.xlsx", {"constant_memory": True}) as book:
+        facts = facts_of(["GPT4"], 5)
+        columns = case_columns(facts)
+        table = Table(book.add_worksheet(), columns, Formats(book), 30, 30, sheet_rows=4)
+        for row in range(2, 7):
+            table.append(plain_result(row))
+        table.finish(frozen=1)
+    assert (table.lines, table.left_out) == (3, 2)
+    assert [row["Row"] for row in _rows(load_workbook(tmp_path / "r.xlsx").active)] == [2, 3, 4]
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    text = "A sentence of some length. " * 1_000
+    facts = facts_of(["GPT4"], 800)
+    report = ExcelReport(tmp_path / "r.xlsx", facts)
+    tracemalloc.start()
+    try:
+        for row in range(2, 802):
+            report.add(plain_result(row, response=f"{row} {text}"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        report.discard()
+    assert peak < 5_000_000  # the text is 21 MB
+
+
+# The way into its place
+
+
+def test_the_target_is_untouched_until_the_report_is_finished(tmp_path: Path) -> None:
+    """R-46"""
+    target = tmp_path / "r.xlsx"
+    target.write_bytes(b"older")
+    report = ExcelReport(target, facts_of(["GPT4"], 1))
+    report.add(plain_result())
+    assert target.read_bytes() == b"older"
+    assert report.finish(summary_of([plain_result()], facts_of(["GPT4"], 1)), facts_of(["GPT4"], 1)) == target
+    assert os.listdir(tmp_path) == ["r.xlsx"]
+    assert load_workbook(target).sheetnames == list(SHEETS)
+
+
+def test_a_discarded_report_leaves_nothing_behind(tmp_path: Path) -> None:
+    report = ExcelReport(tmp_path / "r.xlsx", facts_of(["GPT4"], 1))
+    report.add(plain_result())
+    report.discard()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_the_mode_of_an_existing_file_is_kept(tmp_path: Path, mode: int) -> None:
+    """R-47"""
+    target = tmp_path / "r.xlsx"
+    target.touch()
+    target.chmod(mode)
+    write_report(target, [plain_result()], facts_of(["GPT4"], 1))
+    assert target.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, mode: int) -> None:
+    """R-47"""
+    before = os.umask(umask)
+    try:
+        path = write_report(tmp_path / "r.xlsx", [plain_result()], facts_of(["GPT4"], 1))
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_symlink_is_followed_and_stays(tmp_path: Path, exists: bool) -> None:
+    """R-47"""
+    real = tmp_path / "elsewhere" / "real.xlsx"
+    real.parent.mkdir()
+    if exists:
+        real.touch()
+    link = tmp_path / "r.xlsx"
+    link.symlink_to(real)
+    assert write_report(link, [plain_result()], facts_of(["GPT4"], 1)) == link
+    assert link.is_symlink()
+    assert load_workbook(real).sheetnames == list(SHEETS)
+
+
+def test_a_locked_target_gets_a_sibling_with_the_time_in_its_name(tmp_path: Path) -> None:
+    """R-50: the lock is Windows', so the move that it refuses is handed in."""
+    target = tmp_path / "r.xlsx"
+    target.write_bytes(b"open elsewhere")
+
+    def refuse_locked(source: Path, place: Path) -> None:
+        if place == target:
+            raise PermissionError(13, "The process cannot access the file")
+        os.replace(source, place)
+
+    replacement = Replacement(target, refuse_locked)
+    replacement.path.write_bytes(b"new")
+    place = replacement.commit()
+    assert re.fullmatch(r"r\.\d{8}-\d{6}\.xlsx", place.name)
+    assert (place.read_bytes(), target.read_bytes()) == (b"new", b"open elsewhere")
+    assert sorted(os.listdir(tmp_path)) == sorted([place.name, "r.xlsx"])
+
+
+@pytest.mark.parametrize(
+    ("target", "problem", "remedy"),
+    [
+        ("folder", "Is a directory", "name a file, not a folder"),
+        ("missing/r.xlsx", "No such file or directory", "create the folder first"),
+        ("file/r.xlsx", "Not a directory", "create the folder first"),
+        ("x" * 300 + ".xlsx", "File name too long", "choose a shorter name"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_named_before_anything_is_paid(
+    tmp_path: Path, target: str, problem: str, remedy: str
+) -> None:
+    """R-51"""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError) as caught:
+        check_writable(tmp_path / target)
+    assert str(caught.value).startswith(f"{tmp_path / target}: ")
+    assert problem in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+def test_a_read_only_folder_is_refused_before_anything_is_paid() -> None:
+    """R-51"""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)
+        with _as_ordinary_user(), pytest.raises(OutputError, match=r"Permission denied; choose a folder"):
+            check_writable(Path(folder) / "r.xlsx")
+
+
+def test_a_writable_place_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "r.xlsx").write_bytes(b"older")
+    check_writable(tmp_path / "r.xlsx")
+    check_writable(tmp_path / "new.xlsx")
+    assert os.listdir(tmp_path) == ["r.xlsx"]
+    assert (tmp_path / "r.xlsx").read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("limit", [1_000, 20_000])
+def test_a_disk_that_takes_no_more_is_an_output_error_and_the_older_report_stays(
+    tmp_path: Path, limit: int
+) -> None:
+    """R-48, R-49: a limit on the size of files stands in for a full disk."""
+    target = tmp_path / "r.xlsx"
+    target.write_bytes(b"older")
+    facts = facts_of(TWO_BOTS, 40)
+    results = random_results(TWO_BOTS, 40)
+    report = ExcelReport(target, facts)
+    with _file_size_limit(limit), pytest.raises(OutputError, match="cannot be written"):
+        for result in results:
+            report.add(result)
+        report.finish(summary_of(results, facts), facts)
+    report.discard()
+    assert os.listdir(tmp_path) == ["r.xlsx"]
+    assert target.read_bytes() == b"older"
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no sheet", "no header"])
+def test_a_file_that_cannot_be_read_back_is_refused(tmp_path: Path, damage: str) -> None:
+    """R-46"""
+    path = write_report(tmp_path / "r.xlsx", [plain_result()], facts_of(["GPT4"], 1))
+    check_readable(path, path, SHEETS)
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        path.write_bytes(content[:-100])
+    elif damage == "flipped":
+        content[len(content) // 3] ^= 0xFF
+        path.write_bytes(content)
+    else:
+        book = Workbook()
+        book.active.title = CASES if damage == "no header" else "Other"
+        book.save(path)
+    with pytest.raises(OutputError, match=r"r\.xlsx: the report .*run the same command again"):
+        check_readable(path, path, SHEETS)
+
+
+# Reading the report
+
+
+def _book(folder: Path, results: list[CaseResult], facts: RunFacts) -> Workbook:
+    return load_workbook(write_report(folder / "report.xlsx", results, facts))
+
+
+def _headers(sheet: Worksheet) -> tuple[str, ...]:
+    return tuple(cell.value for cell in sheet[1])
+
+
+def _rows(sheet: Worksheet) -> list[dict[str, object]]:
+    headers = _headers(sheet)
+    return [dict(zip(headers, row, strict=True)) for row in sheet.iter_rows(min_row=2, values_only=True)]
+
+
+def _parts(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def _drawn(path: Path) -> str:
+    """The text of the boxes that float over the sheets."""
+    namespace = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+    drawings = [
+        text for name, text in _parts(path).items() if re.fullmatch(r"xl/drawings/drawing\d+\.xml", name)
+    ]
+    return "\n".join(
+        element.text or ""
+        for text in drawings
+        for element in ElementTree.fromstring(text).iter(f"{namespace}t")
+    )
+
+
+def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
+    """A report with each text in all places that data can reach, in a case of its own."""
+    everything = " ".join(texts)
+    evidence = [Evidence(text, text, text, False, text) for text in texts]
+    results = [
+        result_of(
+            Case(row, text, text, text, text, (text,)),
+            [
+                Score.scored("faithfulness", 0.1, text, (found,)),
+                Score.failed("answer_relevancy", text, text),
+                Score.not_applicable("context_recall", text),
+                Score.scored("answer_correctness", 0.2, text),
+                Score.scored("context_precision", 0.2, text),
+            ],
+            advice=text,
+        )
+        for row, (text, found) in enumerate(zip(texts, evidence, strict=True), 2)
+    ]
+    facts = facts_of(
+        texts,
+        1,
+        **{"input_name": everything, "sheet": everything, "judge": everything, "version": everything},
+        **{
+            "partial": everything,
+            "notes": tuple(texts),
+            "usage": Usage(1, 1, failures=dict.fromkeys(texts, 1)),
+        },
+    )
+    return write_report(target, results, facts)
+
+
+def _assert_only_text(path: Path) -> None:
+    """No formula, link, error or boolean in a cell, no part that could reach outside, and all of it XML."""
+    for name, text in _parts(path).items():
+        ElementTree.fromstring(text)
+        assert "externalLink" not in name
+        assert 'TargetMode="External"' not in text
+        if name.startswith("xl/worksheets/sheet"):
+            assert not re.search(r"<f[ >]|<hyperlink", text)
+            assert set(re.findall(r'<c [^>]*\bt="(\w+)"', text)) == {"inlineStr"}
+
+
+@contextmanager
+def _as_ordinary_user() -> Iterator[None]:
+    """Permissions bind everyone but the superuser; as that one, become nobody for a while."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@contextmanager
+def _file_size_limit(limit: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,0 +1,618 @@
+"""Retrieval against gold ids: the measures by hand and by a second implementation, the ids, the files."""
+
+import csv
+import doctest
+import json
+import re
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval.errors import InputError, OutputError, TableError
+from rag_eval.retrieval import (
+    LABELS,
+    ContextRecall,
+    QueryIds,
+    RetrievalScores,
+    RetrievalTally,
+    average_precision,
+    document_f1,
+    document_precision,
+    document_recall,
+    ndcg_at_k,
+    normalise_id,
+    parse_ids,
+    parse_query_id,
+    precision_at_k,
+    rank_documents,
+    recall_at_k,
+    reciprocal_rank,
+)
+from rag_eval.retrieval_files import evaluate_files, read_references, read_results
+
+UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
+OTHER = "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
+IDEAL_2 = 1 + 1 / log2(3)
+
+# ranking, gold: recall, precision, F1, reciprocal rank, average precision, recall@2, precision@2, NDCG@10
+BY_HAND = [
+    ("ab", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
+    ("ba", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
+    ("a", "a", 1, 1, 1, 1, 1, 1, 1 / 2, 1),
+    ("xa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1 / log2(3)),
+    ("axyz", "ab", 1 / 2, 1 / 4, 1 / 3, 1, 1 / 2, 1 / 2, 1 / 2, 1 / IDEAL_2),
+    ("xxa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1 / log2(3)),
+    ("aab", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
+    ("xyab", "ab", 1, 1 / 2, 2 / 3, 1 / 3, (1 / 3 + 2 / 4) / 2, 0, 0, (1 / log2(4) + 1 / log2(5)) / IDEAL_2),
+    ("xy", "ab", 0, 0, 0, 0, 0, 0, 0, 0),
+    ("", "ab", 0, 0, 0, 0, 0, 0, 0, 0),
+    ("ab", "", None, None, None, None, None, None, None, None),
+    ("", "", None, None, None, None, None, None, None, None),
+]
+
+
+@pytest.mark.parametrize(("ranking", "gold", *"rpfmaqkn"), BY_HAND)
+def test_measures_have_the_values_computed_by_hand(ranking, gold, r, p, f, m, a, q, k, n):
+    """Duplicates count once; nothing retrieved is 0; no gold is None; one of two gold documents is no 1.0."""
+    ranking, gold = list(ranking), list(gold)
+    assert document_recall(ranking, gold) == pytest.approx(r)
+    assert document_precision(ranking, gold) == pytest.approx(p)
+    assert document_f1(ranking, gold) == pytest.approx(f)
+    assert reciprocal_rank(ranking, gold) == pytest.approx(m)
+    assert average_precision(ranking, gold) == pytest.approx(a)
+    assert recall_at_k(ranking, gold, 2) == pytest.approx(q)
+    assert precision_at_k(ranking, gold, 2) == pytest.approx(k)
+    assert ndcg_at_k(ranking, gold, 10) == pytest.approx(n)
+
+
+def test_rank_ten_counts_in_ndcg_10_and_rank_eleven_does_not():
+    filler = [f"x{number}" for number in range(20)]
+    assert ndcg_at_k([*filler[:9], "a"], ["a"]) == pytest.approx(1 / log2(11))
+    assert ndcg_at_k([*filler[:10], "a"], ["a"]) == 0
+    twelve = [f"g{number}" for number in range(12)]
+    assert ndcg_at_k(twelve[:10], twelve) == 1, "no ranking has room for more than ten in its first ten"
+
+
+@pytest.mark.parametrize("k", [0, -1])
+@pytest.mark.parametrize("gold", [["a"], []])
+def test_a_cutoff_below_one_is_refused(k, gold):
+    for measure in (recall_at_k, precision_at_k, ndcg_at_k):
+        with pytest.raises(ValueError, match="from 1 upwards"):
+            measure(["a"], gold, k)
+    with pytest.raises(ValueError, match="from 1 upwards"):
+        RetrievalTally([k])
+
+
+def test_a_text_is_not_taken_for_a_list_of_letters():
+    with pytest.raises(TypeError, match="list of document ids"):
+        document_recall(["a"], "abc")
+    with pytest.raises(TypeError, match="list of document ids"):
+        document_recall("abc", ["a"])
+
+
+# --- properties ---------------------------------------------------------------------------------------
+
+ids = st.sampled_from([f"d{number}" for number in range(30)])
+rankings = st.lists(ids, max_size=40)
+gold_sets = st.sets(ids, min_size=1, max_size=15)
+cutoffs = st.integers(1, 25)
+
+
+@given(rankings, gold_sets, cutoffs)
+def test_every_measure_is_in_0_to_1_and_duplicates_change_nothing(ranking, gold, k):
+    values = RetrievalScores.of("q", ranking, gold).values((k,))
+    assert all(0 <= value <= 1 for value in values.values())
+    assert RetrievalScores.of("q", dict.fromkeys(ranking), gold).values((k,)) == values
+
+
+@given(gold_sets, rankings)
+def test_all_gold_on_top_is_exactly_one(gold, rest):
+    """An exact 1.0, not 0.9999999999: no epsilon, and the same order of additions above and below."""
+    ranking = [*gold, *rest]
+    assert ndcg_at_k(ranking, gold) == 1.0
+    assert average_precision(ranking, gold) == 1.0
+    assert reciprocal_rank(ranking, gold) == 1.0
+
+
+@given(rankings, gold_sets, cutoffs)
+def test_a_longer_look_never_finds_less(ranking, gold, k):
+    assert (
+        recall_at_k(ranking, gold, k) <= recall_at_k(ranking, gold, k + 1) <= document_recall(ranking, gold)
+    )
+
+
+@given(rankings, gold_sets, st.integers(0, 38))
+def test_moving_a_gold_document_up_never_costs(ranking, gold, place):
+    ranking = list(dict.fromkeys(ranking))
+    if place + 1 < len(ranking) and ranking[place + 1] in gold:
+        better = [*ranking]
+        better[place], better[place + 1] = better[place + 1], better[place]
+        for measure in (ndcg_at_k, average_precision, reciprocal_rank):
+            assert measure(better, gold) >= measure(ranking, gold) - 1e-12
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.lists(ids, max_size=40, unique=True), gold_sets), min_size=1, max_size=12))
+def test_every_value_agrees_with_ir_measures(queries):
+    """Second implementation: trec_eval's own code, by way of ir_measures, query by query and on average."""
+    ir = pytest.importorskip("ir_measures")
+    names = {
+        ir.SetR: "doc_recall", ir.SetP: "doc_precision", ir.SetF: "doc_f1", ir.nDCG @ 10: "ndcg_10",
+        ir.RR: "reciprocal_rank", ir.AP: "average_precision", ir.R @ 3: "recall_3", ir.P @ 3: "precision_3",
+        ir.nDCG @ 3: "ndcg_3", ir.R @ 20: "recall_20", ir.P @ 20: "precision_20", ir.nDCG @ 20: "ndcg_20",
+    }  # fmt: skip
+    run = {str(n): {d: -float(rank) for rank, d in enumerate(r)} for n, (r, _) in enumerate(queries)}
+    qrels = {str(n): dict.fromkeys(gold, 1) for n, (_, gold) in enumerate(queries)}
+    theirs = {(v.query_id, names[v.measure]): v.value for v in ir.iter_calc(list(names), qrels, run)}
+
+    tally = RetrievalTally((3, 20))
+    for number, (ranking, gold) in enumerate(queries):
+        scores = RetrievalScores.of(str(number), ranking, gold)
+        tally.add(scores)
+        for name, value in scores.values((3, 20)).items():
+            assert value == pytest.approx(theirs[str(number), name], abs=1e-9), name
+    for name, mean in tally.summary().means.items():
+        their_mean = sum(value for (_, n), value in theirs.items() if n == name) / len(queries)
+        assert mean == pytest.approx(their_mean, abs=1e-9), name
+
+
+# --- ids ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        (f"doc-<urn:uuid:{UUID}>::chunk-0", UUID),
+        (f"doc-<urn:uuid:{UUID.upper()}>::chunk-17", UUID),
+        (f"<urn:uuid:{UUID}>", UUID),
+        (f"urn:uuid:{UUID}", UUID),
+        (f"URN:UUID:{UUID}", UUID),
+        (f"  {UUID.upper()} ", UUID),
+        (f"doc-{UUID}", UUID),
+        (f"{UUID}::chunk-3", UUID),
+        (f"{UUID}-draft", f"{UUID}-draft"),
+        (f"<{UUID}", f"<{UUID}"),
+        ("doc-<handbook>::chunk-2", "handbook"),
+        ("<handbook>", "handbook"),
+        ("handbook::chunk-2", "handbook"),
+        ("doc-12::chunk-2", "doc-12"),
+        ("doc-12", "doc-12"),
+        ("Handbook", "Handbook"),
+        ("handbook::chunk-x", "handbook::chunk-x"),
+        ("https://example.org/a?b=1::chunk-0", "https://example.org/a?b=1"),
+        ("Ōe Kenzaburō", "Ōe Kenzaburō"),
+    ],
+)
+def test_chunk_ids_and_gold_ids_of_a_document_become_the_same(text, document):
+    assert normalise_id(text) == document
+    assert normalise_id(document) == document, "a second time changes nothing"
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_is_no_document_id(blank):
+    with pytest.raises(ValueError, match="blank"):
+        normalise_id(blank)
+
+
+def test_the_first_chunk_of_a_document_gives_its_rank():
+    chunks = ["b::chunk-4", "a::chunk-1", "b::chunk-0", "c", "a"]
+    assert rank_documents(chunks) == ("b", "a", "c")
+
+
+class Array:
+    """Stands for a numpy array, which is what pandas gives for a list column."""
+
+    def tolist(self):
+        return ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (f"['<urn:uuid:{UUID}>']", (f"<urn:uuid:{UUID}>",)),
+        ('["a", "b"]', ("a", "b")),
+        ("['a', 'b']", ("a", "b")),
+        ("""["it's", 'b']""", ("it's", "b")),
+        ("""['say "a"', "b"]""", ('say "a"', "b")),
+        (r"""['a\\b', 'c']""", (r"a\b", "c")),
+        ("[1, 2]", ("1", "2")),
+        ("[]", ()),
+        (" [ ] ", ()),
+        ('["Albert Einstein", "a, b"]', ("Albert Einstein", "a, b")),
+        ("a || b", ("a", "b")),
+        ("a||b", ("a", "b")),
+        ("Albert Einstein || b", ("Albert Einstein", "b")),
+        ("a", ("a",)),
+        (f"doc-<urn:uuid:{UUID}>::chunk-0", (f"doc-<urn:uuid:{UUID}>::chunk-0",)),
+        ("007", ("007",)),
+        (7, ("7",)),
+        (["a", 7], ("a", "7")),
+        (("a", " b "), ("a", "b")),
+        (Array(), ("a", "b")),
+        ("", ()),
+        ("  ", ()),
+        (None, ()),
+        (float("nan"), ()),
+        ([], ()),
+    ],
+)
+def test_ids_are_read_from_every_documented_form(cell, expected):
+    assert parse_ids(cell) == expected
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        7.5, True, {"a": 1}, {"a"}, b"a", [7.5], [None], [""], [["a"]], ["a\nb"], ["\ud800"], ["nan"],
+        "['a' 'b']", "['a'", '["a", 7.5]', '["a", null]', '["a"], ["b"]', '["a"] tail', "[a, b]", "('a', 'b')",
+        '{"a": 1}', "a, b", "a;b", "a b", "a\nb", "A passage that somebody wrote.", "a || ", "|| a", "||",
+        "None", "nan", "NULL", "N/A", "#N/A", "#REF!", "['a', __import__('os')]",
+        "[" * 100_000, "['" + "\\" * 9 + "']",
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused_with_what_was_expected(cell):
+    """Above all no iteration over characters, and no two ids glued into one as numpy's print invites."""
+    with pytest.raises(ValueError, match=r'is no list of document ids; expected \["id", …\] or id \|\| id$'):
+        parse_ids(cell)
+
+
+safe_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1).filter(
+    lambda text: (
+        text.strip() == text and text[0] != "#" and text.casefold() not in {"none", "null", "nan", "n/a"}
+    )
+)
+
+
+@given(st.lists(safe_text))
+def test_any_list_survives_json_and_pythons_print(texts):
+    assert parse_ids(json.dumps(texts)) == tuple(texts)
+    assert parse_ids(repr(texts)) == tuple(texts)
+
+
+@given(st.text())
+def test_no_text_does_anything_but_parse_or_be_refused(text):
+    try:
+        found = parse_ids(text)
+    except ValueError:
+        return
+    assert all(normalise_id(one) for one in found)
+
+
+@pytest.mark.parametrize(("cell", "qid"), [("01", "01"), ("1", "1"), (1, "1"), (" q ", "q"), (0, "0")])
+def test_query_ids_are_text(cell, qid):
+    assert parse_query_id(cell) == qid
+
+
+@pytest.mark.parametrize("cell", [None, "", " ", 1.0, True, "nan", ["1"], float("nan")])
+def test_what_is_no_query_id_is_refused(cell):
+    with pytest.raises(ValueError, match="is no query id"):
+        parse_query_id(cell)
+
+
+# --- the evaluator ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Result:
+    """The shape in which a RAG system hands over what it found: `context` holds the passages' text."""
+
+    qid: str
+    context: list[str]
+    doc_ids: list[str]
+
+
+@dataclass
+class Reference:
+    qid: str
+    context: list[str]
+    document_ids: list[str]
+
+
+def test_context_recall_evaluates_objects():
+    results = [
+        Result("1", ["some text"], [f"doc-<urn:uuid:{OTHER}>::chunk-3", f"doc-<urn:uuid:{UUID}>::chunk-0"]),
+        Result("2", ["some text"], ["x::chunk-0", "x::chunk-1"]),
+    ]
+    references = [
+        Reference("1", ["gold text"], [f"<urn:uuid:{UUID.upper()}>"]),
+        Reference("2", ["gold text"], ["x", "y"]),
+    ]
+    evaluation = ContextRecall().evaluate(results, references)
+    assert evaluation.metrics["avg_context_recall"] == pytest.approx((1 + 1 / 2) / 2)
+    assert evaluation.metrics["avg_context_precision"] == pytest.approx((1 / 2 + 1) / 2)
+    assert evaluation.metrics["avg_context_f1"] == pytest.approx((2 / 3 + 2 / 3) / 2)
+    assert evaluation.metrics["ndcg_10"] == pytest.approx((1 / log2(3) + 1 / IDEAL_2) / 2)
+    assert evaluation.metrics["mrr"] == pytest.approx((1 / 2 + 1) / 2)
+    assert evaluation.metrics["map"] == pytest.approx((1 / 2 + 1 / 2) / 2)
+    assert evaluation.metrics["scored_queries"] == 2
+    second = evaluation.rows[1]
+    assert (second.retrieved_docs_count, second.gold_docs_count, second.correct_docs_count) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "field", ["doc_ids", "retrieved_docs", "retrieved_doc_ids", "retrieved_ids", "context"]
+)
+@pytest.mark.parametrize("gold", ["document_ids", "gold_docs", "gold_doc_ids", "gold_ids", "context"])
+@pytest.mark.parametrize("qid", ["qid", "query_id", "question_id", "id"])
+def test_mappings_do_as_well_under_every_documented_name(qid, field, gold):
+    evaluation = ContextRecall().evaluate([{qid: "1", field: "a || b"}], [{qid: "1", gold: "['a']"}])
+    assert evaluation.metrics["avg_context_recall"] == 1
+    assert evaluation.metrics["avg_context_precision"] == 1 / 2
+
+
+def test_what_does_not_match_is_counted_and_treated_as_documented():
+    """Empty gold stays out of the means, a missing result is a 0, a result without reference is left out."""
+    results = [
+        {"qid": "1", "doc_ids": ["a"]},
+        {"qid": "01", "doc_ids": ["a"]},
+        {"qid": "3", "doc_ids": ["a"]},
+    ]
+    references = [
+        {"qid": "1", "gold_docs": ["a"]},
+        {"qid": "2", "gold_docs": ["a"]},
+        {"qid": "3", "gold_docs": []},
+        {"qid": "4", "gold_docs": None},
+    ]
+    summary = ContextRecall().evaluate(results, references).summary
+    assert summary.means["doc_recall"] == 1 / 2
+    assert summary.scored == 2
+    assert summary.not_applicable == QueryIds(2, ("3", "4"))
+    assert summary.without_result == QueryIds(2, ("2", "4"))
+    assert summary.without_reference == QueryIds(1, ("01",))
+    assert summary.queries == 4
+
+
+def test_without_any_gold_there_is_no_mean():
+    metrics = ContextRecall().evaluate([], [{"qid": "1", "gold_docs": []}]).metrics
+    assert metrics["avg_context_recall"] is None
+    assert metrics["ndcg_10"] is None
+    assert metrics["scored_queries"] == 0
+
+
+def test_a_result_with_an_empty_id_list_does_not_fall_back_to_its_passages():
+    rows = ContextRecall().evaluate([Result("1", ["a"], [])], [Reference("1", ["t"], ["a"])]).rows
+    assert rows[0].retrieved_docs_count == 0
+    assert rows[0].recall == 0
+
+
+def test_every_problem_is_reported_at_once():
+    results = [{"qid": "1", "doc_ids": "a b"}, {"doc_ids": "a"}, {"qid": "2"}]
+    references = [{"qid": "1", "gold_docs": "a"}, {"qid": 1, "gold_docs": "b"}, 7]
+    with pytest.raises(InputError) as caught:
+        ContextRecall().evaluate(results, references)
+    assert caught.value.problems == (
+        "result 1: 'a b' is no list of document ids; expected [\"id\", …] or id || id",
+        "result 2: has none of the fields qid, query_id, question_id, id",
+        "result 3: has none of the fields doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context",
+        "reference 2: query id '1' occurs more than once",
+        "reference 3: has none of the fields qid, query_id, question_id, id",
+    )
+
+
+def test_examples_are_few_however_many_there_are():
+    tally = RetrievalTally()
+    for number in range(25):
+        tally.add_without_reference(str(number))
+    assert tally.summary().without_reference == QueryIds(25, tuple(map(str, range(10))))
+
+
+def test_the_measures_of_the_report_have_labels():
+    assert set(LABELS) <= set(RetrievalScores.of("q", [], []).values())
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+RESULTS = [("01", ["a::chunk-0", "b::chunk-1"]), ("1", ["b::chunk-0"]), ("z", ["a"]), ("e", [])]
+REFERENCES = [("1", ["b", "c"]), ("01", ["b"]), ("e", ["a"]), ("m", ["a"]), ("n", [])]
+
+
+def write_delimited(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t")
+        writer.writerow(["Question", "QID", name])
+        writer.writerows([["several\nlines", qid, str(documents)] for qid, documents in rows])
+
+
+def write_json(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
+    path.write_text(json.dumps([{"qid": qid, name: documents} for qid, documents in rows]))
+
+
+def write_json_lines(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
+    path.write_text("\n\n".join(json.dumps({"qid": qid, name: documents}) for qid, documents in rows))
+
+
+def write_excel(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
+    from openpyxl import Workbook
+
+    workbook = Workbook()
+    workbook.active.append([None, "qid", name])
+    for qid, documents in rows:
+        workbook.active.append([None, qid, " || ".join(documents) or None])
+    workbook.save(path)
+
+
+def write_parquet(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"text": ["t"] * len(rows), "qid": [q for q, _ in rows], name: [d for _, d in rows]}
+    parquet.write_table(pyarrow.table(columns), path)
+
+
+WRITERS = {
+    ".tsv": write_delimited,
+    ".csv": write_delimited,
+    ".json": write_json,
+    ".jsonl": write_json_lines,
+    ".xlsx": write_excel,
+    ".parquet": write_parquet,
+}
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_format_gives_the_same_scores(tmp_path, suffix):
+    """File to file equals the evaluation in memory, whatever the format and the order of the rows."""
+    results, references, output = (tmp_path / name for name in (f"r{suffix}", f"g{suffix}", "scores.jsonl"))
+    WRITERS[suffix](results, "Doc IDs", RESULTS)
+    WRITERS[suffix](references, "Gold_Docs", REFERENCES)
+    summary = evaluate_files(results, references, output)
+    expected = ContextRecall().evaluate(
+        [{"qid": qid, "doc_ids": documents} for qid, documents in RESULTS],
+        [{"qid": qid, "gold_docs": documents} for qid, documents in REFERENCES],
+    )
+    assert summary == expected.summary
+    assert summary.means["doc_recall"] == pytest.approx((1 / 2 + 1 + 0 + 0) / 4)
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [line["qid"] for line in lines] == [qid for qid, _ in REFERENCES]
+    for line, row in zip(lines, expected.rows, strict=True):
+        counts = {
+            "qid": row.qid,
+            "has_result": row.has_result,
+            "retrieved_docs_count": row.retrieved_docs_count,
+            "gold_docs_count": row.gold_docs_count,
+            "correct_docs_count": row.correct_docs_count,
+        }
+        assert line == counts | dict(row.values())
+    assert {path.name for path in tmp_path.iterdir()} == {results.name, references.name, output.name}
+
+
+def test_rows_are_read_with_their_place_and_normalised(tmp_path):
+    path = tmp_path / "r.tsv"
+    path.write_text(f"id\tcontext\n01\t['doc-<urn:uuid:{UUID}>::chunk-1', 'b']\n\n\t\n2\tb\n")
+    assert [tuple(row) for row in read_results(path)] == [(2, "01", (UUID, "b")), (5, "2", ("b",))]
+    assert [row.documents for row in read_references(path)] == [(UUID, "b"), ("b",)]
+
+
+def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(tmp_path):
+    from openpyxl import Workbook
+
+    workbook = Workbook()
+    for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "B3": 7, "A6": "x", "B6": "y"}.items():
+        workbook.active[cell] = value
+    workbook.save(tmp_path / "r.xlsx")
+    assert [tuple(row) for row in read_results(tmp_path / "r.xlsx")] == [(3, "0", ("7",)), (6, "x", ("y",))]
+
+
+def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("id,qid,context,Doc-IDs\n1,q,A passage of text.,a\n")
+    assert [tuple(row) for row in read_results(path)] == [(2, "q", ("a",))]
+
+
+BAD_FILES = [
+    ("r.tsv", "qid\tdoc_ids\n1\ta b\n\ta\n3\tnan\n", [
+        "r.tsv, line 2, column 'doc_ids': 'a b' is no list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, line 3, column 'qid': '' is no query id",
+        "r.tsv, line 4, column 'doc_ids': 'nan' is no list of document ids; expected [\"id\", …] or id || id",
+    ]),
+    ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, lines 2 and 4: query id '1' occurs more than once"]),
+    ("r.csv", "qid,doc_ids\n1,a,b\n", ["r.csv: cannot be read: line 2 has 3 cells, but the header has 2"]),
+    ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv: cannot be read: unexpected end of data"]),
+    ("r.csv", "qid,doc_ids\n", ["r.csv: holds no queries"]),
+    ("r.csv", "", ["r.csv: has none of the columns qid, query_id, question_id, id; it has none"]),
+    ("r.csv", "qid,Docs\n", [
+        "r.csv: has none of the columns doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context; "
+        "it has qid, Docs"
+    ]),
+    ("r.csv", "qid,doc_ids,Retrieved Docs\n", [
+        "r.csv: the columns 'doc_ids' and 'Retrieved Docs' mean the same; keep one of them"
+    ]),
+    ("r.jsonl", '{"qid": 1, "doc_ids": "a"}\n{"qid": 2}\n', [
+        "r.jsonl: cannot be read: number 2 is no object with 'qid' and 'doc_ids'"
+    ]),
+    ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is no JSON: Extra data: line 1 column 3 (char 2)"]),
+    ("r.json", "{}", ["r.json: cannot be read: expected a JSON list of objects, one per query"]),
+    ("r.json", "[1]", ["r.json: has none of the columns qid, query_id, question_id, id; it has none"]),
+    ("r.xlsx", "no workbook", ["r.xlsx: cannot be read: File is not a zip file"]),
+    ("r.txt", "", ["r.txt: is none of the formats that are read: .tsv, .csv, .json, .jsonl, .xlsx, .parquet"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "problems"), BAD_FILES)
+def test_a_bad_file_is_refused_with_place_value_and_remedy(tmp_path, name, text, problems):
+    """All bad cells at once; nothing is written, and an older output stays as it was."""
+    (tmp_path / name).write_text(text)
+    (tmp_path / "gold.csv").write_text("qid,gold_docs\n1,a\n")
+    output = tmp_path / "scores.jsonl"
+    output.write_text("older")
+    with pytest.raises(TableError) as caught:
+        evaluate_files(tmp_path / name, tmp_path / "gold.csv", output)
+    assert list(caught.value.problems) == problems
+    assert output.read_text() == "older"
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".json", ".jsonl", ".xlsx", ".parquet"])
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00junk", b"PK\x03\x04", b"[" * 100_000])
+def test_a_missing_or_broken_file_is_one_sentence(tmp_path, suffix, content):
+    path = tmp_path / f"r{suffix}"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TableError, match=rf"^r{suffix}: .+"):
+        list(read_results(path))
+
+
+def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(TableError, match="is no Excel workbook"):
+        list(read_results(tmp_path / "r.xlsx"))
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
+    """R-101: the size that the archive's own directory declares is enough to turn it away."""
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", "")
+        archive.infolist()[0].file_size = 510_000_000
+    with pytest.raises(TableError, match=r"unpacks to 510 MB, over the 500 MB"):
+        list(read_results(tmp_path / "r.xlsx"))
+
+
+def test_only_so_many_problems_are_spelled_out(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("qid,doc_ids\n" + "1,a b\n" * 1020)
+    with pytest.raises(TableError) as caught:
+        list(read_results(path))
+    assert len(caught.value.problems) == 21
+    assert caught.value.problems[-1] == "… and 1,000 more like these"
+
+
+def test_a_long_passage_beside_the_ids_does_not_disturb(tmp_path):
+    path = tmp_path / "r.tsv"
+    path.write_text(f"qid\tdoc_ids\tpassage\n1\ta\t{'word ' * 100_000}\n")
+    assert [row.documents for row in read_results(path)] == [("a",)]
+
+
+def test_the_output_has_to_be_another_file_of_json_lines_in_a_folder_that_exists(tmp_path):
+    path = tmp_path / "both.jsonl"
+    path.write_text('{"qid": 1, "doc_ids": "a", "gold_docs": "a"}\n')
+    assert evaluate_files(path, path).means["doc_recall"] == 1, "one file can hold both"
+    with pytest.raises(InputError, match="would replace an input"):
+        evaluate_files(path, path, path)
+    with pytest.raises(InputError, match=r"ends in \.jsonl"):
+        evaluate_files(path, path, tmp_path / "scores.xlsx")
+    with pytest.raises(OutputError, match="cannot be written"):
+        evaluate_files(path, path, tmp_path / "nowhere" / "scores.jsonl")
+
+
+# --- documentation ------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
+    """Every block with a prompt is executed, in order and in one namespace, and prints what it shows."""
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parent.parent / "docs" / "retrieval.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "retrieval.md", "retrieval.md", 0)
+    assert len(session.examples) >= 10
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(session, out=report.append)
+    assert not report, "".join(report)

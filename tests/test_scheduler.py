@@ -1,0 +1,241 @@
+"""The scheduler: unique calls once, results in order, nothing counted before it is stored, stops that lose nothing."""
+
+import json
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from in_process import DictStore, ObjectJudge, run
+from pydantic import BaseModel
+
+from rag_eval.errors import JudgeError, RunStoppedError
+from rag_eval.judge.calls import BREAKER_LIMIT, Call, Message, Scheduler, gather
+
+
+class Number(BaseModel):
+    n: int
+
+
+def call(n: int, task: str = "t", deployment: str = "") -> Call[Number]:
+    return Call(task, (Message("user", str(n)),), Number, deployment=deployment)
+
+
+def echo(prompt: str) -> str:
+    return json.dumps({"n": int(prompt)})
+
+
+async def ask(n: int) -> int:
+    return (await call(n)).n
+
+
+async def ask_several(numbers: list[int]) -> list[int]:
+    return [reply.n for reply in await gather([call(n) for n in numbers])]
+
+
+async def outcome(n: int) -> int | str:
+    try:
+        return (await call(n)).n
+    except JudgeError as error:
+        return error.code
+
+
+def test_results_come_in_the_order_of_the_coroutines() -> None:
+    judge = ObjectJudge(echo, seconds=0.001)
+    assert run([ask(n) for n in range(50)], judge, workers=8, window=20) == list(range(50))
+
+
+def test_r20_identical_calls_are_made_once() -> None:
+    judge = ObjectJudge(echo, seconds=0.01)
+    assert run([ask(7) for _ in range(50)], judge, workers=8) == [7] * 50
+    assert judge.prompts == ["7"]
+
+
+def test_known_replies_never_become_work() -> None:
+    store = DictStore()
+    run([ask(n) for n in range(5)], ObjectJudge(echo), store)
+    again = ObjectJudge(echo)
+    assert run([ask(n) for n in range(5)], again, store) == list(range(5))
+    assert again.prompts == []
+    assert again.prepared == []
+
+
+def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
+    store = DictStore()
+    judge = ObjectJudge(echo)
+    store.replies[judge.key(call(3))] = '{"m": 3}'
+    assert run([ask(3)], judge, store) == [3]
+    assert judge.prompts == ["3"]
+
+
+def test_gather_waits_for_all_at_once_and_keeps_the_order() -> None:
+    judge = ObjectJudge(echo, seconds=0.02)
+    assert run([ask_several([3, 1, 2])], judge, workers=3) == [[3, 1, 2]]
+    assert judge.most_in_flight == 3
+
+
+def test_gather_nests_and_takes_coroutines() -> None:
+    async def tree() -> list[list[int]]:
+        return await gather([ask_several([1, 2]), ask_several([]), ask_several([3])])
+
+    assert run([tree()], ObjectJudge(echo)) == [[[1, 2], [], [3]]]
+
+
+def test_never_more_calls_in_flight_than_workers() -> None:
+    judge = ObjectJudge(echo, seconds=0.002)
+    run([ask(n) for n in range(40)], judge, workers=3)
+    assert judge.most_in_flight == 3
+
+
+def test_at_most_a_window_of_coroutines_is_under_way() -> None:
+    """Rows are read as they are needed, so memory does not grow with the sheet."""
+    begun: list[int] = []
+
+    def source() -> Any:
+        for n in range(100):
+            begun.append(n)
+            yield ask(n)
+
+    scheduler = Scheduler(ObjectJudge(echo), DictStore(), workers=2)
+    results = scheduler.run(source(), window=10)
+    next(results)
+    assert len(begun) <= 20
+    assert list(results) == list(range(1, 100))
+    scheduler.close()
+
+
+def test_earlier_coroutines_go_first() -> None:
+    """A long sheet is finished row by row, not column by column."""
+
+    async def two_steps(n: int) -> int:
+        await call(n)
+        await call(n + 1000)
+        return n
+
+    judge = ObjectJudge(echo)
+    run([two_steps(n) for n in range(40)], judge, workers=1)
+    assert judge.prompts.index("1000") < judge.prompts.index("20")
+
+
+def test_r40_a_reply_that_cannot_be_stored_is_not_counted() -> None:
+    class Full(DictStore):
+        def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space"):
+        run([ask(1)], ObjectJudge(echo), Full())
+
+
+def test_a_failure_is_journaled_and_ends_its_own_coroutine_alone() -> None:
+    def reply(prompt: str) -> str | Exception:
+        return JudgeError("refused", "no") if prompt == "2" else echo(prompt)
+
+    store = DictStore()
+    assert run([outcome(n) for n in range(4)], ObjectJudge(reply), store) == [0, 1, "refused", 3]
+    assert list(store.failures.values()) == ["refused"]
+
+
+def test_a_bug_in_a_metric_ends_the_run() -> None:
+    async def broken() -> None:
+        raise KeyError("bug")
+
+    with pytest.raises(KeyError):
+        run([broken()])
+
+
+def test_awaiting_anything_else_than_calls_is_a_bug() -> None:
+    import asyncio
+
+    async def sleeps() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(TypeError, match="judge calls only"):
+        run([sleeps()])
+
+
+def test_a_judge_that_cannot_be_reached_stops_the_run_after_one_look() -> None:
+    judge = ObjectJudge(echo)
+    judge.refuses_at_first = RunStoppedError("unauthorized", "wrong key")
+    assert run([outcome(n) for n in range(100)], judge) == ["not_run"] * 100
+    assert (judge.prepared, judge.prompts) == ([""], [])
+
+
+def test_each_deployment_is_prepared_once() -> None:
+    async def elsewhere(n: int) -> int:
+        return (await call(n, deployment="cheap")).n
+
+    judge = ObjectJudge(echo)
+    run([ask(1), elsewhere(2), ask(3), elsewhere(4)], judge)
+    assert sorted(judge.prepared) == ["", "cheap"]
+
+
+def test_r7_a_fatal_answer_stops_the_run_and_keeps_what_is_done() -> None:
+    def reply(prompt: str) -> str | Exception:
+        return RunStoppedError("insufficient_quota", "spent") if int(prompt) >= 5 else echo(prompt)
+
+    judge = ObjectJudge(reply)
+    results = run([outcome(n) for n in range(300)], judge, workers=1)
+    assert results[:5] == [0, 1, 2, 3, 4]
+    assert set(results[5:]) == {"not_run"}
+    assert len(judge.prompts) <= 5 + 2
+
+
+def test_a_stopped_run_still_serves_what_the_store_knows() -> None:
+    store = DictStore()
+    run([ask(n) for n in range(10, 20)], ObjectJudge(echo), store)
+    judge = ObjectJudge(lambda prompt: RunStoppedError("unauthorized", "key"))
+    assert run([outcome(n) for n in range(20)], judge, store, workers=1)[10:] == list(range(10, 20))
+
+
+def test_r9_equal_failures_in_a_row_stop_the_run() -> None:
+    judge = ObjectJudge(lambda prompt: JudgeError("server_error", "HTTP 500"))
+    results = run([outcome(n) for n in range(100)], judge, workers=1)
+    begun = BREAKER_LIMIT + 1  # one more may be with the worker when the limit is reached
+    assert results[:BREAKER_LIMIT] == ["server_error"] * BREAKER_LIMIT
+    assert results[begun:] == ["not_run"] * (100 - begun)
+
+
+def test_failures_of_the_content_never_stop_the_run() -> None:
+    """A sheet of toxic queries is no reason to believe that the endpoint is broken."""
+    judge = ObjectJudge(lambda prompt: JudgeError("blocked_by_filter", "hate"))
+    assert run([outcome(n) for n in range(50)], judge) == ["blocked_by_filter"] * 50
+
+
+def test_a_stop_request_ends_the_run_at_once_and_stores_what_was_in_flight() -> None:
+    judge, store = ObjectJudge(echo, seconds=0.005), DictStore()
+    scheduler = Scheduler(judge, store, workers=2)
+    results: list[int | str] = []
+    for result in scheduler.run([outcome(n) for n in range(200)], window=10):
+        results.append(result)
+        if len(results) == 10:
+            scheduler.request_stop(RunStoppedError("interrupted", "by the user"))
+    scheduler.close()
+    assert len(results) == 200
+    assert "not_run" in results
+    assert len(store.replies) == len(judge.prompts) < 30
+    assert str(scheduler.stopped) == "by the user"
+
+
+def test_calls_in_flight_are_waited_for_only_so_long() -> None:
+    judge = ObjectJudge(echo, seconds=0.5)
+    scheduler = Scheduler(judge, DictStore(), workers=2, grace_seconds=0.01)
+
+    def source() -> Any:
+        yield outcome(1)
+        scheduler.request_stop(RunStoppedError("interrupted", "by the user"))
+        yield outcome(2)
+
+    assert list(scheduler.run(source(), window=1))[-1] == "not_run"
+    scheduler.close()
+
+
+def test_counts_tell_answered_from_stored_and_failed() -> None:
+    def reply(prompt: str) -> str | Exception:
+        return JudgeError("refused", "no") if prompt == "9" else echo(prompt)
+
+    scheduler = Scheduler(ObjectJudge(reply), DictStore(), workers=1)
+    coroutines: list[Coroutine[Any, Any, Any]] = [outcome(1), outcome(9)]
+    list(scheduler.run(coroutines, window=1))
+    list(scheduler.run([outcome(1)], window=1))
+    scheduler.close()
+    counts = scheduler.counts
+    assert (counts.answered, counts.cached, counts.failures) == (1, 1, {"refused": 1})

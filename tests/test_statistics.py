@@ -1,0 +1,551 @@
+"""Intervals, paired comparison and agreement, held against scipy, scikit-learn and brute force."""
+
+import itertools
+import math
+import tracemalloc
+from statistics import fmean
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score
+
+from rag_eval.statistics import (
+    MANY_QUERIES,
+    Agreement,
+    Comparison,
+    Interval,
+    Rival,
+    Verdict,
+    bootstrap_mean_interval,
+    cohen_kappa,
+    compare_with_best,
+    difference_words,
+    holm,
+    paired_permutation_pvalue,
+    ppi_mean,
+    spearman,
+    verdict_sentence,
+    verdict_words,
+)
+
+QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+def skewed_scores(rows: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).beta(5, 1, rows)
+
+
+def equal_bots(rng: np.random.Generator, rows: int, bots: int) -> np.ndarray:
+    return rng.choice([0, 0.25, 0.5, 0.75, 1], p=[0.1, 0.05, 0.1, 0.25, 0.5], size=(rows, bots))
+
+
+def compare(scores, bots="ABCDEFGHIJKL", **options) -> Comparison:
+    table = np.asarray(scores, dtype=float)
+    comparison = compare_with_best(table, list(bots[: table.shape[1]]), **options)
+    assert comparison is not None
+    return comparison
+
+
+class TestMeanInterval:
+    @pytest.mark.parametrize("rows", [100, 400])
+    def test_agrees_with_scipys_bca(self, rows):
+        values = skewed_scores(rows)
+        ours = bootstrap_mean_interval(values)
+        reference = stats.bootstrap((values,), np.mean, method="BCa", rng=np.random.default_rng(2))
+        low, high = reference.confidence_interval
+        assert ours.low == pytest.approx(low, abs=0.05 * (high - low))
+        assert ours.high == pytest.approx(high, abs=0.05 * (high - low))
+
+    def test_is_about_as_wide_as_a_t_interval_for_few_rows(self):
+        values = [0.2, 0.3, 0.5, 0.5, 0.6, 0.7, 0.8]
+        low, high = stats.t.interval(0.95, 6, fmean(values), stats.sem(values))
+        ours = bootstrap_mean_interval(values)
+        assert ours.high - ours.low == pytest.approx(high - low, rel=0.1)
+
+    @pytest.mark.parametrize(
+        ("values", "expected"),
+        [
+            ([], None),
+            ([0.5], None),
+            ([0.1, 0.1, 0.1], Interval(0.1, 0.1)),
+            ([1.0] * 50, Interval(1.0, 1.0)),
+            ([0.2, 0.6], Interval(0.2, 0.6)),
+        ],
+    )
+    def test_degenerate_samples(self, values, expected):
+        assert bootstrap_mean_interval(values) == expected
+
+    @settings(deadline=None, max_examples=50)
+    @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+    def test_never_leaves_the_range_of_the_values(self, values):
+        interval = bootstrap_mean_interval(values, resamples=200)
+        assert min(values) <= interval.low <= interval.high <= max(values)
+
+    def test_is_repeatable_and_hardly_depends_on_the_seed(self):
+        values = skewed_scores(60)
+        first = bootstrap_mean_interval(values, seed=1)
+        assert first == bootstrap_mean_interval(values, seed=1)
+        assert first != bootstrap_mean_interval(values, seed=2)
+        assert first.low == pytest.approx(bootstrap_mean_interval(values, seed=2).low, abs=0.003)
+
+    def test_less_confidence_is_narrower(self):
+        values = skewed_scores(60)
+        wide, narrow = bootstrap_mean_interval(values), bootstrap_mean_interval(values, confidence=0.8)
+        assert wide.low < narrow.low < narrow.high < wide.high
+
+    @pytest.mark.parametrize("arrange", [np.sort, lambda values: values], ids=["sorted", "as drawn"])
+    def test_pooling_many_rows_gives_the_interval_of_large_samples_in_any_order(self, arrange):
+        values = skewed_scores(50_001)
+        ours = bootstrap_mean_interval(arrange(values), resamples=2_000)
+        low, high = stats.norm.interval(0.95, values.mean(), stats.sem(values))
+        assert ours.low == pytest.approx(low, abs=0.1 * (high - low))
+        assert ours.high == pytest.approx(high, abs=0.1 * (high - low))
+
+    def test_holds_the_truth_about_as_often_as_it_says(self):
+        rng = np.random.default_rng(3)
+        intervals = [bootstrap_mean_interval(rng.beta(8, 2, 15), resamples=300) for _ in range(400)]
+        assert 0.92 <= fmean(interval.low <= 0.8 <= interval.high for interval in intervals) <= 0.98
+
+
+class TestPairedPermutation:
+    @settings(deadline=None, max_examples=60)
+    @given(st.lists(st.sampled_from([-0.5, -0.25, -0.1, 0.0, 0.1, 0.3, 0.7]), max_size=8))
+    def test_is_the_share_of_all_sign_patterns_when_there_are_few(self, differences):
+        observed = abs(math.fsum(differences))
+        patterns = list(itertools.product([1, -1], repeat=len(differences)))
+        totals = [
+            abs(math.fsum(s * d for s, d in zip(signs, differences, strict=True))) for signs in patterns
+        ]
+        expected = sum(total >= observed - 1e-9 for total in totals) / len(patterns)
+        assert paired_permutation_pvalue(differences) == pytest.approx(expected)
+
+    @pytest.mark.parametrize(("rows", "tolerance"), [(12, 1e-12), (40, 0.015)])
+    def test_agrees_with_scipy(self, rows, tolerance):
+        differences = np.random.default_rng(rows).normal(1.5 / math.sqrt(rows), 1, rows)
+        reference = stats.permutation_test(
+            (differences,),
+            np.mean,
+            permutation_type="samples",
+            rng=np.random.default_rng(1),
+        )
+        assert paired_permutation_pvalue(differences) == pytest.approx(reference.pvalue, abs=tolerance)
+
+    def test_pooling_many_rows_agrees_with_a_t_test(self):
+        differences = np.random.default_rng(1).exponential(1, 30_000) - 0.99
+        expected = stats.ttest_1samp(differences, 0).pvalue
+        assert 0.01 < expected < 0.5
+        assert paired_permutation_pvalue(differences, permutations=4_000) == pytest.approx(expected, abs=0.03)
+
+    @pytest.mark.parametrize("differences", [[], [0.0], [0.0] * 30, [0.4]])
+    def test_is_1_without_anything_to_decide_on(self, differences):
+        assert paired_permutation_pvalue(differences) == 1.0
+
+    def test_counts_the_observed_signs_as_a_draw_so_that_it_is_never_0(self):
+        assert paired_permutation_pvalue([0.5] * 100, permutations=999) == 1 / 1_000
+
+    def test_rows_without_a_difference_change_nothing(self):
+        differences = [0.1, 0.3, -0.2, 0.4, 0.5]
+        assert paired_permutation_pvalue([*differences, *[0.0] * 500]) == paired_permutation_pvalue(
+            differences
+        )
+
+
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_holm_is_the_closure_of_bonferroni(pvalues):
+    """The adjusted p-value is the largest Bonferroni p-value of all sets of hypotheses that hold this one."""
+    everyone = range(len(pvalues))
+    sets = [chosen for size in everyone for chosen in itertools.combinations(everyone, size + 1)]
+    expected = [
+        min(1.0, max(len(s) * min(pvalues[other] for other in s) for s in sets if index in s))
+        for index in everyone
+    ]
+    assert holm(pvalues) == pytest.approx(expected)
+
+
+class TestComparison:
+    def test_names_the_winner_and_orders_the_others(self):
+        comparison = compare([[0.2, 0.9, 0.5], [0.4, 0.7, 0.6]])
+        assert comparison.winner == "B"
+        assert comparison.winners == ("B",)
+        assert [(rival.bot, round(rival.difference, 6)) for rival in comparison.rivals] == [
+            ("C", 0.25),
+            ("A", 0.5),
+        ]
+        assert comparison.rows == 2
+
+    def test_two_bots_are_the_paired_permutation_test(self):
+        scores = equal_bots(np.random.default_rng(5), 12, 2)
+        assert compare(scores).rivals[0].pvalue == paired_permutation_pvalue(scores[:, 0] - scores[:, 1])
+
+    @settings(deadline=None, max_examples=25)
+    @given(st.lists(st.tuples(QUARTERS, QUARTERS, QUARTERS, QUARTERS), min_size=1, max_size=7))
+    def test_pvalues_are_those_of_a_step_down_over_all_sign_patterns(self, scores):
+        comparison = compare(scores, resamples=50)
+        expected = step_down_by_brute_force(np.array(scores), "ABCD".index(comparison.winner))
+        for rival in comparison.rivals:
+            assert rival.pvalue == pytest.approx(expected["ABCD".index(rival.bot)])
+
+    @settings(deadline=None, max_examples=40)
+    @given(st.integers(0, 10_000), st.integers(2, 25), st.integers(2, 5), st.floats(0, 0.4))
+    def test_interval_and_verdict_never_contradict_each_other(self, seed, rows, bots, step):
+        scores = equal_bots(np.random.default_rng(seed), rows, bots) - step * np.arange(bots)
+        for rival in compare(scores, resamples=200).rivals:
+            is_significant = rival.verdict is Verdict.SIGNIFICANT
+            assert is_significant == (rival.interval.low > 0)
+            assert not is_significant or rival.pvalue <= 0.05
+            assert (rival.more_queries is not None) == (rival.verdict is Verdict.NOT_DECIDED)
+            assert rival.interval.low <= rival.difference <= rival.interval.high
+
+    def test_a_rival_that_is_less_clear_is_never_decided_before_one_that_is_clearer(self):
+        scores = equal_bots(np.random.default_rng(8), 60, 6) - 0.05 * np.arange(6)
+        pvalues = [rival.pvalue for rival in sorted(compare(scores).rivals, key=standardised(scores))]
+        assert pvalues == sorted(pvalues, reverse=True)
+
+    def test_bots_that_are_clearly_worse_do_not_make_the_test_of_the_runner_up_stricter(self):
+        rng = np.random.default_rng(9)
+        pair = rng.normal([0.85, 0.8], 0.1, (40, 2))
+        hopeless = rng.normal(0.1, 0.1, (40, 8))
+        alone, among_many = compare(pair).rivals[0], compare(np.hstack([pair, hopeless])).rivals[0]
+        assert among_many.bot == alone.bot
+        assert among_many.pvalue == pytest.approx(alone.pvalue, abs=0.01)
+
+    def test_the_clearest_of_many_differences_is_tested_more_strictly_than_alone(self):
+        scores = np.random.default_rng(9).normal(0.5, 0.1, (40, 8))
+        comparison = compare(scores)
+        last = comparison.rivals[-1]
+        gap = scores[:, "ABCDEFGH".index(comparison.winner)] - scores[:, "ABCDEFGH".index(last.bot)]
+        assert last.pvalue > 2 * paired_permutation_pvalue(gap)
+
+    def test_does_not_depend_on_the_order_of_the_bots(self):
+        scores = equal_bots(np.random.default_rng(4), 30, 4) - 0.1 * np.arange(4)
+        assert compare(scores, "ABCD") == compare(scores[:, ::-1], "DCBA")
+
+    def test_equal_bots_are_rarely_told_apart(self):
+        """Five equal bots, 300 tables: at most 5 % may name any difference significant."""
+        rng = np.random.default_rng(6)
+        wrong = 0
+        for _ in range(300):
+            rivals = compare(equal_bots(rng, 25, 5), resamples=199).rivals
+            wrong += any(rival.verdict is Verdict.SIGNIFICANT for rival in rivals)
+        assert 3 <= wrong <= 24  # 15 expected, the standard deviation is 3.8
+
+    def test_means_equal_to_4_decimals_share_the_victory(self):
+        comparison = compare([[0.5, 0.50001, 0.2], [0.7, 0.70002, 0.1], [0.6, 0.6, 0.3]])
+        assert comparison.winner == "B"
+        assert comparison.winners == ("A", "B")
+        tie = comparison.rivals[0]
+        assert (tie.bot, tie.verdict, tie.more_queries) == ("A", Verdict.TIE, None)
+        assert tie.interval.low <= 0 <= tie.interval.high
+
+    def test_identical_bots(self):
+        comparison = compare([[0.5, 0.5], [0.9, 0.9]])
+        assert (comparison.winner, comparison.winners) == ("A", ("A", "B"))
+        assert comparison.rivals == (Rival("B", 0.0, Interval(0.0, 0.0), 1.0, Verdict.TIE, None),)
+
+    def test_one_row_decides_nothing(self):
+        rival = compare([[0.9, 0.1]]).rivals[0]
+        assert rival == Rival("B", pytest.approx(0.8), None, 1.0, Verdict.NOT_DECIDED, None)
+
+    def test_one_bot_has_no_rival(self):
+        assert compare([[0.9], [0.1]]).rivals == ()
+
+    @pytest.mark.parametrize(("scores", "bots"), [([], ["A", "B"]), ([[], []], [])], ids=["rows", "bots"])
+    def test_nothing_to_compare(self, scores, bots):
+        assert compare_with_best(scores, bots) is None
+
+    @pytest.mark.parametrize("hole", [math.nan, math.inf])
+    def test_a_gap_in_the_table_is_refused(self, hole):
+        with pytest.raises(ValueError, match="finite"):
+            compare([[0.5, hole], [0.1, 0.2]])
+
+    def test_a_table_of_another_width_is_refused(self):
+        with pytest.raises(ValueError, match="2 bots"):
+            compare_with_best([[0.5, 0.1, 0.3, 0.4]], ["A", "B"])
+
+    def test_memory_does_not_grow_with_the_resamples_of_many_rows(self):
+        scores = np.random.default_rng(0).random((100_000, 2))
+        tracemalloc.start()
+        compare(scores, resamples=300)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100e6
+
+
+def standardised(scores):
+    """Sort key: how far a rival is behind the first bot, in standard errors."""
+    return lambda rival: abs(stats.ttest_rel(scores[:, 0], scores[:, "ABCDEFGH".index(rival.bot)]).statistic)
+
+
+def step_down_by_brute_force(scores, winner):
+    """Adjusted p-values by bot, from every sign pattern of the rows, one set of bots in question at a time."""
+    patterns = [np.array(signs) for signs in itertools.product([1, -1], repeat=len(scores))]
+
+    def statistic(signs, one, other):
+        gap = scores[:, one] - scores[:, other]
+        norm = math.sqrt((gap**2).sum())
+        return abs((signs * gap).sum()) / norm if norm else 0.0
+
+    own = {bot: statistic(1, winner, bot) for bot in range(scores.shape[1]) if bot != winner}
+    running, adjusted = 0.0, {}
+    for bot in sorted(own, key=own.get, reverse=True):
+        in_question = [winner, *[other for other in own if own[other] <= own[bot]]]
+        pairs = list(itertools.combinations(in_question, 2))
+        largest = [max(statistic(signs, *pair) for pair in pairs) for signs in patterns]
+        running = max(running, fmean(value >= own[bot] - 1e-9 for value in largest))
+        adjusted[bot] = running
+    return adjusted
+
+
+class TestAdvice:
+    @pytest.mark.parametrize("effect", [0.15, 0.25])
+    def test_is_the_sample_size_of_a_paired_t_test_with_a_power_of_80_percent(self, effect):
+        gap = np.random.default_rng(1).normal(0, 1, 40)
+        gap = (gap - gap.mean()) / gap.std(ddof=1) + effect
+        more = compare(np.column_stack([gap, np.zeros(40)])).rivals[0].more_queries
+        assert power_of_paired_t(40 + more, effect) == pytest.approx(0.8, abs=0.02)
+
+    @pytest.mark.parametrize(
+        ("gaps", "expected"),
+        [
+            ([0.3, 0.3, 0.3], 3),  # six equal signs are the fewest that can be significant
+            ([0.3, 0.3, 0.0, 0.0], 8),  # the same, when only every other row differs
+            ([0.5, -0.4999, 0.001, 0.0], MANY_QUERIES),
+        ],
+    )
+    def test_extremes(self, gaps, expected):
+        assert compare([[0.5 + gap, 0.5] for gap in gaps]).rivals[0].more_queries == expected
+
+
+def power_of_paired_t(rows, effect):
+    critical = stats.t.ppf(0.975, rows - 1)
+    return stats.nct.sf(critical, rows - 1, effect * math.sqrt(rows))
+
+
+def rival(verdict=Verdict.NOT_DECIDED, difference=0.04, interval=(-0.01, 0.09), more=None, bot="Claude"):
+    return Rival(bot, difference, Interval(*interval) if interval else None, 0.5, verdict, more)
+
+
+def comparison_of(*rivals, winners=("GPT4",)):
+    return Comparison("GPT4", winners, rivals, 50, 0.95)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("comparison", "sentence"),
+        [
+            (
+                comparison_of(rival(more=57)),
+                "GPT4 leads Claude by 0.04 (95 % −0.01 to 0.09): not decided, about 60 more queries would tell.",
+            ),
+            (
+                comparison_of(rival(Verdict.SIGNIFICANT, 0.05, (0.0149, 0.09))),
+                "GPT4 leads Claude by 0.05 (95 % 0.01 to 0.09): significant.",
+            ),
+            (
+                comparison_of(rival(more=132), rival(Verdict.SIGNIFICANT, bot="Gemini")),
+                "GPT4 leads Claude by 0.04 (95 % −0.01 to 0.09): not decided, about 150 more queries would tell. "
+                "Its lead is significant over 1 of the 2 others.",
+            ),
+            (
+                comparison_of(rival(Verdict.TIE, bot="Claude"), winners=("GPT4", "Claude")),
+                "GPT4 and Claude share the lead.",
+            ),
+            (
+                comparison_of(rival(Verdict.TIE), rival(Verdict.TIE), winners=("GPT4", "Claude", "Gemini")),
+                "GPT4, Claude and Gemini share the lead.",
+            ),
+            (comparison_of(), "GPT4 is the only bot: there is nothing to compare it with."),
+        ],
+    )
+    def test_verdict_sentence(self, comparison, sentence):
+        assert verdict_sentence(comparison) == sentence
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            (None, "not decided"),
+            (1, "not decided, about 1 more query would tell"),
+            (7, "not decided, about 7 more queries would tell"),
+            (61, "not decided, about 65 more queries would tell"),
+            (1_240, "not decided, about 1,500 more queries would tell"),
+            (MANY_QUERIES, "not decided, more than 10,000 more queries would be needed"),
+        ],
+    )
+    def test_verdict_words(self, more, words):
+        assert verdict_words(rival(more=more)) == words
+
+    @pytest.mark.parametrize(
+        ("one", "words"),
+        [
+            (rival(), "0.04 (95 % −0.01 to 0.09)"),
+            (rival(difference=0.012, interval=(0.003, 0.021)), "0.0120 (95 % 0.0030 to 0.0210)"),
+            (rival(difference=0.3, interval=(0.0, 0.6)), "0.30 (95 % 0.00 to 0.60)"),
+            (rival(interval=None), "0.04"),
+        ],
+    )
+    def test_a_bound_that_is_not_0_is_never_shown_as_0(self, one, words):
+        assert difference_words(one, 0.95) == words
+
+
+class TestKappa:
+    @pytest.mark.parametrize("weights", [None, "quadratic"])
+    @pytest.mark.parametrize("seed", range(5))
+    def test_agrees_with_scikit_learn(self, weights, seed):
+        first = np.random.default_rng(seed).integers(0, 5, 40)
+        second = np.clip(first + np.random.default_rng(seed + 99).integers(-1, 2, 40), 0, 4)
+        expected = cohen_kappa_score(first, second, weights=weights, labels=list(range(5)))
+        found = cohen_kappa(first.tolist(), second.tolist(), weights=weights, categories=range(5))
+        assert found.kappa == pytest.approx(expected)
+        assert found.raw == pytest.approx(np.mean(first == second))
+        assert found.interval.low < found.kappa < found.interval.high <= 1
+
+    def test_interval_agrees_with_the_large_sample_error(self):
+        """Fleiss, Cohen and Everitt 1969, equation 13."""
+        table = np.array([[300, 70], [50, 180]]) / 600
+        cells = itertools.product((0, 1), repeat=2)
+        first, second = zip(*[cell for cell in cells for _ in range(round(600 * table[cell]))], strict=True)
+        agreed, rows, columns = np.trace(table), table.sum(1), table.sum(0)
+        chance = rows @ columns
+        kappa = (agreed - chance) / (1 - chance)
+        on = sum(table[i, i] * (1 - (rows[i] + columns[i]) * (1 - kappa)) ** 2 for i in (0, 1))
+        off = (1 - kappa) ** 2 * sum(table[i, 1 - i] * (columns[i] + rows[1 - i]) ** 2 for i in (0, 1))
+        error = math.sqrt(on + off - (kappa - chance * (1 - kappa)) ** 2) / ((1 - chance) * math.sqrt(600))
+        found = cohen_kappa(first, second)
+        assert found.kappa == pytest.approx(kappa)
+        assert found.interval.high - found.interval.low == pytest.approx(2 * 1.96 * error, rel=0.04)
+
+    @pytest.mark.parametrize(
+        ("first", "second", "expected"),
+        [
+            ([], [], Agreement(None, None, None, 0)),
+            ([1, 1], [1, 1], Agreement(None, None, 1.0, 2)),
+            ([0, 1], [0, 1], Agreement(1.0, None, 1.0, 2)),
+        ],
+        ids=["nothing", "one category", "no disagreement"],
+    )
+    def test_undefined(self, first, second, expected):
+        assert cohen_kappa(first, second) == expected
+
+    def test_opposite_ratings_are_worse_than_chance(self):
+        assert cohen_kappa([True, False] * 10, [False, True] * 10).kappa == pytest.approx(-1.0)
+
+    def test_a_single_disagreement_has_an_interval(self):
+        found = cohen_kappa(["good", "bad"], ["good", "good"])
+        assert found.kappa == 0
+        assert found.interval.low <= 0 <= found.interval.high
+
+    def test_order_of_categories_matters_to_quadratic_weights_alone(self):
+        first, second = ["low", "mid", "high"] * 5, ["mid", "mid", "low"] * 5
+        sensible = cohen_kappa(first, second, weights="quadratic", categories=["low", "mid", "high"])
+        assert sensible.kappa != pytest.approx(cohen_kappa(first, second, weights="quadratic").kappa)
+
+    @pytest.mark.parametrize(
+        ("first", "second", "message"),
+        [([1, 2], [1, 9], "rating 9 is none of the categories"), ([1, 2], [1], "shorter")],
+    )
+    def test_refuses_what_it_cannot_count(self, first, second, message):
+        with pytest.raises(ValueError, match=message):
+            cohen_kappa(first, second, categories=[1, 2])
+
+
+class TestSpearman:
+    @settings(deadline=None, max_examples=60)
+    @given(st.lists(st.tuples(QUARTERS, QUARTERS), min_size=2, max_size=20))
+    def test_agrees_with_scipy(self, pairs):
+        first, second = zip(*pairs, strict=True)
+        found = spearman(first, second)
+        if len(set(first)) == 1 or len(set(second)) == 1:
+            assert found is None
+        else:
+            assert found.value == pytest.approx(stats.spearmanr(first, second).statistic)
+            assert found.interval is None or found.interval.low < found.value < found.interval.high
+
+    def test_interval_is_near_that_of_a_bootstrap(self):
+        rng = np.random.default_rng(2)
+        first = rng.normal(size=120)
+        second = first + rng.normal(size=120)
+        reference = stats.bootstrap(
+            (first, second),
+            lambda x, y: stats.spearmanr(x, y).statistic,
+            paired=True,
+            vectorized=False,
+            n_resamples=400,
+            rng=rng,
+        ).confidence_interval
+        found = spearman(first, second)
+        assert found.interval.low == pytest.approx(reference.low, abs=0.05)
+        assert found.interval.high == pytest.approx(reference.high, abs=0.05)
+
+    @pytest.mark.parametrize("values", [[1, 2, 3], [1, 2, 3, 4, 5]], ids=["three pairs", "perfect"])
+    def test_has_no_interval_when_no_error_can_be_estimated(self, values):
+        assert spearman(values, values).interval is None
+        assert spearman(values, values).value == 1.0
+
+    def test_is_none_without_pairs(self):
+        assert spearman([], []) is None
+
+    def test_refuses_different_lengths(self):
+        with pytest.raises(ValueError, match="2 values cannot be paired with 3"):
+            spearman([1, 2], [1, 2, 3])
+
+
+class TestCorrectedMean:
+    @pytest.mark.parametrize("labels", [2, 3, 4, 10, 60])
+    def test_is_the_t_interval_of_the_labels_when_all_are_labelled(self, labels):
+        human = skewed_scores(labels).tolist()
+        found = ppi_mean(human, human)
+        low, high = stats.t.interval(0.95, labels - 1, fmean(human), stats.sem(human))
+        assert (found.value, found.trust, found.labelled, found.count) == (
+            pytest.approx(fmean(human)),
+            0.0,
+            labels,
+            labels,
+        )
+        assert found.interval.high - found.interval.low == pytest.approx(high - low, rel=0.005)
+
+    def test_takes_the_bias_of_a_good_judge_away_and_gains_precision(self):
+        rng = np.random.default_rng(1)
+        human = rng.beta(4, 2, 2_000)
+        judged = human + 0.2 + rng.normal(0, 0.03, 2_000)
+        found = ppi_mean(judged, [*human[:100], *[None] * 1_900])
+        alone = ppi_mean(judged[:100], list(human[:100]))
+        assert found.judge_mean == pytest.approx(human.mean() + 0.2, abs=0.005)
+        assert found.value == pytest.approx(human.mean(), abs=0.01)
+        assert width(found) < 0.5 * width(alone)
+        assert found.trust > 0.9
+
+    def test_hardly_listens_to_a_judge_that_knows_nothing(self):
+        rng = np.random.default_rng(1)
+        human, judged = rng.random(2_000), rng.random(2_000)
+        found = ppi_mean(judged, [*human[:200], *[None] * 1_800])
+        assert found.trust < 0.15
+        assert width(found) == pytest.approx(width(ppi_mean(judged[:200], list(human[:200]))), rel=0.05)
+
+    def test_holds_the_truth_about_as_often_as_it_says(self):
+        rng = np.random.default_rng(7)
+        hits = 0
+        for _ in range(400):
+            human = rng.beta(4, 2, 300)
+            judged = np.clip(human + 0.1 + rng.normal(0, 0.1, 300), 0, 1)
+            found = ppi_mean(judged, [*human[:30], *[None] * 270])
+            hits += found.interval.low <= 2 / 3 <= found.interval.high
+        assert 0.92 <= hits / 400 <= 0.98
+
+    def test_a_judge_with_one_opinion_is_left_out(self):
+        found = ppi_mean([0.5] * 6, [0.1, 0.3, 0.2, None, None, None])
+        assert (found.trust, found.value) == (0.0, pytest.approx(0.2))
+
+    @pytest.mark.parametrize("labels", [[None, None], [1.0, None]])
+    def test_is_none_for_fewer_than_two_labels(self, labels):
+        assert ppi_mean([0.5, 0.6], labels) is None
+
+    def test_refuses_different_lengths(self):
+        with pytest.raises(ValueError, match="2 scores cannot be paired with 1 labels"):
+            ppi_mean([0.5, 0.6], [1.0])
+
+
+def width(mean):
+    return mean.interval.high - mean.interval.low

@@ -1,0 +1,820 @@
+"""Spreadsheets to cases: every file is really written and really read."""
+
+import base64
+import csv
+import re
+import struct
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+import xlsxwriter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.errors import ExitCode, TableError
+from rag_eval.records import Case
+from rag_eval.workbook import Table, describe, read_table
+from rag_eval.workbook.cells import cell_text, column_letter
+
+HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+
+
+def write(path: Path, rows: Iterable[Sequence[object]], sheet: str = "Q3") -> Path:
+    """A workbook with one sheet."""
+    book = openpyxl.Workbook()
+    book.active.title = sheet
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def rewrite(path: Path, part: str, old: str, new: str) -> None:
+    """Change the XML of one part of a workbook by hand."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    assert old.encode() in parts[part]
+    parts[part] = parts[part].replace(old.encode(), new.encode())
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def problems(path: Path, **options: Any) -> list[str]:
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert all("\n" not in problem for problem in caught.value.problems)
+    return list(caught.value.problems)
+
+
+def assert_each_matches(texts: Sequence[str], patterns: Sequence[str]) -> None:
+    assert len(texts) == len(patterns), texts
+    for text, pattern in zip(texts, patterns, strict=True):
+        assert re.search(pattern, text), text
+
+
+def cases(table: Table) -> list[Case]:
+    return [case for row in table.rows for case in row.cases]
+
+
+def roles(table: Table) -> dict[str, str]:
+    return {use.letter: f"{use.role} {use.bot}" if use.bot else use.role for use in table.columns}
+
+
+# Columns
+
+
+def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "answers.xlsx",
+        [HEADER, ["q", "gt", "a", "b", "c1 || c2"], ["r", None, None, " \u00a0", ""]],
+    )
+    table = read_table(path)
+    assert cases(table) == [
+        Case(2, "A", "q", "a", "gt", ("c1", "c2")),
+        Case(2, "B", "q", "b", "gt", ("c1", "c2")),
+        Case(3, "A", "r", "", None, ()),
+        Case(3, "B", "r", "", None, ()),
+    ]
+    assert (table.sheet, table.bots, table.chunks, table.warnings) == ("Q3", ("A", "B"), 2, ())
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (["Question", "GT", "BOT-A"], ["query", "reference", "response A"]),
+        ([" in put ", "ground truth", "bot a"], ["query", "reference", "response a"]),
+        (["PROMPT", "GroundTruth", "Bot_A"], ["query", "reference", "response A"]),
+        (["Ｑｕｅｒｙ", "Ground\nTruth", "Bot\u00a0A"], ["query", "reference", "response A"]),
+        (["query", "Ground-Truth", "Bot__GPT 4"], ["query", "reference", "response GPT 4"]),
+        (["Query", "Expected", "Bot_A", "Target_Date"], ["query", "reference", "response A", "not used"]),
+        (["Query", "Target", "Bot_A", "Answer_Length"], ["query", "reference", "response A", "not used"]),
+        (["Input_ID", "Query", "Bot_A", "Bottom_Line"], ["not used", "query", "response A", "not used"]),
+        (
+            ["Query", "Reference", "Bot_A", 2024, datetime(2024, 5, 1)],
+            ["query", "reference", "response A", "not used", "not used"],
+        ),
+        (["Query", "Bot_Context", "Context"], ["query", "response Context", "context"]),
+        (["Query", "Bot_日本", "Context_日本"], ["query", "response 日本", "context 日本"]),
+    ],
+)
+def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected: list[str]) -> None:
+    """R-102, R-108: whatever their case, width and separators, and never by a part."""
+    table = read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
+    assert list(roles(table).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("Context", "context"),
+        ("Context_GPT 4", "context GPT_4"),
+        ("gpt-4 context", "context GPT_4"),
+        ("GPT_4_Context", "context GPT_4"),
+        ("Context_Bot_GPT_4", "context GPT_4"),
+        ("Bot_GPT_4_Context", "context GPT_4"),
+        ("Context_Other", "context of no bot"),
+        ("Contextual", "not used"),
+    ],
+)
+def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: str) -> None:
+    """R-103: an orphan is left out with a warning."""
+    table = read_table(write(tmp_path / "answers.xlsx", [["Query", "Bot_GPT_4", context], ["q", "a", "c"]]))
+    assert roles(table)["C"] == expected
+    assert cases(table)[0].chunks == (
+        ("c",) if expected.startswith("context") and "no bot" not in expected else None
+    )
+    assert [context in warning for warning in table.warnings] == ([True] if "no bot" in expected else [])
+
+
+def test_a_blank_cell_of_a_bots_own_context_never_falls_back_to_the_shared_one(tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A", "Bot_B", "Context", "Context_B"], ["q", "a", "b", "shared", None]]
+    assert [case.chunks for case in cases(read_table(write(tmp_path / "a.xlsx", rows)))] == [("shared",), ()]
+
+
+def test_bots_share_the_objects_of_what_they_share(tmp_path: Path) -> None:
+    first, second = cases(read_table(write(tmp_path / "a.xlsx", [HEADER, ["q", "gt", "a", "b", "c1 || c2"]])))
+    assert first.chunks is second.chunks
+    assert first.query is second.query
+    assert first.reference is second.reference
+
+
+@pytest.mark.parametrize(
+    ("prefix", "headers", "bots"),
+    [
+        ("Bot_", ["Query", "bot a", "BOT-B"], ("a", "B")),
+        ("Model", ["Query", "ModelA", "Model_B", "model c"], ("A", "B", "c")),
+        ("My Answer_", ["Query", "my_answer_A", "MyAnswer B"], ("A", "B")),
+        ("答え_", ["Query", "答え_A"], ("A",)),
+        ("A.B(", ["Query", "a.b(x"], ("x",)),
+    ],
+)
+def test_the_prefix_of_bot_columns_can_be_set(
+    tmp_path: Path, prefix: str, headers: list[str], bots: tuple[str, ...]
+) -> None:
+    path = write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)])
+    assert read_table(path, prefix=prefix).bots == bots
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (
+            ["Frage", "Bot_A"],
+            [r"No Query column found; name it Query, .* or Prompt \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"],
+        ),
+        (["Query", "Answer"], [r"No Bot_\* columns found; .*strip_prefix in \[bots\].*'Answer' \(B\)"]),
+        (["Frage", "Antwort"], ["No Query column found", r"No Bot_\* columns found"]),
+        (
+            ["Query", "Bot_A", "Question"],
+            [r"columns 'Query' \(A\) and 'Question' \(C\) could each be the query; rename"],
+        ),
+        (
+            ["Query", "Bot_A", "GT", "Expected"],
+            [r"'GT' \(C\) and 'Expected' \(D\) could each be the reference"],
+        ),
+        (["Query", "Bot_A", "Context", "CONTEXT"], [r"\(C\) and 'CONTEXT' \(D\) could each be the context;"]),
+        (
+            ["Query", "Bot_A", "Context_A", "A_Context"],
+            [r"\(C\) and 'A_Context' \(D\) could each be the context of bot 'A'"],
+        ),
+        (
+            ["Query", "Bot_A 1", "bot_a-1", "Bot_Ａ_1"],
+            [r"\(B\) and 'bot_a-1' \(C\) and 'Bot_Ａ_1' \(D\) could each be the response of bot 'A 1'"],
+        ),
+        (
+            ["Query", "Question", "GT", "Target"],
+            ["No Bot_", "could each be the query", "could each be the reference"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_header_is_said_at_once(
+    tmp_path: Path, headers: list[str], expected: list[str]
+) -> None:
+    """R-102, R-103, R-108: with letters and names, and the remedy."""
+    found = problems(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
+    assert all(problem.startswith("answers.xlsx, sheet 'Q3': ") for problem in found)
+    assert_each_matches(found, expected)
+
+
+# Rows
+
+
+def test_rows_keep_the_numbers_that_excel_shows(tmp_path: Path) -> None:
+    """R-109: blank rows are skipped and counted, text in unused columns makes no row, trailing rows do not count."""
+    rows = [
+        [],
+        [],
+        [*HEADER, "Notes"],
+        [],
+        ["q1"],
+        [None, "", " ", "\u00a0"],
+        [None] * 5 + ["a note"],
+        ["q2"],
+        [],
+        [None] * 5 + ["x"],
+    ]
+    table = read_table(write(tmp_path / "answers.xlsx", rows))
+    assert [row.number for row in table.rows] == [5, 8]
+    assert (table.blank_rows, table.cut_rows) == (3, 0)
+
+
+def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> None:
+    rows = [HEADER, ["q1"], [], ["q2"], ["q3"], [], [None, "no query"]]
+    table = read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)
+    assert [row.query for row in table.rows] == ["q1", "q2"]
+    assert (table.blank_rows, table.cut_rows) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "is empty"),
+        ([[], [None, " "]], "is empty"),
+        ([HEADER], r"no row below the header \(row 1\) holds anything"),
+        ([[], HEADER, [], [" ", "\u00a0"]], r"no row below the header \(row 2\)"),
+    ],
+)
+def test_a_sheet_without_rows_is_an_error(tmp_path: Path, rows: list[list[object]], message: str) -> None:
+    """R-38."""
+    with pytest.raises(TableError, match=message):
+        read_table(write(tmp_path / "answers.xlsx", rows))
+
+
+def test_rows_without_a_query_are_all_named_up_to_twenty(tmp_path: Path) -> None:
+    rows = [HEADER, ["q"], *[[None, None, "an answer"]] * 25]
+    found = problems(write(tmp_path / "answers.xlsx", rows))
+    assert found[0].startswith(
+        "answers.xlsx, sheet 'Q3', row 3, column 'Query' (A): is blank, but the row is not;"
+    )
+    assert [problem.split(", ")[2] for problem in found[:20]] == [f"row {number}" for number in range(3, 23)]
+    assert found[20:] == ["and 5 more like these"]
+
+
+def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Path) -> None:
+    """R-110: error values and formulas that were never calculated are no blanks."""
+    rows = [
+        ["Query", "Bot_A", "Context", "Notes"],
+        ["q", "#REF!", '["x", {"id": 1}]', "#N/A"],
+        ["=A2", "a", "c", "=1/0"],
+        ["q", '=CONCAT("a","b")', "c", ""],
+    ]
+    found = problems(write(tmp_path / "answers.xlsx", rows))
+    place = "answers.xlsx, sheet 'Q3', row"
+    assert found[0].startswith(f"{place} 2, column 'Bot_A' (B): the error value #REF!; ")
+    assert found[1].startswith(f"{place} 2, column 'Context' (C): the JSON list holds an object without text")
+    assert found[2].startswith(
+        f"{place} 3, column 'Query' (A): a formula without a stored result; open the file in Excel"
+    )
+    assert found[3].startswith(f"{place} 4, column 'Bot_A' (B): a formula without a stored result")
+    assert len(found) == 4
+
+
+def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
+    """R-110: a result that is an empty text is a blank cell, not a missing result."""
+    path = write(tmp_path / "answers.xlsx", [HEADER[:4], ["q", None, "=A2", "=B2"]])
+    part = "xl/worksheets/sheet1.xml"
+    rewrite(path, part, '<c r="C2"><f>A2</f><v /></c>', '<c r="C2" t="str"><f>A2</f><v>stored</v></c>')
+    rewrite(path, part, '<c r="D2"><f>B2</f><v /></c>', '<c r="D2" t="str"><f>B2</f><v></v></c>')
+    assert [case.response for case in cases(read_table(path))] == ["stored", ""]
+
+
+def test_a_damaged_json_list_is_text_with_a_warning(tmp_path: Path) -> None:
+    """R-104."""
+    rows = [
+        ["Query", "Bot_A", "Context"],
+        ["q", "a", '["cut o'],
+        ["q", "a", "[1] note"],
+        ["q", "a", "['x', 'y']"],
+    ]
+    path = write(tmp_path / "answers.xlsx", rows)
+    table = read_table(path)
+    assert [case.chunks for case in cases(table)] == [('["cut o',), ("[1] note",), ("['x', 'y']",)]
+    assert table.warnings == (
+        "Column 'Context' (C): what looks like a JSON list cannot be read as one and was taken as plain text "
+        "in row 2, 4.",
+    )
+    assert read_table(path, delimiter="||").warnings == ()
+
+
+def test_the_delimiter_reaches_the_cells(tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A", "Context"], ["q", "a", "one\ntwo || three"]])
+    assert cases(read_table(path, delimiter="\n"))[0].chunks == ("one", "two || three")
+
+
+def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
+    """R-110: and those of a heading above it, or in unused columns, are not."""
+    rows = [[], [*HEADER[:3], "Notes"], ["q1", "gt", "a"], ["q2", None, "b"]]
+    path = write(tmp_path / "answers.xlsx", rows)
+    book = openpyxl.load_workbook(path)
+    for area in ("A1:C1", "B3:B4", "D2:D4", "A9:C9"):
+        book.active.merge_cells(area)
+    book.save(path)
+    (warning,) = read_table(path).warnings
+    assert "(at B3)" in warning
+
+
+def test_hidden_rows_and_columns_are_read(tmp_path: Path) -> None:
+    """R-110."""
+    path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", None, "a"], ["q2", None, "b"]])
+    book = openpyxl.load_workbook(path)
+    book.active.row_dimensions[2].hidden = True
+    book.active.column_dimensions["C"].hidden = True
+    book.save(path)
+    assert [case.response for case in cases(read_table(path))] == ["a", "b"]
+
+
+# Texts and values
+
+TEXTS = [
+    "None", "N/A", "NA", "null", "nan", "NaN", "TRUE", "007", "1e5", "'quoted", "  inner  spaces  ", "=no formula",
+    "line\nbreak", "e\u0301", "日本語", "😀 👩‍👩‍👧", "עברית", "x" * 32_767, "<b>&amp;</b>", "tab\there",
+]  # fmt: skip
+
+
+def test_text_stays_exactly_as_it_is_in_a_workbook(tmp_path: Path) -> None:
+    """R-100, R-115."""
+    with xlsxwriter.Workbook(tmp_path / "answers.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["Query", "Bot_A"])
+        for number, text in enumerate(TEXTS, 1):
+            sheet.write_string(number, 0, "q")
+            sheet.write_string(number, 1, text)
+    assert [case.response for case in cases(read_table(tmp_path / "answers.xlsx"))] == TEXTS
+
+
+def test_text_stays_exactly_as_it_is_in_a_csv_file(tmp_path: Path) -> None:
+    """R-100, R-115: beyond the length that Excel can hold, too."""
+    texts = [*TEXTS, "y" * 300_000]
+    limit = csv.field_size_limit()
+    with (tmp_path / "answers.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["Query", "Bot_A"], *(["q", text] for text in texts)])
+    assert [case.response for case in cases(read_table(tmp_path / "answers.csv"))] == texts
+    assert csv.field_size_limit() == limit, (
+        "the csv module's limit is the whole process's: it must be put back"
+    )
+
+
+def test_carriage_returns_that_excel_spells_out_are_decoded(tmp_path: Path) -> None:
+    """R-107."""
+    path = write(
+        tmp_path / "answers.xlsx",
+        [["Query", "Bot_A", "Context"], ["q", "a_x000D_\nb", "c1_x000D_\n_x000D_\nc2"]],
+    )
+    (case,) = cases(read_table(path))
+    assert (case.response, case.chunks) == ("a\r\nb", ("c1", "c2"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ("  as it is ", "  as it is "),
+        (True, "TRUE"),
+        (False, "FALSE"),
+        (42, "42"),
+        (42.0, "42"),
+        (-0.0, "0"),
+        (0.1, "0.1"),
+        (1e21, "1e+21"),
+        (float("nan"), ""),
+        (date(2024, 5, 1), "2024-05-01"),
+        (datetime(2024, 5, 1), "2024-05-01"),
+        (datetime(2024, 5, 1, 13, 30), "2024-05-01 13:30:00"),
+        (time(3, 4), "03:04:00"),
+        (timedelta(hours=30, seconds=5), "30:00:05"),
+        (timedelta(minutes=-90), "-1:30:00"),
+        (["Straße", 1], '["Straße", 1]'),
+        ([{"text": "a", "when": date(2024, 5, 1)}], '[{"text": "a", "when": "2024-05-01"}]'),
+        (b"caf\xc3\xa9", "café"),
+    ],
+)
+def test_values_have_one_text(value: object, text: str) -> None:
+    """R-111."""
+    assert cell_text(value) == text
+
+
+def test_values_of_a_workbook_are_read_as_their_text(tmp_path: Path) -> None:
+    """R-111: as stored, not as shown."""
+    values = [
+        True,
+        42.0,
+        0.25,
+        date(2024, 5, 1),
+        datetime(2024, 5, 1, 13, 30),
+        time(3, 4),
+        timedelta(hours=30),
+    ]
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], *(["q", value] for value in values)])
+    assert [case.response for case in cases(read_table(path))] == [
+        "TRUE", "42", "0.25", "2024-05-01", "2024-05-01 13:30:00", "03:04:00", "30:00:00",
+    ]  # fmt: skip
+
+
+@given(st.integers(0, 16_383))
+def test_column_letters_are_those_of_excel(index: int) -> None:
+    assert column_letter(index) == openpyxl.utils.get_column_letter(index + 1)
+
+
+# Sheets
+
+
+def workbook_of(path: Path, sheets: dict[str, str]) -> Path:
+    """A workbook with the given sheets and states; each holds its own name as the answer."""
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, state in sheets.items():
+        sheet = book.create_sheet(name)
+        sheet.sheet_state = state
+        sheet.append(["Query", "Bot_A"])
+        sheet.append(["q", name])
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sheets", "wanted", "chosen", "warnings"),
+    [
+        ({"one": "visible"}, None, "one", []),
+        ({"one": "visible", "two": "visible"}, None, "one", ["Sheet 'one' was read.*not read: 'two'"]),
+        (
+            {"old": "hidden", "one": "visible", "x": "veryHidden"},
+            None,
+            "one",
+            ["Hidden sheets were not read: 'old', 'x'"],
+        ),
+        ({"one": "visible", "two": "visible", "old": "hidden"}, "TWO", "two", []),
+        ({"one": "visible", "old": "hidden"}, "old", "old", []),
+    ],
+)
+def test_the_first_visible_sheet_is_read_unless_one_is_named(
+    tmp_path: Path, sheets: dict[str, str], wanted: str | None, chosen: str, warnings: list[str]
+) -> None:
+    """R-110: what was not read is said."""
+    table = read_table(workbook_of(tmp_path / "answers.xlsx", sheets), sheet=wanted)
+    assert (table.sheet, cases(table)[0].response) == (chosen, chosen)
+    assert_each_matches(table.warnings, warnings)
+
+
+def test_an_unknown_sheet_is_an_error_that_lists_the_sheets(tmp_path: Path) -> None:
+    path = workbook_of(tmp_path / "answers.xlsx", {"one": "visible", "old": "hidden"})
+    assert problems(path, sheet="Q4") == ["answers.xlsx: no sheet 'Q4'; it has 'one', 'old'"]
+
+
+def test_a_cover_sheet_leads_to_the_sheets_behind_it(tmp_path: Path) -> None:
+    path = workbook_of(tmp_path / "answers.xlsx", {"Cover": "visible", "Q3": "visible"})
+    book = openpyxl.load_workbook(path)
+    book["Cover"]["A1"] = "Results"
+    book.save(path)
+    assert "not read: 'Q3' (see --sheet)" in problems(path)[-1]
+
+
+# Workbooks that lie
+
+
+def test_a_wrong_dimension_loses_no_row(tmp_path: Path) -> None:
+    """R-112."""
+    path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", "", "a"], ["q2", "", "b"]])
+    rewrite(path, "xl/worksheets/sheet1.xml", '<dimension ref="A1:C3"', '<dimension ref="A1:A2"')
+    assert [case.response for case in cases(read_table(path))] == ["a", "b"]
+
+
+def test_a_stray_cell_in_the_last_corner_costs_nothing(tmp_path: Path) -> None:
+    """R-101: a reader of the whole rectangle would need memory for 17 thousand million cells."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    book = openpyxl.load_workbook(path)
+    book.active["XFD1048576"] = "stray"
+    book.save(path)
+    table = read_table(path)
+    assert (len(table.rows), table.blank_rows, table.cut_rows) == (1, 0, 0)
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
+    """R-101: the directory alone decides; here it announces 600 MB."""
+    with zipfile.ZipFile(tmp_path / "answers.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+        archive.infolist()[0].file_size = 600 * 2**20
+    assert "would unpack to 600 MB, more than the 500 MB allowed" in problems(tmp_path / "answers.xlsx")[0]
+
+
+def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
+    """R-101: 120 MB of nothing in some 100 KB."""
+    with zipfile.ZipFile(tmp_path / "answers.xlsx", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("[Content_Types].xml", bytes(120 * 2**20))
+    assert "more than 200 times its size" in problems(tmp_path / "answers.xlsx")[0]
+
+
+OLE = bytes.fromhex("d0cf11e0a1b11ae1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", b"", "is an empty file.*export or download it again"),
+        ("a.csv", b" \n ", "is an empty file"),
+        (
+            "a.xlsx",
+            b"<html><table><tr><td>Query</td></tr></table>",
+            "is an HTML or XML page, not an Excel workbook;",
+        ),
+        (
+            "a.xls",
+            b'\xef\xbb\xbf<?xml version="1.0"?><Workbook/>',
+            "is an HTML or XML page, not an old Excel",
+        ),
+        ("a.csv", b"<!DOCTYPE html>", "is an HTML or XML page, not a text file"),
+        ("a.xlsx", b"Query,Bot_A\nq,a\n", "is a text file, not an Excel workbook; rename it to .csv"),
+        ("a.xls", b"Query\tBot_A\nq\ta\n", "is a text file, not an old Excel"),
+        ("a.xlsx", OLE + bytes(512), "is an old Excel .*rename it to .xls"),
+        (
+            "a.xlsx",
+            OLE + bytes(512) + "EncryptedPackage".encode("utf-16-le"),
+            "password.*remove the password",
+        ),
+        ("a.xls", OLE + bytes(512), "is damaged or incomplete"),
+        ("a.xlsx", b"PK\x03\x04 and then nothing", "is a damaged or incomplete file"),
+        ("a.xlsx", b"PAR1", "is a Parquet file.*rename it to .parquet"),
+        ("a.csv", b"a\0b", "is a file of an unknown kind, not a text file"),
+        ("a.parquet", b"PAR1 and then nothing", "is damaged or incomplete"),
+        (
+            "a.docx",
+            b"PK\x03\x04",
+            r"cannot read files of type '.docx'; use one of .xlsx .xlsm .xls .ods .csv .tsv .parquet",
+        ),
+        ("a", b"Query", "cannot read files of type ''"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    """R-113."""
+    (tmp_path / name).write_bytes(content)
+    found = problems(tmp_path / name)
+    assert found[0].startswith(f"{name}: ")
+    assert_each_matches(found, [message])
+
+
+def test_a_workbook_in_another_formats_clothes_is_recognised(tmp_path: Path) -> None:
+    """R-113: both are zip files."""
+    write(tmp_path / "answers.xlsx", [HEADER]).rename(tmp_path / "answers.ods")
+    assert problems(tmp_path / "answers.ods") == [
+        "answers.ods: is an Excel workbook, not an OpenDocument file; rename it to .xlsx"
+    ]
+
+
+@pytest.mark.parametrize("missing", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/styles.xml"])
+def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing: str) -> None:
+    """R-113: one line, whatever the library makes of it."""
+    path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist() if name != missing}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert problems(path)[0].startswith("answers.xlsx: ")
+
+
+def test_a_truncated_workbook_is_damaged(tmp_path: Path) -> None:
+    """R-113: wherever it was cut."""
+    path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
+    whole = path.read_bytes()
+    for length in range(10, len(whole), 500):
+        path.write_bytes(whole[:length])
+        assert_each_matches(problems(path), ["^answers.xlsx: is a damaged or incomplete file"])
+
+
+@pytest.mark.parametrize("name", ["nowhere.xlsx", "folder.xlsx"])
+def test_what_cannot_be_opened_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.xlsx").mkdir()
+    assert str(tmp_path / name) in problems(tmp_path / name)[0]
+
+
+# Other formats
+
+
+@pytest.mark.parametrize(
+    ("separator", "named"), [(",", "commas"), (";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")]
+)
+@pytest.mark.parametrize(
+    ("encoding", "called"), [("utf-8", "UTF-8"), ("utf-8-sig", "UTF-8"), ("utf-16", "UTF-16")]
+)
+def test_separator_and_encoding_of_a_csv_file_are_found_and_stated(
+    tmp_path: Path, separator: str, named: str, encoding: str, called: str
+) -> None:
+    """R-114."""
+    with (tmp_path / "answers.csv").open("w", encoding=encoding, newline="") as file:
+        writer = csv.writer(file, delimiter=separator)
+        writer.writerows([["Query", "Bot_A, the first", "Context"], ["Größe?", "a,b;c|d\te", "one\n\ntwo"]])
+    table = read_table(tmp_path / "answers.csv")
+    assert cases(table) == [Case(2, "A, the first", "Größe?", "a,b;c|d\te", None, ("one", "two"))]
+    assert f"answers.csv (separated by {named}, {called}): 1 row" in describe(table)[0]
+
+
+def test_a_tsv_file_is_separated_by_tabs(tmp_path: Path) -> None:
+    (tmp_path / "answers.tsv").write_text("Query\tBot_A, or B, or C\nq\ta\n", encoding="utf-8")
+    assert read_table(tmp_path / "answers.tsv").bots == ("A, or B, or C",)
+
+
+def test_a_csv_file_of_an_older_windows_is_read_with_a_warning(tmp_path: Path) -> None:
+    """R-114."""
+    (tmp_path / "answers.csv").write_bytes("Query;Bot_A\nGröße?;“5 €”\n".encode("cp1252"))
+    table = read_table(tmp_path / "answers.csv")
+    assert cases(table)[0].response == "“5 €”"
+    assert_each_matches(table.warnings, ["Windows-1252; check accented letters"])
+
+
+def test_a_csv_file_in_an_unknown_encoding_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_bytes(b"Query;Bot_A\nq;\x81\xff\n")
+    assert "neither UTF-8 nor Windows-1252; save it as 'CSV UTF-8'" in problems(tmp_path / "answers.csv")[0]
+
+
+def test_rows_of_a_csv_file_are_records(tmp_path: Path) -> None:
+    """R-109: data starts at row 2, a cell of several lines is one row, blank lines count."""
+    (tmp_path / "answers.csv").write_text('Query,Bot_A\n"q\n1",a\n\nq2,b,,\nq3\n', encoding="utf-8")
+    table = read_table(tmp_path / "answers.csv")
+    assert [(case.row, case.query, case.response) for case in cases(table)] == [
+        (2, "q\n1", "a"),
+        (4, "q2", "b"),
+        (5, "q3", ""),
+    ]
+    assert table.blank_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'Query,Bot_A\n"a\nb",c\nq,well, no\n',
+            r"row 3 \(line 4\): 3 cells, but the header has 2; .*double quotes",
+        ),
+        (
+            'Query,Bot_A\nq,"never closed\nq2,b\n',
+            r"row 2 \(line 3\): unexpected end of data; check the quotes",
+        ),
+        ('Query,Bot_A\nq,"a" b\n', r"row 2 \(line 2\): ',' expected after '\"'; check the quotes"),
+    ],
+)
+def test_a_torn_row_of_a_csv_file_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    """R-114."""
+    (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
+    assert_each_matches(problems(tmp_path / "answers.csv"), [f"^answers.csv, {message}"])
+
+
+def test_formats_without_sheets_refuse_a_sheet_name(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("Query,Bot_A\nq,a\n", encoding="utf-8")
+    assert "have no sheets; leave out --sheet 'Q3'" in problems(tmp_path / "answers.csv", sheet="Q3")[0]
+
+
+OLD_WORKBOOK = """
+eNrtWF1oXEUUPnP37u7dJE1u0kZrWutabfNfUgI2ojV/rU1BjdX6gwTaNL1p126zcbOFRLBurXmRFpQ+6ENBCnkQBX8Q9EHB5C0PSn3p
+g6KQFgSlPqyiSNHk+p1zZ3dvwwaymyBqM8uZmXvm55w5vzP79eXquUsf1V2lReUBCtCCG6GQD6cAkeyHTWRo3ILrulm0u1b+U2Vet6xD
+E/oLAljnYYCldVum27Xy/ytPUAK/FEVpL42gTdIEFVNug8X491vOmoVlzltuWaNfOn2O3xzHA4BC/s/xnv2/HFABWAeoBFR5KYCqATWA
+9YANgFqxCaLbARsBdwDqAJsAmwF3ArYA7gJEAXcDtgLu0Xxt0y1DA/qNgCaNa0HbuhaLVrVELGgxFKTP1n3JKhfdX4VFfGjOiF1cAwzQ
+KNtG72B8KPpPlR7hYVAxD9Mw0t3KhK0adBFQSR8I/nOpd4v9oXRRtEPb9LNGl3B/XuqtUleiVvSprPlWMDthid+Jnb8ubqAorHppkOIU
+oyOIhDHMqKNZ9rCXZQb7h+qWEZ61ktEtZgVNsZftc0ac5GB8Trxnin53oz5PnY4ynpcL/rfl4Y0i8XTL4acgu0JybvbmZxbjG5fAtyyB
+b1oCHymIz/HTkMdfMOBxaXK5tdMBaavTIWlr0qa069NhaTekg+5hsetJxOrLHMah6wPtk4ja+8LsDwHqix09R+xCimaUBSA6eF7RdRg6
+QnnmOSEbyohQLC8dGJS/4itfv53KM+xyX2CiRWcUUoQ1rbpQd9GWX2wvSVhIFhaSgPUH8sRfeE6EdVJBgjlwyklOoO1JpA51A9ebGEk5
+4ylghmPJsRRoTzhjqNvadoHmY90uTmXRC6aXgYasWkBed7W6NThNeeHMvimcVYDzozglu3+1nMLGdq29m69fu6+u85Dg05TfcRuLnlrU
+GYzMmE2yolnqV2RuNs2dFdyrUm/Prf+xs97Xb8j1M52Nvv4lBKUIuCLRiAFqLWpjRejszOG5zmyr6CmMWPSSHJvUa1aVPmml6CEkq5lX
+y7BlHxP7eBGwSnBGAZxZABfEzIAPNw+B834ePe/LwJfKfQVEnt6XITMDuS+eyVydNspk3yp6V4+ZMjOY+zIgx5CeacrMZmbACAlHtfSD
+0DLly6Cf6XGmmunzNJixtD0yMdDPtMm1xMw0CD6SsQtcfQwqk3W8hvl4yKihT0Je9iB6UDTClxTvPFkCKMdgzMcs/0Yqe926lewuLxKl
+7c7r523ntPgha4Jl4NdZ1K8zqwSdWT6d0cp1pucuuIEy7w5tW4YXfb2hh/nO+mhsKJkYSwynonvHh5x49P5drQcHjzjxuCPn64kND3es
+5O6uvLhacllwSRRZYF+am3z71xv9x+333rCouf7jb1jYb+kwrLT42OT69D1/QAvmuL7vp/SdP63v/ed0Evhp3rvD85rEqDMyOjEeJ32v
+5/E2vXe2LO6ne8KzVS9+r/z91T6/JK8rX125uGOTfeFNnL/lxvt7OP0swg3od0o2ydm+Mz6i30Wk3yo83qHHu3xJkWXVPTr6tJMciyVG
+bpYRy7d9x076t5bVfP+L/Bb5UKE1LNN0udd/BtSTdALXEObjRNH810hq8OTsFvGu/tPK+kkv6J7EC6cfPDxfEv2A7w2+nDX3Avbn/LQf
+rwGnZP1xii32/b9dv9XlTUJP0imc/yReJaz7/bCCYdEJY1J4rSSAWbo0aPrBIuRfD5jN0d8DCkPCgyMWWBw/HSWcny8Z76z9/yPlb0LM
+JH8=
+"""
+"""An .xls file. Sheet 'Q3' from B2 on: Query, Bot_A, Context; first, yes, 42; (blank); 007, NA, 0.1, with C5:C6
+merged. Sheet 'Hid' is hidden."""
+
+
+def test_an_old_excel_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "answers.xls").write_bytes(zlib.decompress(base64.b64decode(OLD_WORKBOOK)))
+    table = read_table(tmp_path / "answers.xls")
+    assert cases(table) == [
+        Case(3, "A", "first", "yes", None, ("42",)),
+        Case(5, "A", "007", "NA", None, ("0.1",)),
+    ]
+    assert [use.letter for use in table.columns] == ["B", "C", "D"]
+    assert (table.sheet, table.blank_rows) == ("Q3", 1)
+    assert_each_matches(table.warnings, ["Hidden sheets were not read: 'Hid'", r"Merged cells.*\(at C5\)"])
+
+
+def open_document(path: Path, rows: str) -> Path:
+    """An .ods file with the given rows in a sheet 'Q3'."""
+    names = "".join(
+        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
+        for short in ("office", "table", "text")
+    )
+    content = (
+        f"<office:document-content{names}><office:body><office:spreadsheet>"
+        f'<table:table table:name="Q3">{rows}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+        archive.writestr("content.xml", content)
+    return path
+
+
+def ods_row(*texts: str) -> str:
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    return f"<table:table-row>{''.join(cell.format(text) for text in texts)}</table:table-row>"
+
+
+def test_an_open_document_file_is_read(tmp_path: Path) -> None:
+    blank = '<table:table-row table:number-rows-repeated="3"><table:table-cell/></table:table-row>'
+    path = open_document(
+        tmp_path / "answers.ods", blank + ods_row("Query", "Bot_A") + blank + ods_row("007", "日本")
+    )
+    table = read_table(path)
+    assert cases(table) == [Case(8, "A", "007", "日本")]
+    assert (table.sheet, table.blank_rows) == ("Q3", 3)
+
+
+def test_an_open_document_file_with_a_stray_cell_far_away_is_an_error(tmp_path: Path) -> None:
+    """R-101: the reader holds the whole rectangle, and refuses one that is too large."""
+    far = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell/></table:table-row>'
+    corner = '<table:table-row><table:table-cell table:number-columns-repeated="16383"/>' + ods_row(
+        "x"
+    ).removeprefix("<table:table-row>")
+    path = open_document(tmp_path / "answers.ods", ods_row("Query", "Bot_A") + far + corner)
+    assert "Cell limit exceeded" in problems(path)[0]
+
+
+def test_a_parquet_file_is_read(tmp_path: Path) -> None:
+    """Lists are contexts as they are, and missing values are blank."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {
+        "Query": ["007", "q2", None],
+        "Bot_A": ["NA", None, None],
+        "score": [1.5, float("nan"), None],
+        "Context": [["one", "two || 2"], [], None],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "answers.parquet")
+    table = read_table(tmp_path / "answers.parquet")
+    assert cases(table) == [
+        Case(2, "A", "007", "NA", None, ("one", "two || 2")),
+        Case(3, "A", "q2", "", None, ()),
+    ]
+
+
+def test_a_parquet_file_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "answers.parquet").write_bytes(b"PAR1" + struct.pack("<i", 0))
+    assert problems(tmp_path / "answers.parquet") == [
+        "answers.parquet: reading Parquet needs pyarrow; pip install rag-eval[parquet]"
+    ]
+
+
+# What the command line shows
+
+
+def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
+    """R-102, R-106: the mapping of the columns and the number of chunks are shown."""
+    rows = [[*HEADER, "Notes\n(own)", "Context_C"], ["q1", "gt", "a", "b", "c1 || c2"], [], ["q2"], ["q3"]]
+    assert describe(read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)) == [
+        "answers.xlsx, sheet 'Q3': 2 rows, 2 bots (A, B), 2 context chunks",
+        "  'Query' (A) -> query",
+        "  'Ground_Truth' (B) -> reference",
+        "  'Bot_A' (C) -> response of A",
+        "  'Bot_B' (D) -> response of B",
+        "  'Context' (E) -> context",
+        "  'Notes (own)' (F) -> not used",
+        "  'Context_C' (G) -> context of no bot",
+        "1 blank row skipped",
+        "1 row beyond the first 2 left out (max_rows)",
+    ]
+
+
+def test_the_sample_shows_what_the_reader_understands() -> None:
+    """Twenty rows, two bots, every form of a context cell, and one of each thing that can be missing."""
+    table = read_table(Path(__file__).parent.parent / "sample_rag_input.xlsx")
+    everything = cases(table)
+    assert (len(table.rows), table.bots, table.blank_rows, table.warnings) == (20, ("Atlas", "Birch"), 0, ())
+    assert [use.role for use in table.columns] == [
+        "query",
+        "reference",
+        "response",
+        "context",
+        "response",
+        "context",
+    ]
+    assert sum(row.cases[0].reference is None for row in table.rows) == 1
+    assert sum(not case.has_response for case in everything) == 1
+    assert sum(case.has_empty_context for case in everything) == 1
+    assert {len(case.chunks or ()) for case in everything} >= {0, 1, 2, 3}
