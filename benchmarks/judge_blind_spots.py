@@ -37,16 +37,14 @@ def negate(item: Supported, rng: random.Random, others: list[Supported]) -> str 
 
 def change_number(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:
     """One number that the chunks state becomes another one of as many digits that they do not state."""
-    stated = " ".join(item.chunks)
+    stated = set(_NUMBER.findall(" ".join(item.chunks)))
     places = [place for place in _NUMBER.finditer(item.text) if place.group() in stated]
     if not places:
         return None
     place = rng.choice(places)
     digits = len(place.group())
-    new = next(
-        n for n in iter(lambda: str(rng.randrange(10 ** (digits - 1), 10**digits)), "") if n not in stated
-    )
-    return item.text[: place.start()] + new + item.text[place.end() :]
+    choices = [n for n in map(str, range(10 ** (digits - 1), 10**digits)) if n not in stated]
+    return item.text[: place.start()] + rng.choice(choices) + item.text[place.end() :] if choices else None
 
 
 def exchange_number(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:

@@ -121,7 +121,7 @@ class _Job:
             max_rows=settings.evaluation.max_rows,
         )
         for line in describe(table):
-            self._say(printable(line))
+            self._say(line)
         for warning in table.warnings:
             _warn(warning)
         return table
@@ -145,7 +145,7 @@ class _Job:
 
     def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
-        self._say(f"Judge: {printable(facts.judge)}")
+        self._say(f"Judge: {facts.judge}")
         self._say(f"Weights in RQS: {weights}")
         if panel.is_proxy:
             self._say(
@@ -209,11 +209,11 @@ class _Job:
             _warn("Not everything was judged. Run the same command again: only what is missing is asked for.")
         if place != self._target:
             _warn(f"{self._target} is open in another program; the report was written beside it.")
-        self._say(f"Report: {printable(str(place))}")
+        self._say(f"Report: {place}")
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
-            click.echo(line)
+            click.echo(printable(line))
 
 
 _OVERRIDES = {

@@ -327,7 +327,7 @@ def _object_cells(records: Iterable[tuple[int, Any]], first: str, second: str) -
 
 @contextmanager
 def _excel(path: Path) -> Iterator[_Table]:
-    from openpyxl import load_workbook  # type: ignore[import-untyped]
+    from openpyxl import load_workbook
 
     _refuse_bomb(path)
     try:
@@ -365,7 +365,7 @@ def _excel_cells(rows: Iterator[tuple[int, tuple[Any, ...]]], first: int, second
 @contextmanager
 def _parquet(path: Path) -> Iterator[_Table]:
     try:
-        from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+        from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError as error:
         raise TableError(f"{path.name}: reading Parquet needs pyarrow: pip install pyarrow") from error
     with ParquetFile(path) as file:

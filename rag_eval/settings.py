@@ -401,9 +401,8 @@ class _Loading:
         self, path: Path, parse: Callable[[str, str], dict[str, _Given]], *, required: bool
     ) -> dict[str, _Given]:
         name = str(path.relative_to(self.cwd) if path.is_relative_to(self.cwd) else path)
-        self.files[name] = required or os.path.isfile(
-            path
-        )  # False, not an error, in a folder that is closed to us
+        # Unlike Path.is_file, this is False, and no error, in a folder that is closed to us.
+        self.files[name] = required or os.path.isfile(path)
         if not self.files[name]:
             return {}
         given = parse(_read_text(path, name), name)
@@ -510,7 +509,7 @@ class _Loading:
             section, *keys = map(str, details["loc"])
             if keys:
                 key = f"{section}.{keys[0]}"
-                shown = _show(key, self.given[key].value)
+                shown = _show(self.given[key].value)
                 self._add_problem(key, f"{shown} is not allowed; expected {_FIELDS[key].description}")
             else:  # the values of the section do not go together
                 first = next(key for key in self.given if key.startswith(f"{section}."))
@@ -635,10 +634,8 @@ def _describe_unknown(dotted: str) -> str:
     return f"unknown {kind} ({f'did you mean {nearest[0]!r}?' if nearest else 'known: ' + ', '.join(known)})"
 
 
-def _show(key: str, value: object) -> str:
+def _show(value: object) -> str:
     """The value as a message may show it. A long one may be a misplaced secret; allowed ones are short."""
-    if key.endswith(".api_key"):
-        return "this value"
     length = len(str(value))
     return repr(value) if length <= 20 else f"a value of {length} characters"
 

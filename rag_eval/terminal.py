@@ -134,6 +134,10 @@ def progress(total: int, stream: TextIO, *, quiet: bool) -> Progress:
     return ProgressBar(total, stream) if stream.isatty() else ProgressLines(total, stream)
 
 
+def _shown(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
 def _mean(mean: Mean | None) -> str:
     return "–" if mean is None or mean.value is None else f"{mean.value:.2f}"
 

@@ -8,7 +8,7 @@ of whole texts keep at most the latest 4 million characters (about 100 MB at wor
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 from typing import Generic, TypeVar
@@ -30,10 +30,6 @@ _GRAMMAR = """
 STOP_WORDS = frozenset(_GRAMMAR.split())
 """English words that carry grammar rather than content. Other languages are read without such a list."""
 
-_NEGATIONS = frozenset(
-    ("not", "no", "never", "nor", "neither", "cannot", "without", "nobody", "nothing", "nowhere", "none")
-)
-
 
 class Reading:
     """A text taken apart."""
@@ -42,12 +38,11 @@ class Reading:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, text.split())))
-        self.content = content
+        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, text.split())))
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
-        self.pairs = set(pairwise(content))
+        self.stems = set(self.content)
+        self.pairs = set(pairwise(self.content))
         """Neighbours in `content`."""
-        self.stems = set(content)
 
 
 def read(text: str) -> Reading:
@@ -85,37 +80,82 @@ def normalise(text: str) -> str:
 def stem(word: str) -> str:
     """The word without its English inflection (plural, -ing, -ed, -ly, final e or y); other words unchanged.
 
+    Number words from "two" to "twenty" are digits, units of measurement and negations have one form each.
     The result is a key for comparison, not always a word.
     """
+    if word in _ONE_FORM:
+        return _ONE_FORM[word]
     if len(word) <= 3 or not (word.isascii() and word.isalpha()):
-        return _UNITS.get(word, word)
+        return word
     word = _without_verb_ending(_without_plural(word))
     if len(word) > 4 and word[-1] == "e":
         word = word[:-1]
     if len(word) > 4 and word[-1] == "y":
         word = word[:-1] + "i"
-    return _UNITS.get(word, word)
+    return word
 
 
-def quote(reading: Reading, stems: AbstractSet[str], most: int = 12) -> str:
+def names(text: str) -> list[list[str]]:
+    """Stems of each run of capitalised words inside a sentence: people, places, products, titles.
+
+    The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
+    no names, and in German every noun is one.
+    """
+    found: list[list[str]] = []
+    run: list[str] = []
+    previous = "."
+    for piece in text.split():
+        if piece.lstrip(_OPENERS)[:1].isupper() and previous[-1] not in _NAME_BOUNDARIES:
+            run.extend(_VOCABULARY[piece])
+        elif run:
+            found.append(run)
+            run = []
+        previous = piece
+    return [*found, run] if run else found
+
+
+def quote(reading: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a reading that have one of the stems, as the text spells them, in its order."""
-    spellings: dict[str, None] = {}
+    quoted: dict[str, None] = {}
     for piece in reading.text.split():
         content = _VOCABULARY[piece]
         if not stems.isdisjoint(content):
             whole = len(piece) <= _LONGEST_PIECE
-            held = [piece.strip(_PUNCTUATION)] if whole else filter(stems.__contains__, content)
-            spellings.update(dict.fromkeys(held))
-    quoted = list(spellings) or sorted(stems)
-    return ", ".join(quoted[:most]) + (", …" if len(quoted) > most else "")
+            quoted.update(
+                dict.fromkeys([piece.strip(_PUNCTUATION)] if whole else filter(stems.__contains__, content))
+            )
+            if len(quoted) > most:
+                break
+    spelled = list(quoted) or sorted(stems)
+    return ", ".join(spelled[:most]) + (", …" if len(spelled) > most else "")
 
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text that hold a word, without list markers; [] for a blank text."""
-    pieces = (
-        _LIST_MARKER.sub("", piece.strip()) for piece in _SENTENCE_END.split(_LINE_MARKER.sub("", text))
-    )
-    return [piece for piece in pieces if _WORD_CHARACTER.search(piece)]
+    if not text.isascii():
+        text = _UNSPACED_END.sub(r"\g<0>\n", text)
+    found = (sentence for line in text.splitlines() for sentence in _sentences_of_line(line.split()))
+    return [sentence for sentence in found if _WORD_CHARACTER.search(sentence)]
+
+
+def _sentences_of_line(pieces: list[str]) -> Iterator[str]:
+    start = 0
+    for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
+        if end == len(pieces) or _ends_sentence(pieces[end - 1], pieces[end]):
+            yield _unmarked(pieces[start:end])
+            start = end
+    yield _unmarked(pieces[start:])
+
+
+def _ends_sentence(piece: str, following: str) -> bool:
+    bare = piece.rstrip(_CLOSERS)
+    if not bare or bare[-1] not in ".!?" or bare in _ABBREVIATIONS or _INITIALS.fullmatch(bare):
+        return False
+    return not following.lstrip(_OPENERS)[:1].islower()
+
+
+def _unmarked(pieces: list[str]) -> str:
+    return " ".join(pieces[1:] if pieces and _LIST_MARKER.fullmatch(pieces[0]) else pieces)
 
 
 def is_number(token: str) -> bool:
@@ -179,11 +219,8 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
     _MOST_PIECES = 100_000
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        content = tuple(
-            NEGATION if word in _NEGATIONS else stem(word)
-            for word in words(_CITATION.sub(" ", piece) if "[" in piece else piece)
-            if word not in STOP_WORDS
-        )
+        unquoted = _CITATION.sub(" ", piece) if "[" in piece else piece
+        content = tuple(stem(word) for word in words(unquoted) if word not in STOP_WORDS)
         if len(piece) <= _LONGEST_PIECE:
             if len(self) >= self._MOST_PIECES:
                 self.clear()
@@ -249,9 +286,14 @@ _ZEROS = "\u0660\u06f0\u0966\u09e6"
 _DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
 """Arabic, Persian, Devanagari and Bengali digits; NFKD folds the full-width ones."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"”’)\]]*\s+(?=[\"“‘(\[]?[A-Z0-9À-ÞА-Я•*\-])|\n+|(?<=[。！？؟।])")
-_LINE_MARKER = re.compile(r"^[ \t]*(?:\(?\d{1,2}[.)]|[-*•])[ \t]+", re.MULTILINE)
-_LIST_MARKER = re.compile(r"^\(?\d{1,2}[.)](?:\s+|$)")
+_OPENERS = "\"'“‘«([{*_"
+_CLOSERS = "\"'”’»)]}*_"
+_MAY_END = frozenset(".!?" + _CLOSERS)
+_NAME_BOUNDARIES = frozenset(".!?:")
+_UNSPACED_END = re.compile("[。！？؟।]")
+_ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
+_INITIALS = re.compile(r"(?:[A-Z]\.)+")
+_LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _CITATION = re.compile(r"\[\d+(?:[,\-–]\s*\d+)*\]")
 _WORD_CHARACTER = re.compile(r"\w")
 
@@ -259,17 +301,36 @@ _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 
+_NEGATIONS = (
+    "not",
+    "no",
+    "never",
+    "nor",
+    "neither",
+    "cannot",
+    "without",
+    "nobody",
+    "nothing",
+    "nowhere",
+    "none",
+)
+_NUMBER_WORDS = """
+    two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+    nineteen twenty
+"""
 _UNITS = {
-    "kilometer": "km",
-    "kilometr": "km",
-    "centimeter": "cm",
-    "centimetr": "cm",
-    "millimeter": "mm",
-    "millimetr": "mm",
-    "kilogram": "kg",
-    "kilogramm": "kg",
-    "kph": "kmh",
-    "celsiu": "c",
-    "fahrenheit": "f",
-    "dollar": "$",
+    "km": ("kilometer", "kilometers", "kilometre", "kilometres"),
+    "cm": ("centimeter", "centimeters", "centimetre", "centimetres"),
+    "mm": ("millimeter", "millimeters", "millimetre", "millimetres"),
+    "kg": ("kilogram", "kilograms", "kilogramme", "kilogrammes", "kgs"),
+    "mile": ("mi",),
+    "lb": ("lbs",),
+    "foot": ("feet", "ft"),
+    "percent": ("percentage", "pct"),
 }
+_ONE_FORM = (
+    dict.fromkeys(_NEGATIONS, NEGATION)
+    | {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(), 2)}
+    | {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings}
+)
+"""Words of which the comparison knows several spellings: negations, small numbers, units of measurement."""

@@ -32,11 +32,12 @@ from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details, verdict
 from rag_eval.report.check import check_readable
+from rag_eval.report.columns import case_columns
 from rag_eval.report.excel import ExcelReport, check_writable
 from rag_eval.report.look import Formats
-from rag_eval.report.columns import case_columns
 from rag_eval.report.replacement import Replacement
 from rag_eval.report.table import Table
+from rag_eval.report.text import shorten
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
 CASE_HEADERS = (
@@ -104,7 +105,7 @@ REPLACED = (
 
 
 def test_the_three_sheets_have_the_documented_names_and_columns_in_order(tmp_path: Path) -> None:
-    book = _book(tmp_path, random_results(TWO_BOTS, 1, seed=3), facts_of(TWO_BOTS, 1))
+    book = _book(tmp_path, [plain_result(2, bot) for bot in TWO_BOTS], facts_of(TWO_BOTS, 1))
     assert tuple(book.sheetnames) == SHEETS
     assert _headers(book[CASES]) == (*CASE_HEADERS, *DIAGNOSTIC_HEADERS, "Row")
     assert _headers(book[BOTS]) == BOT_HEADERS
@@ -139,11 +140,20 @@ def test_a_scored_case_is_shown_with_typed_values_of_full_precision(tmp_path: Pa
     sheet = _book(tmp_path, [result], facts_of(["GPT4"], 1))[CASES]
     (row,) = _rows(sheet)
     assert row == {
-        **{"Query": "Why?", "Ground Truth": "So.", "Bot": "GPT4", "Response": "Because."},
-        **{"Context": "[1] one\n\n[2] two", "RQS": pytest.approx(third)},
+        "Query": "Why?",
+        "Ground Truth": "So.",
+        "Bot": "GPT4",
+        "Response": "Because.",
+        "Context": "[1] one\n\n[2] two",
+        "RQS": pytest.approx(third),
         **dict.fromkeys(METRIC_LABELS.values(), third),
-        **{"Input Toxicity": 0.5, "Toxic?": "YES", "Empty Context?": "No", "Empty Answer?": "No"},
-        **{"Failure Mode": "OK", "Recommendation": "Do this.", "Row": 7},
+        "Input Toxicity": 0.5,
+        "Toxic?": "YES",
+        "Empty Context?": "No",
+        "Empty Answer?": "No",
+        "Failure Mode": "OK",
+        "Recommendation": "Do this.",
+        "Row": 7,
     }
     assert sheet["F2"].number_format == "0.0000"
     assert {sheet.cell(2, column).number_format for column in range(7, 13)} == {"0.00"}
@@ -254,7 +264,7 @@ def test_red_follows_one_named_editable_cell_per_threshold(tmp_path: Path) -> No
         assert sheet == STANDINGS
         values[name] = book[sheet][cell].value
     expected = {f"Thr_{label.replace(' ', '_')}": thresholds[name] for name, label in METRIC_LABELS.items()}
-    assert values == {**expected, "Thr_Toxicity": 0.5}
+    assert values == pytest.approx({**expected, "Thr_Toxicity": 0.5})
     for sheet in book.worksheets:
         assert _rules(sheet) == _expected_rules(sheet)
 
@@ -282,7 +292,7 @@ def _expected_rules(sheet: Worksheet) -> dict[str, str]:
 
 def _rules(sheet: Worksheet) -> dict[str, str]:
     return {
-        sheet.cell(1, area.sqref.ranges[0].min_col).value: area.rules[0].formula[0]
+        sheet.cell(1, next(iter(area.sqref.ranges)).min_col).value: area.rules[0].formula[0]
         for area in sheet.conditional_formatting
     }
 
@@ -326,7 +336,7 @@ def test_a_low_score_says_why_in_plain_words(tmp_path: Path) -> None:
         ),
         (
             [Evidence("statement", f"{number} {'long ' * 60}", "wrong", False) for number in range(9)],
-            "– 3 " + ("long " * 60)[:157].rstrip() + "…\n… and 5 more",
+            "– 2 " + ("long " * 60)[:157].rstrip() + "…\n… and 6 more",
         ),
     ],
     ids=["a chunk by its rank", "short items on one line", "cut to a readable length"],
@@ -505,6 +515,8 @@ def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_tex
     for row, text in zip(_rows(book[CASES]), HOSTILE, strict=True):
         for header in ("Query", "Ground Truth", "Bot", "Response", "Context", "Recommendation"):
             assert unescape(row[header]) == text
+    notes = [unescape(cell.comment.text) for (cell,) in book[CASES].iter_rows(2, min_col=9, max_col=9)]
+    assert notes == [f"Failed ({text}): {shorten(text, 600)}" for text in HOSTILE]
     assert {unescape(row["Bot"]) for row in _rows(book[BOTS])} == set(HOSTILE)
     assert {unescape(row["Bot"]) for row in _rows(book[STANDINGS])} == set(HOSTILE)
     _assert_only_text(path)
@@ -537,8 +549,8 @@ def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str
     assert bool(cut) == (len(text) != 32_767)
 
 
-@given(st.lists(st.text(), min_size=1, max_size=8))
-@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(), min_size=20, max_size=60))
+@settings(max_examples=8, deadline=None)
 def test_any_text_reads_back(texts: list[str]) -> None:
     """R-66"""
     with tempfile.TemporaryDirectory() as folder:
@@ -560,7 +572,7 @@ def _as_xml_holds(text: str) -> str:
 
 def test_text_from_data_is_kept_as_text_when_its_cell_is_edited(tmp_path: Path) -> None:
     book = _book(tmp_path, [plain_result()], facts_of(["GPT4"], 1))
-    quoted = [cell.column_letter for cell in book[CASES][2] if cell.style_array and cell.quotePrefix]
+    quoted = [cell.column_letter for cell in book[CASES][2] if cell.quotePrefix]
     assert quoted == ["A", "B", "C", "D", "E", "Q"]
     assert book[BOTS]["A2"].quotePrefix
     assert book[STANDINGS]["B2"].quotePrefix
@@ -582,17 +594,17 @@ def test_lines_beyond_the_last_row_of_a_sheet_are_counted(tmp_path: Path) -> Non
 
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     text = "A sentence of some length. " * 1_000
-    facts = facts_of(["GPT4"], 800)
+    facts = facts_of(["GPT4"], 300)
     report = ExcelReport(tmp_path / "r.xlsx", facts)
     tracemalloc.start()
     try:
-        for row in range(2, 802):
+        for row in range(2, 302):
             report.add(plain_result(row, response=f"{row} {text}"))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
         report.discard()
-    assert peak < 5_000_000  # the text is 21 MB
+    assert peak < 2_000_000  # the text is 8 MB
 
 
 # The way into its place
@@ -695,7 +707,7 @@ def test_a_place_that_cannot_be_written_is_named_before_anything_is_paid(
 def test_a_read_only_folder_is_refused_before_anything_is_paid() -> None:
     """R-51"""
     with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o555)
+        os.chmod(folder, 0o555)  # noqa: S103 (readable and searchable for everybody)
         with _as_ordinary_user(), pytest.raises(OutputError, match=r"Permission denied; choose a folder"):
             check_writable(Path(folder) / "r.xlsx")
 
@@ -719,9 +731,7 @@ def test_a_disk_that_takes_no_more_is_an_output_error_and_the_older_report_stays
     results = random_results(TWO_BOTS, 40)
     report = ExcelReport(target, facts)
     with _file_size_limit(limit), pytest.raises(OutputError, match="cannot be written"):
-        for result in results:
-            report.add(result)
-        report.finish(summary_of(results, facts), facts)
+        _fill(report, results, facts)
     report.discard()
     assert os.listdir(tmp_path) == ["r.xlsx"]
     assert target.read_bytes() == b"older"
@@ -767,17 +777,17 @@ def _parts(path: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
+def _xml(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text)  # noqa: S314 (the report's own parts)
+
+
 def _drawn(path: Path) -> str:
     """The text of the boxes that float over the sheets."""
     namespace = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
     drawings = [
         text for name, text in _parts(path).items() if re.fullmatch(r"xl/drawings/drawing\d+\.xml", name)
     ]
-    return "\n".join(
-        element.text or ""
-        for text in drawings
-        for element in ElementTree.fromstring(text).iter(f"{namespace}t")
-    )
+    return "\n".join(element.text or "" for text in drawings for element in _xml(text).iter(f"{namespace}t"))
 
 
 def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
@@ -801,12 +811,13 @@ def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
     facts = facts_of(
         texts,
         1,
-        **{"input_name": everything, "sheet": everything, "judge": everything, "version": everything},
-        **{
-            "partial": everything,
-            "notes": tuple(texts),
-            "usage": Usage(1, 1, failures=dict.fromkeys(texts, 1)),
-        },
+        input_name=everything,
+        sheet=everything,
+        judge=everything,
+        version=everything,
+        partial=everything,
+        notes=tuple(texts),
+        usage=Usage(1, 1, failures=dict.fromkeys(texts, 1)),
     )
     return write_report(target, results, facts)
 
@@ -814,12 +825,18 @@ def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
 def _assert_only_text(path: Path) -> None:
     """No formula, link, error or boolean in a cell, no part that could reach outside, and all of it XML."""
     for name, text in _parts(path).items():
-        ElementTree.fromstring(text)
+        _xml(text)
         assert "externalLink" not in name
         assert 'TargetMode="External"' not in text
         if name.startswith("xl/worksheets/sheet"):
             assert not re.search(r"<f[ >]|<hyperlink", text)
             assert set(re.findall(r'<c [^>]*\bt="(\w+)"', text)) == {"inlineStr"}
+
+
+def _fill(report: ExcelReport, results: list[CaseResult], facts: RunFacts) -> None:
+    for result in results:
+        report.add(result)
+    report.finish(summary_of(results, facts), facts)
 
 
 @contextmanager

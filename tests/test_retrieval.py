@@ -4,6 +4,7 @@ import csv
 import doctest
 import json
 import re
+import zipfile
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -413,8 +414,8 @@ REFERENCES = [("1", ["b", "c"]), ("01", ["b"]), ("e", ["a"]), ("m", ["a"]), ("n"
 def write_delimited(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
     with path.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t")
-        writer.writerow(["Question", "QID", name])
-        writer.writerows([["several\nlines", qid, str(documents)] for qid, documents in rows])
+        writer.writerow(["QID", "Question", name])
+        writer.writerows([[qid, "several\nlines", str(documents)] for qid, documents in rows])
 
 
 def write_json(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> None:
@@ -491,10 +492,34 @@ def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(
     from openpyxl import Workbook
 
     workbook = Workbook()
-    for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "B3": 7, "A6": "x", "B6": "y"}.items():
+    for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "A5": 1, "B5": 7}.items():
         workbook.active[cell] = value
     workbook.save(tmp_path / "r.xlsx")
-    assert [tuple(row) for row in read_results(tmp_path / "r.xlsx")] == [(3, "0", ("7",)), (6, "x", ("y",))]
+    assert [tuple(row) for row in read_results(tmp_path / "r.xlsx")] == [(3, "0", ()), (5, "1", ("7",))]
+
+
+def test_rows_of_parquet_and_json_are_counted_from_one(tmp_path):
+    for suffix in (".parquet", ".json"):
+        path = tmp_path / f"r{suffix}"
+        WRITERS[suffix](path, "doc_ids", [("a", ["x"]), ("b", ["y"]), ("a", ["z"])])
+        assert [row.row for row in read_results(path)] == [1, 2, 3]
+        with pytest.raises(
+            TableError, match=rf"^r{suffix}, rows 1 and 3: query id 'a' occurs more than once$"
+        ):
+            evaluate_files(path, path)
+
+
+def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
+    """R-112: the dimension that a sheet declares is not believed."""
+    write_excel(tmp_path / "honest.xlsx", "doc_ids", [(f"q{number}", ["a"]) for number in range(9)])
+    with (
+        zipfile.ZipFile(tmp_path / "honest.xlsx") as honest,
+        zipfile.ZipFile(tmp_path / "r.xlsx", "w") as lying,
+    ):
+        for name in honest.namelist():
+            lying.writestr(name, honest.read(name).replace(b'ref="A1:C10"', b'ref="A1:B2"'))
+        assert b'"A1:B2"' in lying.read("xl/worksheets/sheet1.xml")
+    assert len(list(read_results(tmp_path / "r.xlsx"))) == 9
 
 
 def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
@@ -557,8 +582,6 @@ def test_a_missing_or_broken_file_is_one_sentence(tmp_path, suffix, content):
 
 
 def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
-    import zipfile
-
     with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
         archive.writestr("hello.txt", "hello")
     with pytest.raises(TableError, match="is no Excel workbook"):
@@ -567,8 +590,6 @@ def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
     """R-101: the size that the archive's own directory declares is enough to turn it away."""
-    import zipfile
-
     with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
         archive.writestr("xl/worksheets/sheet1.xml", "")
         archive.infolist()[0].file_size = 510_000_000

@@ -385,6 +385,14 @@ def test_marks_of_comments_inside_a_value_belong_to_it(folder: Path) -> None:
     assert loaded.settings.azure.api_key.get_secret_value() == "a;b#c%d="
 
 
+def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
+    """A key or section that is commented out is neither a duplicate nor the place of the real one."""
+    ini = "# [bots]\n; deployment = a\n[azure] ; [openai]\n  # deployment = b\ndeployment = c # deployment = d\n"
+    loaded = load(folder, ini)
+    assert loaded.settings.azure.deployment == "c"
+    assert str(loaded.sources["azure.deployment"]) == "config.ini line 5"
+
+
 @pytest.mark.parametrize(
     ("ini", "expected"),
     [
@@ -425,6 +433,13 @@ def test_marks_of_comments_inside_a_value_belong_to_it(folder: Path) -> None:
                 "(a key is plain words, and ':' does not stand for '=')"
             ],
         ),
+        (
+            "[azure]\ndeployment = a\ntemperature = 0\ntemperature = 1\ndeployment = b",
+            [
+                "config.ini, line 4, [azure] temperature: stands already in line 3",
+                "config.ini, line 5, [azure] deployment: stands already in line 2",
+            ],
+        ),
         (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),
     ],
 )
@@ -451,6 +466,10 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
         (
             "[Azure]\nendpoint = x",
             "config.ini, line 1, [Azure]: unknown section (did you mean 'azure'?)",
+        ),
+        (
+            "[AZURE]\nendpoint = x",
+            "config.ini, line 1, [AZURE]: unknown section (did you mean 'azure'?)",
         ),
         (
             "[DEFAULT]\nendpoint = x",

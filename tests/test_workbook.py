@@ -3,6 +3,8 @@
 import base64
 import csv
 import re
+import runpy
+import shutil
 import struct
 import sys
 import zipfile
@@ -512,6 +514,12 @@ def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
     assert "more than 200 times its size" in problems(tmp_path / "answers.xlsx")[0]
 
 
+def test_a_small_workbook_may_be_as_repetitive_as_it_likes(tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], *[["q", "x" * 32_000]] * 100])
+    assert 100 * 32_000 > 200 * path.stat().st_size, "not the file that this test is about"
+    assert len(read_table(path).rows) == 100
+
+
 OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 
 
@@ -570,7 +578,17 @@ def test_a_workbook_in_another_formats_clothes_is_recognised(tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.parametrize("missing", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/styles.xml"])
+def test_what_openpyxl_would_lose_on_saving_is_no_concern_of_the_reader(tmp_path: Path) -> None:
+    """Its warnings are switched off; here they would be errors."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    extension = '<extLst><ext uri="{CCE6A557-97BC-4b89-ADB6-D9C93CAAB3DF}" /></extLst></worksheet>'
+    rewrite(path, "xl/worksheets/sheet1.xml", "</worksheet>", extension)
+    assert len(read_table(path).rows) == 1
+
+
+@pytest.mark.parametrize(
+    "missing", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"]
+)
 def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing: str) -> None:
     """R-113: one line, whatever the library makes of it."""
     path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
@@ -818,3 +836,13 @@ def test_the_sample_shows_what_the_reader_understands() -> None:
     assert sum(not case.has_response for case in everything) == 1
     assert sum(case.has_empty_context for case in everything) == 1
     assert {len(case.chunks or ()) for case in everything} >= {0, 1, 2, 3}
+
+
+def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    (tmp_path / "scripts").mkdir()
+    script = shutil.copy(root / "scripts" / "make_sample.py", tmp_path / "scripts")
+    runpy.run_path(str(script), run_name="__main__")
+    assert (
+        read_table(tmp_path / "sample_rag_input.xlsx").rows == read_table(root / "sample_rag_input.xlsx").rows
+    )

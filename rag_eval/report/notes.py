@@ -2,7 +2,6 @@
 
 import heapq
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -129,16 +128,13 @@ def _within_limit(lines: Sequence[str], separator: str) -> str:
 _WIDTH = 340
 _CHARACTERS_A_LINE = 52
 _LINE_HEIGHT = 16
-_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 
 
 def _write_note(worksheet: "Worksheet", row: int, column: int, text: str) -> None:
-    # XlsxWriter escapes the workbook's own notation for characters, _xHHHH_, in cells but not in notes.
-    escaped = _ESCAPE.sub("_x005F_", printable(text))
     worksheet.write_comment(
         row,
         column,
-        escaped,
+        printable(text),
         {
             "author": "RAG Eval",
             "width": _WIDTH,

@@ -1,5 +1,6 @@
 """Answer correctness: how much the response says what the reference says."""
 
+from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
@@ -47,12 +48,12 @@ class OfflineAnswerCorrectness(Metric):
         )
 
 
-def _reference_evidence(reference: Reading, missing: set[str]) -> Evidence:
+def _reference_evidence(reference: Reading, missing: AbstractSet[str]) -> Evidence:
     reason = f"not in the response: {quote(reference, missing)}" if missing else ""
     return Evidence("reference", reference.text, "missing words" if missing else "found", not missing, reason)
 
 
-def _response_evidence(response: Reading, extra: set[str]) -> Evidence:
+def _response_evidence(response: Reading, extra: AbstractSet[str]) -> Evidence:
     reason = f"not in the reference: {quote(response, extra)}" if extra else ""
     return Evidence(
         "response", response.text, "more words" if extra else "in the reference", not extra, reason

@@ -1,6 +1,8 @@
 """Context precision: whether the useful chunks stand at the first ranks."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
@@ -11,9 +13,9 @@ from rag_eval.text import Reading, read, read_sentences
 
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
-_REFERENCE_WEIGHT = 0.75
+_TARGET_WEIGHT = 0.75
 _FEWEST_NEW_WORDS = 3
-"""A reference sentence is sought on its own when it says at least so many words that the query does not."""
+"""A sentence of the reference is sought on its own when it says at least so many words that the query does not."""
 
 
 class OfflineContextPrecision(Metric):
@@ -24,12 +26,7 @@ class OfflineContextPrecision(Metric):
     )
 
     async def judge(self, case: Case) -> Score:
-        relevance = chunk_relevance(case.query, case.reference or case.response, case.chunks or ())
-        useful = [value >= USEFUL_FROM for value in relevance]
-        evidence = tuple(
-            map(_chunk_evidence, range(1, len(useful) + 1), case.chunks or (), relevance, useful)
-        )
-        return Score.scored(self.name, average_precision(useful), evidence=evidence)
+        return _score(self.name, case.query, case.reference or case.response, case.chunks or ())
 
 
 def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:
@@ -50,21 +47,29 @@ def average_precision(useful: Sequence[bool]) -> float:
     return total / hits if hits else 0.0
 
 
-def _sought(target: str, asked: frozenset[str]) -> list[Reading]:
+@lru_cache(maxsize=64)  # the bots of a row often share query, reference and chunks
+def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
+    relevance = chunk_relevance(query, target, chunks)
+    useful = [value >= USEFUL_FROM for value in relevance]
+    evidence = tuple(map(_evidence, range(1, len(chunks) + 1), chunks, relevance, useful))
+    return Score.scored(name, average_precision(useful), evidence=evidence)
+
+
+def _sought(target: str, asked: AbstractSet[str]) -> list[Reading]:
     """The whole target, and those of its sentences that say something of their own."""
     sentences = read_sentences(target)
     own = [s for s in sentences if len(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
     return [*own, read(target)]
 
 
-def _relevance(chunk: Reading, asked: frozenset[str], sought: Sequence[Reading]) -> float:
+def _relevance(chunk: Reading, asked: AbstractSet[str], sought: Sequence[Reading]) -> float:
     asked_share = len(asked & chunk.stems) / len(asked) if asked else 0.0
     if not sought:
         return asked_share
     best = max(ground(claim, (chunk,), asked).share for claim in sought)
-    return _REFERENCE_WEIGHT * best + (1 - _REFERENCE_WEIGHT) * asked_share
+    return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
 
 
-def _chunk_evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
+def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
     reason = f"relevance {relevance:.2f}"
     return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)

@@ -1,0 +1,99 @@
+"""What every test may use. No test reaches further than this machine, and none sees a real key."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_judge import FakeJudge, running_judge
+from openpyxl import Workbook, load_workbook
+
+from rag_eval import cli
+
+KEY = "canary-key-0123456789abcdef"
+CREDENTIALS = ("AZURE_OPENAI_", "OPENAI_", "AZURE_")
+
+
+@pytest.fixture(autouse=True)
+def _no_network_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-85, R-118: a connection to anything but loopback fails the test; no real key is seen."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+            "127.0.0.1",
+            "::1",
+            "localhost",
+        ):
+            pytest.fail(f"a test connected to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    for name in list(os.environ):
+        if name.upper().startswith(CREDENTIALS) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def judge() -> Iterator[FakeJudge]:
+    with running_judge() as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process, in an empty folder, with the given arguments and variables."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, **variables: str) -> Ended:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["rag-eval", *map(str, arguments)])
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        out, err = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def azure(judge: FakeJudge) -> dict[str, str]:
+    """The variables that make the fake judge an Azure resource."""
+    return {"AZURE_OPENAI_ENDPOINT": judge.url, "AZURE_OPENAI_API_KEY": KEY}
+
+
+def write_sheet(path: Path, *rows: list[Any]) -> Path:
+    workbook = Workbook()
+    sheet = workbook.active
+    assert sheet is not None
+    for row in rows:
+        sheet.append(row)
+    workbook.save(path)
+    return path
+
+
+def read_sheet(path: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of a sheet of a report by header."""
+    workbook = load_workbook(path, read_only=True)
+    rows = workbook[name].iter_rows(values_only=True)
+    header = [str(cell) for cell in next(rows)]
+    records = [dict(zip(header, row, strict=True)) for row in rows]
+    workbook.close()
+    return records

@@ -1,0 +1,435 @@
+"""The main job from the outside: a spreadsheet in, a report out, over real HTTP to a judge on loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run, azure, read_sheet, write_sheet
+from fake_judge import FakeJudge, Request, completion, error, running_judge
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "rag_eval_standalone.py"
+SAMPLE = ROOT / "sample_rag_input.xlsx"
+GOOD = "Paris is the capital of France. It lies on the Seine."
+BAD = "London has many red buses. Coffee costs money."
+CONTEXT = " || ".join(
+    [
+        "Paris is the capital of France.",
+        "It lies on the Seine.",
+        "Berlin is the capital of Germany.",
+        "Tea is a drink.",
+    ]
+)
+HEADER = ["Query", "Ground_Truth", "Bot_Good", "Bot_Bad", "Context"]
+TABLES = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
+
+
+def sheet_of(path: Path, rows: int = 3) -> Path:
+    """Two bots on shared contexts of four chunks; every text of a row differs from those of the others."""
+    lines = [
+        [
+            f"What is the capital of France, question {n}?",
+            GOOD,
+            f"{GOOD} Says {n}.",
+            f"{BAD} Says {n}.",
+            CONTEXT,
+        ]
+        for n in range(rows)
+    ]
+    return write_sheet(path, HEADER, *lines)
+
+
+def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None:
+    ended = run_cli(SAMPLE, "-o", "r.xlsx", "--judge", "offline")
+    assert (ended.code, ended.err.count("Traceback")) == (0, 0)
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert len(cases) == 40
+    assert [line["Rank"] for line in read_sheet(tmp_path / "r.xlsx", "Leaderboard")] == [1, 2]
+    assert "proxy" in ended.out
+    assert "★" in ended.out
+    assert ended.out.rstrip().endswith("r.xlsx")
+
+
+def test_the_offline_judge_makes_no_connection_and_leaves_only_the_report(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    assert run_cli("in.xlsx", "--judge", "offline").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "in_report.xlsx"]
+
+
+def test_good_answers_score_higher_than_bad_ones(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert ended.code == 0
+    leaderboard = read_sheet(tmp_path / "r.xlsx", "Leaderboard")
+    assert [line["Bot"] for line in leaderboard] == ["Good", "Bad"]
+    assert leaderboard[0]["Avg RQS"] > leaderboard[1]["Avg RQS"] + 0.2
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert [(case["Row"], case["Bot"]) for case in cases] == [
+        (n, bot) for n in (2, 3, 4) for bot in ("Good", "Bad")
+    ]
+    assert "Hallucination" in cases[1]["Failure Mode"]
+
+
+def test_calls_are_counted_5b_plus_c_plus_2_a_row(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """The rows share reference and contexts here on purpose: each distinct call is made once in the whole run."""
+    lines = [
+        [f"Query {n}?", f"{GOOD} {n}", f"{GOOD} a{n}", f"{BAD} b{n}", f"x{n} || y{n} || z{n}"]
+        for n in range(3)
+    ]
+    write_sheet(tmp_path / "in.xlsx", HEADER, *lines)
+    assert run_cli("in.xlsx", **azure(judge)).code == 0
+    tasks = judge.tasks()
+    assert tasks.pop("preflight") == 1
+    assert tasks.pop("toxicity") == 1
+    tasks.pop("recommendation")
+    assert tasks.total() == 3 * (5 * 2 + 3 + 2)
+
+
+def test_requests_speak_azure(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "--model", "judge-4", "--temperature", "0.5", **azure(judge)).code == 0
+    for request in judge.requests:
+        assert request.path == "/openai/deployments/judge-4/chat/completions?api-version=2024-12-01-preview"
+        assert request.headers["api-key"] == KEY
+        assert request.body["temperature"] == 0.5
+        assert request.body["response_format"]["json_schema"]["strict"] is True
+        assert "tools" not in request.body
+
+
+def test_requests_speak_openai(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    variables = {"OPENAI_BASE_URL": f"{judge.url}/v1", "OPENAI_API_KEY": KEY}
+    assert run_cli("in.xlsx", "--judge", "openai", "--model", "local", **variables).code == 0
+    assert {request.path for request in judge.requests} == {"/v1/chat/completions"}
+    assert {request.headers["authorization"] for request in judge.requests} == {f"Bearer {KEY}"}
+    assert {request.body["model"] for request in judge.requests} == {"local"}
+
+
+def test_a_server_without_json_schema_is_adapted_to_once_and_it_is_said(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    def refuse(request: Request) -> Any:
+        if request.body.get("response_format", {}).get("type") == "json_schema":
+            return error(
+                400, "BadRequest", "response_format value as json_schema is not supported", "response_format"
+            )
+        return None
+
+    judge.always = refuse
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    ended = run_cli("in.xlsx", **azure(judge))
+    assert ended.code == 0
+    forms = [request.body.get("response_format", {}).get("type") for request in judge.requests]
+    assert forms.count("json_schema") == 1
+    assert "JSON schema" in ended.err
+
+
+def test_a_second_run_with_the_cache_makes_no_call_and_gives_the_same_report(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    sheet_of(tmp_path / "in.xlsx")
+    assert run_cli("in.xlsx", "-o", "a.xlsx", **azure(judge)).code == 0
+    asked = len(judge.requests)
+    assert run_cli("in.xlsx", "-o", "b.xlsx", **azure(judge)).code == 0
+    assert len(judge.requests) == asked
+    for name in TABLES:
+        assert read_sheet(tmp_path / "a.xlsx", name) == read_sheet(tmp_path / "b.xlsx", name)
+    assert (tmp_path / ".nexus_cache").is_dir()
+
+
+def test_other_weights_and_thresholds_cost_no_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """Recommendations speak of failure modes, so they are switched off here."""
+    config = "[cache]\nenabled = true\n[diagnostics]\nenabled = false\n"
+    (tmp_path / "config.ini").write_text(config)
+    sheet_of(tmp_path / "in.xlsx")
+    run_cli("in.xlsx", **azure(judge))
+    asked = len(judge.requests)
+    (tmp_path / "config.ini").write_text(config + "[thresholds]\nfaithfulness = 0.9\n")
+    assert run_cli("in.xlsx", "--alpha", "0.9", **azure(judge)).code == 0
+    assert len(judge.requests) == asked
+
+
+def test_r64_a_row_inserted_at_the_top_asks_only_for_itself(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    lines = [[f"Q{n}?", f"{GOOD} {n}", f"{GOOD} a{n}", f"{BAD} b{n}", f"x{n} || y{n}"] for n in range(4)]
+    write_sheet(tmp_path / "in.xlsx", HEADER, *lines[1:])
+    run_cli("in.xlsx", **azure(judge))
+    judge.requests.clear()
+    write_sheet(tmp_path / "in.xlsx", HEADER, *lines)
+    assert run_cli("in.xlsx", **azure(judge)).code == 0
+    tasks = judge.tasks()
+    assert tasks.pop("recommendation", 0) <= 1
+    assert tasks == {
+        "preflight": 1, "toxicity": 1, "statements": 3, "verdicts": 2, "question": 2, "closeness": 2,
+        "classification": 2, "attributions": 1, "usefulness": 2,
+    }  # fmt: skip
+
+
+def test_the_journal_of_a_complete_run_is_removed(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "r.xlsx"]
+
+
+def test_r26_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The filter blocks one response: no 0 anywhere, exit 3, and the same command asks only for what is missing."""
+
+    def block(request: Request) -> Any:
+        if request.task == "verdicts" and "Says 1" in request.prompt and "London" in request.prompt:
+            return error(400, "content_filter", "The response was filtered", "prompt")
+        return None
+
+    judge.always = block
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    case = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")[3]
+    assert (case["Faithfulness"], case["RQS"]) == (None, None)
+    assert case["Answer Relevancy"] is not None
+    bad = read_sheet(tmp_path / "r.xlsx", "Bot Summary")[1]
+    assert bad["Coverage"] == pytest.approx(2 / 3)
+    assert ended.code == 3
+    assert "blocked_by_filter 1" in ended.out
+    assert "nan" not in json.dumps(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")).casefold()
+    judge.always = None
+    judge.requests.clear()
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    assert judge.tasks()["verdicts"] == 1
+    assert judge.tasks()["statements"] == 0
+    assert not (tmp_path / "r.xlsx.journal").exists()
+
+
+def test_r8_a_wrong_key_costs_one_request_and_leaves_the_old_report(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    judge.always = error(401, "401", f"Access denied due to invalid subscription key {KEY}")
+    sheet_of(tmp_path / "in.xlsx", rows=30)
+    (tmp_path / "r.xlsx").write_bytes(b"the old report")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert (ended.code, len(judge.requests)) == (4, 1)
+    assert (tmp_path / "r.xlsx").read_bytes() == b"the old report"
+    assert ended.err.count("\n") <= 4
+    assert KEY not in ended.out + ended.err
+
+
+def test_a_quota_used_up_midway_gives_a_partial_report(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    def spend(request: Request) -> Any:
+        if len(judge.requests) > 40:
+            return error(429, "insufficient_quota", "You exceeded your current quota")
+        return None
+
+    judge.always = spend
+    sheet_of(tmp_path / "in.xlsx", rows=10)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert ended.code == 4
+    assert len(cases) == 20
+    assert any(case["RQS"] is not None for case in cases)
+    assert {case["RQS"] for case in cases[-4:]} == {None}
+    assert "PARTIAL" in ended.err
+    judge.always = None
+    judge.requests.clear()
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    assert len(judge.requests) < 180
+    assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
+
+
+def test_r51_a_target_that_cannot_be_written_costs_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "no/such/folder/r.xlsx", **azure(judge))
+    assert ended.code in (2, 5)
+    assert judge.requests == []
+    assert "no/such/folder" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["missing.xlsx"], "missing.xlsx"),
+        (["in.xlsx", "--alpha", "-1"], "--alpha"),
+        (["in.xlsx", "--judge", "nobody"], "--judge"),
+        (["in.xlsx", "--config", "missing.ini"], "missing.ini"),
+        (["in.xlsx", "--sheet", "Nope"], "Nope"),
+        (["in.xlsx", "-o", "in.xlsx"], "is the input"),
+        (["in.xlsx", "-o", "report.csv"], ".xlsx"),
+        (["in.xlsx", "--wrong"], "--wrong"),
+        ([], "INPUT"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    run_cli: Run, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli(*arguments, AZURE_OPENAI_ENDPOINT="https://x.openai.azure.com", AZURE_OPENAI_API_KEY=KEY)
+    assert ended.code == 2
+    assert expected in ended.err
+    assert "Traceback" not in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_missing_credentials_name_what_was_looked_for_and_the_way_out(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx")
+    assert ended.code == 2
+    for words in (
+        "Azure OpenAI credentials not found",
+        "AZURE_OPENAI_API_KEY",
+        "config.ini",
+        "--judge offline",
+    ):
+        assert words in ended.err
+
+
+def test_no_bots_and_no_query_are_named(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Text", "Answer"], ["a", "b"])
+    ended = run_cli("in.xlsx", "--judge", "offline")
+    assert ended.code == 2
+    assert "No Query column found" in ended.err
+    assert "No Bot_* columns found" in ended.err
+
+
+def test_the_weights_that_result_are_printed(run_cli: Run, tmp_path: Path) -> None:
+    """Three of five weights are replaced before normalisation."""
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--judge", "offline", "--alpha", "0.5", "--beta", "0.3", "--gamma", "0.2")
+    for weight in ("0.4348", "0.2609", "0.1739", "0.0652"):
+        assert weight in ended.out
+
+
+def test_a_sheet_longer_than_max_rows_is_cut_and_it_is_said(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 2\n")
+    sheet_of(tmp_path / "in.xlsx", rows=5)
+    ended = run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx")
+    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 4
+    assert "3 rows" in ended.out
+    assert "max_rows" in ended.out
+
+
+def test_r75_control_characters_in_the_data_do_not_reach_the_terminal(run_cli: Run, tmp_path: Path) -> None:
+    bot = "Bot_\u202eevil\u200b\x85"
+    write_sheet(tmp_path / "in.xlsx", ["Query", bot, "Context"], ["q?", "an answer", "a context"])
+    ended = run_cli("in.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    assert not set(ended.out + ended.err) & {"\u202e", "\u200b", "\x85", "\x1b"}
+
+
+def test_r78_debug_logs_what_is_done_without_keys_and_texts(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    judge.faults.append(completion("no JSON"))
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    ended = run_cli("in.xlsx", "--debug", OPENAI_LOG="debug", **azure(judge))
+    assert ended.code == 0
+    assert "rag_eval" in ended.err
+    assert KEY not in ended.err + ended.out
+    assert "Seine" not in ended.err
+
+
+def test_quiet_prints_nothing(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--judge", "offline", "--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("switch", ["faithfulness", "answer_relevancy", "context_precision", "context_recall",
+                                    "answer_correctness", "toxicity"])  # fmt: skip
+def test_each_metric_can_be_switched_off(run_cli: Run, judge: FakeJudge, tmp_path: Path, switch: str) -> None:
+    """No call of its own is made, its cells are empty, and RQS is over the others."""
+    (tmp_path / "config.ini").write_text(f"[metrics]\n{switch} = false\n")
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    column = {"toxicity": "Input Toxicity"}.get(switch, switch.replace("_", " ").title())
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert {case[column] for case in cases} == {None}
+    assert None not in {case["RQS"] for case in cases}
+    own = {
+        "faithfulness": "verdicts",
+        "answer_relevancy": "question",
+        "context_precision": "usefulness",
+        "context_recall": "attributions",
+        "answer_correctness": "classification",
+    }.get(switch, switch)
+    assert judge.tasks()[own] == 0
+
+
+def test_version_and_help(run_cli: Run) -> None:
+    from rag_eval import __version__
+
+    assert __version__ in run_cli("--version").out
+    text = run_cli("--help").out
+    for option in ("--output", "--config", "--alpha", "--beta", "--gamma", "--model", "--temperature", "--debug",
+                   "--judge", "--sheet", "--version"):  # fmt: skip
+        assert option in text
+
+
+def start(folder: Path, judge: FakeJudge) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), "in.xlsx", "-o", "r.xlsx"]
+    environment = {**os.environ, **azure(judge)}
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_r54_a_signal_gives_a_partial_report_that_the_same_command_completes(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with running_judge() as judge:
+        judge.latency = 0.02
+        sheet_of(tmp_path / "in.xlsx", rows=12)
+        process = start(tmp_path, judge)
+        wait_for(lambda: len(judge.requests) > 40)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 128 + number, err
+        assert "PARTIAL" in err
+        assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 24
+        assert (tmp_path / "r.xlsx.journal").exists()
+
+
+def test_r41_r42_a_killed_run_pays_nothing_twice_but_the_calls_in_flight(tmp_path: Path) -> None:
+    """Killed twice, then finished: the report is that of an unbroken run."""
+    with running_judge() as judge:
+        sheet_of(tmp_path / "in.xlsx", rows=6)
+        unbroken = start(tmp_path, judge)
+        unbroken.communicate(timeout=60)
+        expected = {name: read_sheet(tmp_path / "r.xlsx", name) for name in TABLES}
+        needed = len([r for r in judge.requests if r.task not in ("preflight", "toxicity", "recommendation")])
+        (tmp_path / "r.xlsx").unlink()
+        judge.requests.clear()
+        judge.latency = 0.01
+        for kill_at in (20, 50):
+            process = start(tmp_path, judge)
+            wait_for(lambda at=kill_at: len(judge.requests) >= at)
+            process.kill()
+            process.communicate()
+        judge.latency = 0.0
+        final = start(tmp_path, judge)
+        _, err = final.communicate(timeout=60)
+        assert final.returncode == 0, err
+        paid = len([r for r in judge.requests if r.task not in ("preflight", "toxicity", "recommendation")])
+        assert paid <= needed + 2 * 2
+        assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in TABLES} == expected
