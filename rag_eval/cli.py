@@ -19,12 +19,15 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.terminal import count_lines, leaderboard_lines, printable, progress
 
 if TYPE_CHECKING:
+    from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
     from rag_eval.report.excel import ExcelReport
     from rag_eval.runner import Evaluation, Panel
-    from rag_eval.settings import LoadedSettings, Settings
+    from rag_eval.settings import Settings
     from rag_eval.summary import Summary
     from rag_eval.workbook import Table
+
+log = logging.getLogger(__name__)
 
 _PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
@@ -71,6 +74,12 @@ def main() -> NoReturn:
     except RagEvalError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
+    except Exception as bug:
+        log.debug("internal error", exc_info=bug)
+        _complain(
+            f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept."
+        )
+        sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
 
 
@@ -100,7 +109,7 @@ class _Job:
     # Before
 
     def _load_settings(self) -> "LoadedSettings":
-        from rag_eval.settings import load_settings
+        from rag_eval.configuration import load_settings
 
         overrides = {
             key: self._options[name] for name, key in _OVERRIDES.items() if self._options[name] is not None

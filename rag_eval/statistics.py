@@ -61,9 +61,8 @@ def _mean_intervals(
     means = columns.mean(axis=0)
     blocks = _pooled(columns - means, rng)
     shifts = _resampled_sums(blocks, resamples, rng) / len(columns)
-    widening = math.sqrt(
-        len(blocks) / (len(blocks) - 1)
-    )  # a bootstrap's own standard error is too small by this
+    # The standard error of a bootstrap is too small by this factor, which the quantiles have to make up for.
+    widening = math.sqrt(len(blocks) / (len(blocks) - 1))
     intervals = []
     for column, mean, block, shift, reach in zip(columns.T, means, blocks.T, shifts.T, reaches, strict=True):
         levels = _bca_levels(shift, 0.0, _acceleration(block), widening * reach)
@@ -102,8 +101,8 @@ def _chunks(total: int, width: int) -> list[int]:
 
 def _acceleration(influences: Floats) -> float:
     """The A of BCa: a sixth of the skewness of the estimate; 0 without any variation."""
-    squares = float((influences**2).sum())
-    return float((influences**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
+    norm = math.sqrt(float((influences**2).sum()))
+    return float(((influences / norm) ** 3).sum()) / 6 if norm else 0.0
 
 
 def _bca_levels(

@@ -8,9 +8,9 @@ of whole texts keep at most the latest 4 million characters (about 100 MB at wor
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Generic, TypeVar
 
 NEGATION = "not"
@@ -34,11 +34,13 @@ STOP_WORDS = frozenset(_GRAMMAR.split())
 class Reading:
     """A text taken apart."""
 
-    __slots__ = ("content", "pairs", "stems", "text")
+    __slots__ = ("content", "pairs", "pieces", "stems", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, pieces: Sequence[str] | None = None) -> None:
         self.text = text
-        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, text.split())))
+        self.pieces = text.split() if pieces is None else pieces
+        """The text between white space, in order."""
+        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, self.pieces)))
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
         self.stems = set(self.content)
         self.pairs = set(pairwise(self.content))
@@ -95,71 +97,74 @@ def stem(word: str) -> str:
     return word
 
 
-def names(text: str) -> list[list[str]]:
+def names(reading: Reading) -> list[list[str]]:
     """Stems of each run of capitalised words inside a sentence: people, places, products, titles.
 
     The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
     no names, and in German every noun is one.
     """
+    pieces = reading.pieces
     found: list[list[str]] = []
-    run: list[str] = []
-    previous = "."
-    for piece in text.split():
-        if piece.lstrip(_OPENERS)[:1].isupper() and previous[-1] not in _NAME_BOUNDARIES:
-            run.extend(_VOCABULARY[piece])
-        elif run:
-            found.append(run)
-            run = []
-        previous = piece
-    return [*found, run] if run else found
+    last = -1
+    for place in [place for place, piece in enumerate(pieces) if not piece[0].islower()]:
+        if not place or pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
+            continue
+        if found and place == last + 1:
+            found[-1].extend(_VOCABULARY[pieces[place]])
+        else:
+            found.append(list(_VOCABULARY[pieces[place]]))
+        last = place
+    return found
+
+
+def numbers(stems: Iterable[str]) -> list[str]:
+    """Those of the stems that are numbers."""
+    return [stem for stem in stems if stem[0].isdigit()]
 
 
 def quote(reading: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a reading that have one of the stems, as the text spells them, in its order."""
-    quoted: dict[str, None] = {}
-    for piece in reading.text.split():
-        content = _VOCABULARY[piece]
-        if not stems.isdisjoint(content):
-            whole = len(piece) <= _LONGEST_PIECE
-            quoted.update(
-                dict.fromkeys([piece.strip(_PUNCTUATION)] if whole else filter(stems.__contains__, content))
-            )
-            if len(quoted) > most:
-                break
-    spelled = list(quoted) or sorted(stems)
-    return ", ".join(spelled[:most]) + (", …" if len(spelled) > most else "")
+    held = (piece for piece in reading.pieces if not stems.isdisjoint(_VOCABULARY[piece]))
+    spelled = [piece.strip(_PUNCTUATION) for piece in islice(held, most + 1)]
+    if not spelled or len(max(spelled, key=len)) > _LONGEST_PIECE:
+        spelled = sorted(stems)
+    return ", ".join(dict.fromkeys(spelled[:most])) + (", …" if len(spelled) > most else "")
 
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text that hold a word, without list markers; [] for a blank text."""
+    return [" ".join(pieces) for pieces in _sentence_pieces(text) if _WORD_CHARACTER.search(" ".join(pieces))]
+
+
+def _sentence_pieces(text: str) -> Iterator[list[str]]:
     if not text.isascii():
         text = _UNSPACED_END.sub(r"\g<0>\n", text)
-    found = (sentence for line in text.splitlines() for sentence in _sentences_of_line(line.split()))
-    return [sentence for sentence in found if _WORD_CHARACTER.search(sentence)]
-
-
-def _sentences_of_line(pieces: list[str]) -> Iterator[str]:
-    start = 0
-    for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
-        if end == len(pieces) or _ends_sentence(pieces[end - 1], pieces[end]):
-            yield _unmarked(pieces[start:end])
-            start = end
-    yield _unmarked(pieces[start:])
+    for line in text.splitlines():
+        pieces = line.split()
+        start = 0
+        for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
+            if end < len(pieces) and _ends_sentence(pieces[end - 1], pieces[end]):
+                yield _unmarked(pieces[start:end])
+                start = end
+        if start < len(pieces):
+            yield _unmarked(pieces[start:])
 
 
 def _ends_sentence(piece: str, following: str) -> bool:
+    if following[0].islower():
+        return False
     bare = piece.rstrip(_CLOSERS)
     if not bare or bare[-1] not in ".!?" or bare in _ABBREVIATIONS or _INITIALS.fullmatch(bare):
         return False
     return not following.lstrip(_OPENERS)[:1].islower()
 
 
-def _unmarked(pieces: list[str]) -> str:
-    return " ".join(pieces[1:] if pieces and _LIST_MARKER.fullmatch(pieces[0]) else pieces)
+def _unmarked(pieces: list[str]) -> list[str]:
+    return pieces[1:] if _LIST_MARKER.fullmatch(pieces[0]) else pieces
 
 
-def is_number(token: str) -> bool:
-    return token[0].isdigit()
+def _is_capitalised(piece: str) -> bool:
+    return piece[0].isupper() or piece.lstrip(_OPENERS)[:1].isupper()
 
 
 def canonical_number(digits: str) -> str:
@@ -255,13 +260,13 @@ class _Memory(Generic[T]):
 
 
 def _read_sentences(text: str) -> tuple[Reading, ...]:
-    readings = (Reading(sentence) for sentence in sentences(text))
+    readings = (Reading(" ".join(pieces), pieces) for pieces in _sentence_pieces(text))
     return tuple(reading for reading in readings if reading.content)
 
 
 _VOCABULARY = _Vocabulary()
-_READINGS = _Memory(Reading, 4_000_000)
-_SENTENCES = _Memory(_read_sentences, 1_000_000)
+_READINGS = _Memory(Reading, 200_000)
+_SENTENCES = _Memory(_read_sentences, 200_000)
 
 _LONGEST_PIECE = 40
 """Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""

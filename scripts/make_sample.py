@@ -286,8 +286,13 @@ ROWS = (
 )
 
 
-def main() -> None:
-    with xlsxwriter.Workbook(TARGET) as book:
+def lines(cell: str | None, width: int) -> int:
+    """About how many lines the cell takes, so that all of it shows in programs that do not fit rows themselves."""
+    return sum(1 + len(line) // (width - 4) for line in (cell or "").split("\n"))
+
+
+def main(target: Path = TARGET) -> None:
+    with xlsxwriter.Workbook(target) as book:
         book.set_properties({"title": "Sample input for RAG Eval", "created": datetime(2025, 1, 1)})
         heading = book.add_format({"bold": True, "bg_color": "#DDE6F0", "bottom": 1, "valign": "top"})
         text = book.add_format({"text_wrap": True, "valign": "top"})
@@ -297,10 +302,11 @@ def main() -> None:
             sheet.set_column(column, column, width)
             sheet.write_string(0, column, name, heading)
         for number, row in enumerate(ROWS, 1):
+            sheet.set_row(number, 15 * max(map(lines, row, WIDTHS)))
             for column, cell in enumerate(row):
                 if cell:
                     sheet.write_string(number, column, cell, text)
-    print(f"{TARGET.name}: {len(ROWS)} rows")
+    print(f"{target.name}: {len(ROWS)} rows")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ WEIGHTS = {
 THRESHOLDS = dict.fromkeys(METRIC_LABELS, 0.3)
 USAGE = Usage(requests=420, calls=410, cached=12, prompt_tokens=512_345, completion_tokens=80_001)
 
-_WORDS = (  # noqa: SIM905 (a text is easier to read than a list of its words)
+_WORDS = (
     "the warranty covers parts and labour for two years after purchase unless the device was opened by "
     "someone who is not certified, in which case repairs are charged at the published rate; a refund needs "
     "the original receipt and takes about ten working days to arrive on the account that was used"
@@ -117,12 +117,13 @@ def summary_of(results: Sequence[CaseResult], facts: RunFacts) -> Summary:
 
 
 def _random_result(chance: random.Random, row: int, bot: str, skill: float, words: int) -> CaseResult:
+    of_row = random.Random(row)
     case = Case(
         row=row,
         bot=bot,
-        query=_sentence(chance, 9).capitalize() + "?",
+        query=_sentence(of_row, 9).capitalize() + "?",
         response="" if chance.random() < 0.02 else _sentence(chance, words).capitalize() + ".",
-        reference=None if row % 11 == 0 else _sentence(chance, words // 2).capitalize() + ".",
+        reference=None if row % 11 == 0 else _sentence(of_row, words // 2).capitalize() + ".",
         chunks=tuple(_sentence(chance, words) for _ in range(chance.randint(1, 4))),
     )
     scores = [_random_score(chance, metric, case, skill) for metric in METRIC_LABELS]

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
+from rag_eval.configuration import LoadedSettings, load_settings
 from rag_eval.errors import ExitCode, SettingsError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.settings import Azure, Judge, LoadedSettings, Settings, Weights, load_settings
+from rag_eval.settings import Azure, Judge, Settings, Weights
 
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"

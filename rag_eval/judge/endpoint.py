@@ -2,19 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rag_eval.judge.calls import Call
 from rag_eval.judge.outcomes import Parameter
-
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 OutputForm = Literal["json_schema", "json_object", "prompt"]
 
@@ -36,6 +32,10 @@ class Endpoint:
     """Total time of one attempt, from connecting to the last byte."""
     max_attempts: int = 5
     workers: int = 2
+    requests_per_minute: float | None = None
+    """The deployment's limit, if it is known: requests are spaced by it."""
+    tokens_per_minute: float | None = None
+    """The same in tokens: those of the prompt, estimated, and the most that the reply may have."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.description})"
@@ -59,32 +59,62 @@ class Dialect:
     takes_temperature: bool = True
     output: OutputForm = "json_schema"
 
+    @classmethod
+    def initial(cls, endpoint: Endpoint) -> "Dialect":
+        """What is tried first."""
+        wanted = endpoint.structured_output
+        return cls() if wanted == "auto" else cls(output=wanted)
+
+    @classmethod
+    def remembered(cls, text: str | None, endpoint: Endpoint) -> "Dialect":
+        """From what `to_json` gave in an earlier run; a form of output that was chosen wins over a found one."""
+        initial = cls.initial(endpoint)
+        try:
+            found = TypeAdapter(cls).validate_json(text) if text else initial
+        except ValidationError:
+            return initial  # another version's note: what is refused is found out anew
+        return found if endpoint.structured_output == "auto" else replace(found, output=initial.output)
+
+    def to_json(self) -> str:
+        return canonical_json(asdict(self))
+
     def adapted(self, parameter: Parameter) -> "Dialect | None":
         """The dialect without what was refused, or None when nothing is left to adapt."""
         if parameter is Parameter.MAX_TOKENS:
             changed = replace(self, token_limit="max_completion_tokens")  # noqa: S106 - no password
         elif parameter is Parameter.TEMPERATURE:
             changed = replace(self, takes_temperature=False)
-        elif parameter is Parameter.JSON_SCHEMA and self.output == "json_schema":
-            changed = replace(self, output="json_object")
         else:
-            changed = replace(self, output="prompt")
+            changed = replace(self, output="json_object" if self.output == "json_schema" else "prompt")
         return None if changed == self else changed
 
-    def to_json(self) -> str:
-        return canonical_json(asdict(self))
+    def differences(self, initial: "Dialect", model: str) -> tuple[str, ...]:
+        """What was adapted, one sentence each, for people."""
+        sentences = {
+            f"{model} takes max_completion_tokens in place of max_tokens.": self.token_limit
+            != initial.token_limit,
+            f"{model} takes no temperature: the judge is sampled at the model's default temperature, so scores "
+            "vary from run to run.": self.takes_temperature != initial.takes_temperature,
+            f"{model} {_OUTPUT_SENTENCES.get(self.output, '')}": self.output != initial.output,
+        }
+        return tuple(sentence for sentence, differs in sentences.items() if differs)
 
-    @classmethod
-    def from_json(cls, text: str) -> "Dialect":
-        return cls(**json.loads(text))
+
+_OUTPUT_SENTENCES = {
+    "json_object": "does not take a JSON schema: replies are asked for as plain JSON and checked here.",
+    "prompt": "has no JSON mode: the form of a reply is asked for in the prompt and checked here.",
+}
+_ROOM_TO_THINK = 4
+"""Models that take max_completion_tokens count what they think before they reply as part of it."""
 
 
 def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_tokens: int) -> dict[str, Any]:
     """The body of a chat completion request. What is the same for many calls stands first."""
+    thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
     body: dict[str, Any] = {
         "model": call.deployment or endpoint.model,
-        "messages": [{"role": message.role, "content": message.text} for message in call.messages],
-        dialect.token_limit: max_tokens,
+        "messages": [{"role": message.role, "content": _sendable(message.text)} for message in call.messages],
+        dialect.token_limit: max_tokens * _ROOM_TO_THINK if thinks else max_tokens,
     }
     if dialect.takes_temperature:
         body["temperature"] = endpoint.temperature
@@ -104,7 +134,7 @@ def request_key(endpoint: Endpoint, dialect: Dialect, call: Call[Any]) -> str:
         "reply": strict_schema(call.reply_type),
         "body": request_body(endpoint, dialect, call, call.max_tokens),
     }
-    return hashlib.sha256(canonical_json(request).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical_json(request).encode()).hexdigest()
 
 
 def strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
@@ -122,51 +152,6 @@ def canonical_json(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def connect(endpoint: Endpoint, clock: Callable[[], float]) -> "OpenAI":
-    """A client with one connection pool for all workers. It follows no redirect and retries nothing by itself."""
-    import httpx2
-    import openai
-
-    class Deadlined(httpx2.SyncByteStream):
-        """A body that must end in time: the client's own timeout starts anew with every byte that trickles in."""
-
-        def __init__(self, inner: Any, deadline: float) -> None:
-            self._inner = inner
-            self._deadline = deadline
-
-        def __iter__(self) -> Iterator[bytes]:
-            for part in self._inner:
-                if clock() > self._deadline:
-                    raise httpx2.ReadTimeout("the body did not end in time")
-                yield part
-
-        def close(self) -> None:
-            self._inner.close()
-
-    def start(request: httpx2.Request) -> None:
-        request.extensions["deadline"] = clock() + endpoint.timeout_seconds
-
-    def bound(response: httpx2.Response) -> None:
-        response.stream = Deadlined(response.stream, response.request.extensions["deadline"])
-
-    limit = endpoint.workers + 1
-    http = openai.DefaultHttpxClient(
-        follow_redirects=False,
-        timeout=httpx2.Timeout(endpoint.timeout_seconds, connect=min(30.0, endpoint.timeout_seconds)),
-        limits=httpx2.Limits(max_connections=limit, max_keepalive_connections=limit),
-        event_hooks={"request": [start], "response": [bound]},
-    )
-    if endpoint.provider == "azure":
-        return openai.AzureOpenAI(
-            azure_endpoint=endpoint.url,
-            api_key=endpoint.api_key,
-            api_version=endpoint.api_version,
-            max_retries=0,
-            http_client=http,
-        )
-    return openai.OpenAI(base_url=endpoint.url, api_key=endpoint.api_key, max_retries=0, http_client=http)
-
-
 def _closed(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_closed(part) for part in schema]
@@ -177,3 +162,8 @@ def _closed(schema: Any) -> Any:
         closed["properties"] = {name: _closed(part) for name, part in schema["properties"].items()}
         closed |= {"additionalProperties": False, "required": list(schema["properties"])}
     return closed
+
+
+def _sendable(text: str) -> str:
+    """Text without halves of surrogate pairs, which some spreadsheets hold and UTF-8 cannot carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,8 +8,9 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum, StrEnum
 from typing import Any
@@ -30,8 +31,25 @@ class Parameter(StrEnum):
 
     MAX_TOKENS = "max_tokens"
     TEMPERATURE = "temperature"
-    JSON_SCHEMA = "json_schema"
-    JSON_OBJECT = "json_object"
+    RESPONSE_FORMAT = "response_format"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The provider's own counts for one answer."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the judge wrote, not yet read."""
+
+    content: str
+    tokens: Tokens = Tokens()
+    is_unfiltered: bool = False
+    """The provider's content filter was down, and says so. The reply is as good as any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,76 +64,62 @@ class Fault:
     parameter: Parameter | None = None
     """What to adapt."""
     possibly_billed: bool = False
+    """The request may have been answered and charged, though no answer and no count of tokens arrived."""
     most_attempts: int = 100
     """So many attempts at this fault are worth it, however many are allowed."""
+    tokens: Tokens = Tokens()
 
 
-class FaultError(Exception):
-    """Carries a Fault through the retry layer."""
-
-    def __init__(self, fault: Fault) -> None:
-        self.fault = fault
-        super().__init__(fault.message)
-
-
-def read_status(status: int, headers: Mapping[str, str], body: str) -> Fault:
-    """The fault behind an HTTP status other than 200."""
-    error = _ErrorBody.parse(body)
-    told = f"HTTP {status}{error.told()}{_request_id(headers)}"
+def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:
+    """The fault behind an HTTP status other than 2xx. `path` is where the request went, for the message."""
+    refusal = _Refusal(status, headers, path, _ErrorBody.parse(body))
     if 300 <= status < 400:
-        return Fault(
+        return refusal.fault(
             Action.STOP,
             "redirect_refused",
-            f"{told}: the endpoint redirects elsewhere; "
-            "nothing is sent on. Set the endpoint to its final address",
+            "the endpoint redirects elsewhere, and nothing is sent on; set the endpoint to its final address",
         )
-    by_status = _BY_STATUS.get(status)
-    if by_status is not None:
-        return by_status(error, headers, told)
-    if status >= 500:
-        return Fault(Action.RETRY, "server_error", told)
-    return Fault(Action.REJECT, "bad_request", told)
+    if refusal.error.kinds & _SPENT:
+        return _quota_used_up(refusal)
+    read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
+    return read(refusal)
 
 
-def read_body(body: str) -> "Completion | Fault":
+def read_body(body: str) -> Completion | Fault:
     """A completion from the body of an HTTP 200, or the fault behind it. The finish reason is looked at first."""
     try:
         document = json.loads(body)
-    except ValueError:
-        kind = "a web page" if body.lstrip()[:1] == "<" else "no JSON" if body.strip() else "an empty body"
-        return Fault(
-            Action.RETRY,
-            "not_json",
-            f"the endpoint answered with {kind} in place of a completion; "
-            "is something between here and it (a proxy, a sign-in page)?",
-            possibly_billed=True,
-        )
+    except (ValueError, RecursionError):
+        return _not_json(body)
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        told = _ErrorBody.parse(body).told()
-        return Fault(Action.RETRY, "no_choices", f"HTTP 200 without a completion{told}", possibly_billed=True)
-    return _read_choice(choices[0], document.get("usage"))
+        told = _ErrorBody.of(document).told()
+        return Fault(
+            Action.RETRY,
+            "no_choices",
+            f"HTTP 200 without a completion{told}: does the endpoint speak chat completions?",
+            possibly_billed=True,
+        )
+    return _read_choice(choices[0], _tokens(document.get("usage")))
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
-    content: str
-    prompt_tokens: int
-    completion_tokens: int
-
-
-def unparseable(reason: str) -> Fault:
+def unparseable(reason: str, tokens: Tokens = Tokens()) -> Fault:
     """A reply that is not exactly one JSON document of the schema: asked again twice, then given up."""
     return Fault(
-        Action.RETRY, "unparseable", f"the judge's reply does not fit its schema: {reason}", most_attempts=3
+        Action.RETRY,
+        "unparseable",
+        f"the judge's reply does not fit its schema: {reason}",
+        most_attempts=3,
+        tokens=tokens,
     )
 
 
 def timed_out(seconds: float) -> Fault:
+    """No complete answer within an attempt's total time."""
     return Fault(
         Action.RETRY,
         "timeout",
-        f"no complete answer within {seconds:g} s",
+        f"no complete answer within {seconds:g} s; a slow model may need a larger timeout_seconds",
         possibly_billed=True,
         most_attempts=3,
     )
@@ -123,190 +127,173 @@ def timed_out(seconds: float) -> Fault:
 
 def unreachable(error: BaseException) -> Fault:
     """A connection that failed, named by its root cause rather than by the client's 'Connection error.'"""
-    causes: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and len(causes) < 10:
-        causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
+    causes = list(_causes(error))
+    names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
-    advice = next(
-        (
-            text
-            for kind, text in _CONNECTION_ADVICE
-            if any(kind in type(c).__name__ or kind in str(c) for c in causes)
-        ),
-        "",
-    )
-    message = f"the endpoint cannot be reached ({type(root).__name__}: {root}){advice}"
-    return Fault(Action.RETRY, "unreachable", message, possibly_billed="Protocol" in type(root).__name__)
-
-
-def _unauthorized(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
+    told = f"{type(root).__name__}: {root}" if str(root) else type(root).__name__
     return Fault(
+        Action.RETRY,
+        "unreachable",
+        f"the endpoint cannot be reached ({_one_line(told)}): {_connection_advice(causes)}",
+        possibly_billed=bool(names & _AFTER_SENDING),
+    )
+
+
+# Statuses
+
+
+def _unauthorized(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
         Action.STOP,
         "unauthorized",
-        f"{told}: the endpoint refuses the API key; check that key and endpoint belong together",
+        "the endpoint refuses the API key; check that key and endpoint belong together",
     )
 
 
-def _forbidden(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    return Fault(
+def _forbidden(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
         Action.STOP,
         "forbidden",
-        f"{told}: the endpoint refuses this network or account; it may want a "
-        "VPN, a private endpoint or a firewall rule",
+        "the endpoint refuses this network or account; it may want a VPN, a private endpoint or a firewall rule",
     )
 
 
-def _not_found(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    if error.code in ("DeploymentNotFound", "model_not_found"):
-        return Fault(Action.STOP, "deployment_not_found", f"{told}: check the deployment or model name")
-    return Fault(
-        Action.STOP, "not_found", f"{told}: check the endpoint's address and, for Azure, the api_version"
+def _not_found(refusal: "_Refusal") -> Fault:
+    if refusal.error.kinds & {"deploymentnotfound", "model_not_found", "modeldeprecated"}:
+        return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
+    return refusal.fault(
+        Action.STOP, "not_found", "check the endpoint's address and, for Azure, the api_version"
     )
 
 
-def _bad_request(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    if error.code == "content_filter" or error.is_filtered:
+def _proxy_refuses(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP, "proxy_refused", "the proxy wants a user name and password; they belong into HTTPS_PROXY"
+    )
+
+
+def _quota_used_up(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP,
+        "insufficient_quota",
+        "the account's quota is used up; raise it and run the same command again to go on",
+    )
+
+
+def _bad_request(refusal: "_Refusal") -> Fault:
+    error = refusal.error
+    if error.is_filtered:
         categories = f" ({', '.join(error.filtered)})" if error.filtered else ""
-        return Fault(
+        return refusal.fault(
             Action.REJECT,
             "blocked_by_filter",
             f"the provider's content filter blocked the prompt{categories}",
         )
-    if error.code == "context_length_exceeded" or "maximum context length" in error.message:
-        return Fault(Action.REJECT, "too_long", f"the prompt is too long for the model{error.told()}")
+    if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
+        return _too_long(refusal)
+    if "output limit was reached" in error.message:
+        return _truncated(refusal.told())
     parameter = _refused_parameter(error)
-    if parameter is not None:
-        return Fault(Action.ADAPT, f"unsupported_{parameter}", told, parameter=parameter)
-    return Fault(Action.REJECT, "bad_request", told)
-
-
-def _too_large(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    return Fault(Action.REJECT, "too_long", f"{told}: the prompt is too large for the endpoint")
-
-
-def _too_many(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    if "insufficient_quota" in (error.code, error.type):
-        return Fault(
-            Action.STOP,
-            "insufficient_quota",
-            f"{told}: the account's quota is used up; raise it and run the same command again to go on",
-        )
-    wait = _retry_after(headers, error.message)
-    if wait is not None and wait > LONGEST_WAIT:
-        return Fault(
-            Action.REJECT,
-            "exceeds_rate_limit",
-            f"{told}: the endpoint asks to wait {wait:g} s; one request "
-            "alone may exceed the deployment's tokens per minute: raise its quota",
-        )
-    return Fault(Action.RETRY, "rate_limited", told, wait=wait)
-
-
-def _transient(error: "_ErrorBody", headers: Mapping[str, str], told: str) -> Fault:
-    wait = _retry_after(headers, error.message)
-    return Fault(
-        Action.RETRY, "server_error", told, wait=wait if wait is not None and wait <= LONGEST_WAIT else None
+    if parameter is None:
+        return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
+    return refusal.fault(
+        Action.ADAPT, f"unsupported_{parameter}", _ADVICE_ON_PARAMETER[parameter], parameter=parameter
     )
 
 
-_BY_STATUS = {
-    400: _bad_request,
+def _too_long(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.REJECT, "too_long", "the prompt is too long for the model; nothing is cut to make it fit"
+    )
+
+
+def _too_many(refusal: "_Refusal") -> Fault:
+    wait = refusal.wait()
+    if "Request too large" in refusal.error.message:
+        return _exceeds_rate_limit(refusal, "this request alone is larger")
+    if wait is not None and wait > LONGEST_WAIT:
+        return _exceeds_rate_limit(refusal, f"it asks to wait {wait:g} s; this request alone may be larger")
+    return refusal.fault(
+        Action.RETRY,
+        "rate_limited",
+        "the deployment's rate limit is reached; lower max_workers or raise its quota",
+        wait=wait,
+    )
+
+
+def _exceeds_rate_limit(refusal: "_Refusal", reason: str) -> Fault:
+    return refusal.fault(
+        Action.REJECT,
+        "exceeds_rate_limit",
+        f"{reason} than the deployment's tokens per minute: raise its quota",
+    )
+
+
+def _server_error(refusal: "_Refusal") -> Fault:
+    wait = refusal.wait()
+    return refusal.fault(
+        Action.RETRY,
+        "server_error",
+        "the endpoint fails; run the same command again later to go on",
+        wait=wait if wait is not None and wait <= LONGEST_WAIT else None,
+    )
+
+
+_SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
     401: _unauthorized,
+    402: _quota_used_up,
     403: _forbidden,
     404: _not_found,
-    408: _transient,
-    409: _transient,
-    413: _too_large,
-    422: _bad_request,
+    405: _not_found,
+    407: _proxy_refuses,
+    408: _server_error,
+    409: _server_error,
+    410: _not_found,
+    413: _too_long,
+    425: _server_error,
     429: _too_many,
-    503: _transient,
+}
+_ADVICE_ON_PARAMETER = {
+    Parameter.MAX_TOKENS: "the model limits its reply by another parameter",
+    Parameter.TEMPERATURE: "the model takes no temperature",
+    Parameter.RESPONSE_FORMAT: "the endpoint does not take this form of structured output; Azure OpenAI takes "
+    "JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
 }
 
-_CONNECTION_ADVICE = (
-    (
-        "CERTIFICATE_VERIFY",
-        ": the server's TLS certificate is not trusted here; a company proxy may need its CA "
-        "certificate in SSL_CERT_FILE",
-    ),
-    ("gaierror", ": the host name cannot be resolved; check the endpoint's spelling and the network"),
-    ("ConnectionRefused", ": nothing listens at this address"),
-)
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """An HTTP status other than 2xx, and what can be made out of its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    path: str
+    error: "_ErrorBody"
+
+    def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
+        return Fault(action, code, f"{self.told()}: {advice}", **more)
+
+    def told(self) -> str:
+        """Status, path where it helps, the endpoint's own words and its name for the request, on one line."""
+        place = f" at {self.path}" if self.path and self.status in _STATUSES_OF_A_PLACE else ""
+        identifier = self.headers.get("apim-request-id") or self.headers.get("x-request-id")
+        request = f" [request {_one_line(identifier)[:60]}]" if identifier else ""
+        return f"HTTP {self.status}{place}{self.error.told()}{request}"
+
+    def wait(self) -> float | None:
+        """Seconds from `retry-after-ms`, `retry-after` (a number or a date) or the message, in this order."""
+        milliseconds = _number(self.headers.get("retry-after-ms"))
+        if milliseconds is not None:
+            return milliseconds / 1000
+        header = self.headers.get("retry-after")
+        seconds = _number(header)
+        if seconds is None:
+            seconds = _seconds_until(header, self.headers.get("date"))
+        return _seconds_told(self.error.message) if seconds is None else seconds
 
 
-def _read_choice(choice: Mapping[str, Any], usage: Any) -> "Completion | Fault":
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    finish = choice.get("finish_reason")
-    if finish == "content_filter":
-        return Fault(Action.REJECT, "output_filtered", "the provider's content filter cut the judge's reply")
-    if finish == "length":
-        return Fault(
-            Action.RETRY,
-            "truncated",
-            "the judge's reply was cut at its token limit",
-            possibly_billed=True,
-            most_attempts=2,
-        )
-    if message.get("refusal"):
-        return Fault(Action.REJECT, "refused", f"the judge refused: {str(message['refusal'])[:200]}")
-    content = message.get("content")
-    if not isinstance(content, str) or not content.strip():
-        return unparseable("it is empty")
-    counts = usage if isinstance(usage, dict) else {}
-    return Completion(content, _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
-
-
-def _refused_parameter(error: "_ErrorBody") -> Parameter | None:
-    text = f"{error.parameter} {error.message}".lower()
-    if "max_completion_tokens" in text or (error.parameter == "max_tokens" and "unsupported" in error.code):
-        return Parameter.MAX_TOKENS
-    if "temperature" in text and ("support" in text or "unsupported" in error.code):
-        return Parameter.TEMPERATURE
-    if "json_schema" in text:
-        return Parameter.JSON_SCHEMA
-    if "response_format" in text or "json_object" in text:
-        return Parameter.JSON_OBJECT if "json_object" in text else Parameter.JSON_SCHEMA
-    return None
-
-
-def _retry_after(headers: Mapping[str, str], message: str) -> float | None:
-    """Seconds to wait, from `retry-after-ms`, `retry-after` (a number or a date) or the message, in this order."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    header = headers.get("retry-after")
-    seconds = _number(header)
-    if seconds is not None:
-        return seconds
-    if header:
-        try:
-            now = parsedate_to_datetime(headers["date"]) if headers.get("date") else None
-            at = parsedate_to_datetime(header)
-        except ValueError:
-            now = None
-        if now is not None:
-            return max(0.0, (at - now).total_seconds())
-    told = re.search(r"retry after (\d+(?:\.\d+)?) ?(milli)?seconds?", message, re.IGNORECASE)
-    return float(told[1]) / (1000 if told[2] else 1) if told else None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text else None
-    except ValueError:
-        return None
-    return value if value is not None and 0 <= value < 1e9 else None
-
-
-def _request_id(headers: Mapping[str, str]) -> str:
-    identifier = headers.get("apim-request-id") or headers.get("x-request-id")
-    return f" [request {identifier[:60]}]" if identifier else ""
+_STATUSES_OF_A_PLACE = frozenset({301, 302, 303, 307, 308, 400, 404, 405, 410})
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,30 +311,183 @@ class _ErrorBody:
     @classmethod
     def parse(cls, body: str) -> "_ErrorBody":
         try:
-            document = json.loads(body)
-        except ValueError:
-            return cls(message=" ".join(re.sub(r"<[^>]*>", " ", body).split())[:200])
-        error = document.get("error", document) if isinstance(document, dict) else document
+            return cls.of(json.loads(body))
+        except (ValueError, RecursionError):
+            return cls(message=re.sub(r"<[^>]*>", " ", body[:5000]))
+
+    @classmethod
+    def of(cls, document: Any) -> "_ErrorBody":
+        error = document.get("error") or document if isinstance(document, dict) else document
         if not isinstance(error, dict):
-            return cls(message=str(error)[:200] if error else "")
-        inner = error.get("innererror") or error.get("inner_error") or {}
-        inner = inner if isinstance(inner, dict) else {}
-        results = inner.get("content_filter_result") or inner.get("content_filter_results") or {}
-        hits = [
-            str(name)
-            for name, result in results.items()
-            if isinstance(result, dict) and result.get("filtered")
-        ]
+            return cls(message=str(error) if error else "")
+        inner = _mapping(error.get("innererror") or error.get("inner_error"))
+        results = _mapping(inner.get("content_filter_result") or inner.get("content_filter_results"))
         return cls(
             code=str(error.get("code") or ""),
             message=str(error.get("message") or error.get("detail") or ""),
             parameter=str(error.get("param") or ""),
             type=str(error.get("type") or ""),
-            filtered=tuple(hits),
-            is_filtered=inner.get("code") == "ResponsibleAIPolicyViolation",
+            filtered=tuple(str(name) for name, hit in results.items() if _mapping(hit).get("filtered")),
+            is_filtered="content_filter" in (error.get("code"), error.get("type"))
+            or inner.get("code") == "ResponsibleAIPolicyViolation",
         )
+
+    @property
+    def kinds(self) -> set[str]:
+        """Code and type: servers put the same words into one or the other."""
+        return {self.code.lower(), self.type.lower()}
 
     def told(self) -> str:
         """The code and message for an error line; empty when there is neither."""
-        words = " ".join(part for part in (self.code, self.message[:300]) if part)
-        return f" ({words})" if words else ""
+        words = " ".join(part for part in (self.code, self.message) if part.strip())
+        return f" ({_one_line(words)[:300]})" if words else ""
+
+
+def _refused_parameter(error: _ErrorBody) -> Parameter | None:
+    """Which part of the request is not taken at all; a value that is merely too large is another matter."""
+    text = error.message.lower()
+    is_unsupported = "unsupported" in error.code or re.search(r"\b(not|n't|un)[ -]?support", text) is not None
+    if re.search(r"use ['\"`]?max_completion_tokens", text):
+        return Parameter.MAX_TOKENS
+    if error.parameter == "max_tokens" and is_unsupported:
+        return Parameter.MAX_TOKENS
+    if "temperature" in (error.parameter or text) and is_unsupported:
+        return Parameter.TEMPERATURE
+    if any(word in f"{error.parameter} {text}" for word in ("response_format", "json_schema", "json_object")):
+        return Parameter.RESPONSE_FORMAT
+    return None
+
+
+# Waits
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        return None
+    return value if value is not None and value >= 0 else None
+
+
+def _seconds_until(text: str | None, now: str | None) -> float | None:
+    """Seconds until an HTTP date, by the server's own clock where it tells the time."""
+    at = _moment(text)
+    if at is None:
+        return None
+    return max(0.0, (at - (_moment(now) or datetime.now(UTC))).total_seconds())
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text) if text else None
+    except (ValueError, OverflowError):
+        return None
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+_WAIT_IN_WORDS = re.compile(
+    r"(?:retry|try again) (?:after|in) (?:(\d{1,9})h)?(?:(\d{1,9})m(?!s|i))?(?:(\d{1,9}(?:\.\d+)?) ?(ms|milli|s))?",
+    re.IGNORECASE,
+)
+
+
+def _seconds_told(message: str) -> float | None:
+    """Seconds from words such as 'retry after 9 seconds' or 'try again in 1m2.5s'."""
+    found = _WAIT_IN_WORDS.search(message)
+    if found is None or not any(found.groups()):
+        return None
+    hours, minutes, number, unit = found.groups()
+    seconds = float(number or 0) / (1000 if (unit or "").lower().startswith("m") else 1)
+    return 3600 * float(hours or 0) + 60 * float(minutes or 0) + seconds
+
+
+# Bodies of HTTP 200
+
+
+def _not_json(body: str) -> Fault:
+    kind = "a web page" if body.lstrip()[:1] == "<" else "no JSON" if body.strip() else "an empty body"
+    return Fault(
+        Action.RETRY,
+        "not_json",
+        f"the endpoint answered HTTP 200 with {kind} in place of a completion; "
+        "is something between here and it (a proxy, a sign-in page)?",
+        possibly_billed=True,
+    )
+
+
+def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Fault:
+    message = _mapping(choice.get("message"))
+    finish = choice.get("finish_reason")
+    if finish == "content_filter":
+        advice = "the provider's content filter cut the judge's reply"
+        return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
+    if finish == "length":
+        return _truncated("the judge's reply was cut at its token limit", tokens)
+    if message.get("refusal"):
+        told = _one_line(str(message["refusal"]))[:200]
+        return Fault(Action.REJECT, "refused", f"the judge refused: {told}", tokens=tokens)
+    content = message.get("content")
+    if not isinstance(content, str) or not content.strip():
+        return unparseable("it is empty", tokens)
+    filtering = _mapping(_mapping(choice.get("content_filter_results")).get("error"))
+    return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+
+
+def _truncated(message: str, tokens: Tokens = Tokens()) -> Fault:
+    """Worth one more try, with more tokens."""
+    return Fault(Action.RETRY, "truncated", message, most_attempts=2, tokens=tokens)
+
+
+def _tokens(usage: Any) -> Tokens:
+    counts = _mapping(usage)
+    return Tokens(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+# Connections
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what lies behind it, the root last. Of several attempts at connecting, the first."""
+    cause: BaseException | None = error
+    for _ in range(20):
+        if cause is None:
+            return
+        yield cause
+        hidden = None if cause.__suppress_context__ else cause.__context__
+        several = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
+        cause = several or cause.__cause__ or hidden
+
+
+def _connection_advice(causes: list[BaseException]) -> str:
+    told = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
+    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in told), "check the network")
+
+
+_CONNECTION_ADVICE = (
+    (
+        "CERTIFICATE_VERIFY",
+        "the server's TLS certificate is not trusted here; behind a company proxy, name the company's CA "
+        "certificate in SSL_CERT_FILE",
+    ),
+    ("SSLError", "the server does not speak TLS as expected; check the address and its port"),
+    ("gaierror", "the host name cannot be resolved; check the endpoint's spelling and the network"),
+    ("ConnectionRefused", "nothing listens at this address"),
+    ("ConnectTimeout", "nothing answers at this address; check the network, VPN and firewall"),
+    ("ProxyError", "the proxy does not let the request through; check HTTPS_PROXY"),
+    ("RemoteProtocolError", "the connection broke off"),
+    ("ReadError", "the connection broke off"),
+)
+_AFTER_SENDING = {"ReadError", "ReadTimeout", "RemoteProtocolError", "DecodingError"}
+"""What the client raises only once a request is under way."""
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,6 +1,7 @@
 """From the text that a judge wrote to a validated reply, or a reason why it is none."""
 
 import json
+import math
 from collections import Counter
 from typing import Any
 
@@ -10,12 +11,15 @@ from rag_eval.judge.calls import Call
 
 
 def read_reply(text: str, call: Call[Any]) -> BaseModel:
-    """The reply as its type, from text that is exactly one JSON object without repeated keys.
+    """The reply as its type, from text that is exactly one JSON object.
 
-    Raises ValueError (pydantic's ValidationError is one) for anything else.
+    No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
+    would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
     """
-    document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
-    reply: BaseModel = call.reply_type.model_validate(document, context=dict(call.agrees_with))
+    _check_json(text)
+    reply: BaseModel = call.reply_type.model_validate_json(
+        text, strict=True, extra="forbid", context=dict(call.agrees_with)
+    )
     return reply
 
 
@@ -31,16 +35,33 @@ def first_problem(error: ValueError) -> str:
     """What is wrong with a reply, in one phrase that does not quote the reply."""
     if isinstance(error, ValidationError):
         problem = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"
+        return f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"[:200]
     return str(error)[:200]
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) != len(pairs):
+def _check_json(text: str) -> None:
+    """Refuse what pydantic's own parser lets pass."""
+    try:
+        json.loads(
+            text,
+            object_pairs_hook=_without_repeats,
+            parse_float=_finite,
+            parse_constant=_refuse_constant,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the key {repeated!r} stands in it twice")
-    return document
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(float(number)):
+        raise ValueError("a number in it is too large")
+    return float(number)
 
 
 def _refuse_constant(name: str) -> float:

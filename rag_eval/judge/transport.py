@@ -8,23 +8,22 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
-from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from rag_eval.errors import JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
-from rag_eval.judge.calls import Answer, Call, Message
-from rag_eval.judge.endpoint import Dialect, Endpoint, connect, request_body, request_key
-from rag_eval.judge.outcomes import Action, Completion, Fault, FaultError, Parameter
+from rag_eval.judge.calls import NOT_RUN, Answer, Call, Message
+from rag_eval.judge.connection import Connection, proxy_of
+from rag_eval.judge.endpoint import Dialect, Endpoint, request_body, request_key
+from rag_eval.judge.limiter import Limiter
+from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import Usage
-
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 log = logging.getLogger(__name__)
 
@@ -45,20 +44,20 @@ class Transport:
         notes: Notes,
         *,
         announce: Callable[[str], None] = lambda sentence: None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`sleep` is for tests; without it, waits end early when the transport is closed."""
         self.endpoint = endpoint
-        self.adaptations: list[str] = []
         self._notes = notes
         self._announce = announce
-        self._sleep = sleep
+        self._closed = threading.Event()
+        self._sleep = sleep or self._closed.wait
         self._clock = clock
         self._lock = threading.Lock()
-        self._dialects: dict[str, Dialect] = {}
-        self._not_before: dict[str, float] = {}
+        self._deployments: dict[str, _Deployment] = {}
         self._meter: Counter[str] = Counter()
-        self._client: OpenAI | None = None
+        self._connection: Connection | None = None
 
     def prepare(self, deployment: str) -> None:
         """One minimal call: a wrong key, address or name stops the run here, and parameters are settled."""
@@ -73,20 +72,20 @@ class Transport:
             deployment=deployment,
         )
         try:
-            self._ask(_Attempt(check, self._model(check), check.max_tokens, retry_only=_RETRIED_AT_PREFLIGHT))
+            self._ask(_Attempt(check, self._deployment(check), _RETRIED_AT_PREFLIGHT))
         except JudgeError as error:
             if error.code in _FATAL_AT_PREFLIGHT:
-                raise RunStoppedError(error.code, f"{self.endpoint.description}: {error}") from error
+                raise RunStoppedError(error.code, f"{self.endpoint.description}: {error}") from None
             log.debug("preflight ended with %s: the endpoint answers", error.code)
 
     def key(self, call: Call[Any]) -> str:
-        return request_key(self.endpoint, self._dialect(self._model(call)), call)
+        return request_key(self.endpoint, self._deployment(call).dialect, call)
 
     def ask(self, call: Call[Any]) -> Answer:
-        return self._ask(_Attempt(call, self._model(call), call.max_tokens))
+        return self._ask(_Attempt(call, self._deployment(call)))
 
     def usage(self) -> Usage:
-        """What was sent so far. Tokens are the provider's counts."""
+        """What was sent so far. Tokens are the provider's counts, those of unusable replies included."""
         with self._lock:
             return Usage(
                 requests=self._meter["requests"],
@@ -94,158 +93,236 @@ class Transport:
                 completion_tokens=self._meter["completion_tokens"],
             )
 
+    @property
+    def possibly_billed(self) -> int:
+        """Requests that ended without an answer, such as by a timeout, after the endpoint may have begun on them."""
+        return self._meter["possibly_billed"]
+
+    @property
+    def adaptations(self) -> tuple[str, ...]:
+        """What a reader of the scores must know of how the endpoint took the calls, one sentence each."""
+        initial = Dialect.initial(self.endpoint)
+        with self._lock:
+            deployments = list(self._deployments.values())
+        sentences = [each for one in deployments for each in one.dialect.differences(initial, one.name)]
+        remarks = [text.format(count) for name, text in _REMARKS.items() if (count := self._meter[name])]
+        return (*sentences, *remarks)
+
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
+        """End all waiting and let go of connections; calls in flight fail as not run."""
+        self._closed.set()
+        with self._lock:
+            connection = self._connection
+        if connection is not None:
+            connection.close()
 
     # Attempts
 
     def _ask(self, attempt: "_Attempt") -> Answer:
-        retrying = Retrying(
-            retry=retry_if_exception(attempt.is_worth_repeating),
-            stop=lambda state: state.attempt_number >= self._most_attempts(state),
-            wait=_wait_seconds,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            return retrying(self._try, attempt)
-        except FaultError as error:
-            raise self._final(error.fault) from None
+        while True:
+            found = self._try(attempt)
+            if isinstance(found, Answer):
+                return found
+            fault = self._second_thought(found, attempt)
+            log.debug("%s: %s (attempt %d)", attempt.call.task, fault.code, attempt.number)
+            if fault.action is Action.ADAPT:
+                continue
+            if not attempt.is_worth_repeating(fault, self.endpoint.max_attempts):
+                raise self._final(fault)
+            self._recover(fault, attempt)
 
-    def _try(self, attempt: "_Attempt") -> Answer:
-        attempt.number += 1
-        self._wait_for_turn(attempt.model)
-        dialect = self._dialect(attempt.model)
-        found = self._post(request_body(self.endpoint, dialect, attempt.call, attempt.max_tokens))
-        if isinstance(found, Completion):
-            return self._accept(found, attempt)
-        log.debug("%s: %s (attempt %d)", attempt.call.task, found.code, attempt.number)
-        if found.parameter is not None:
-            self._adapt(found, found.parameter, attempt.model, dialect)
-            return self._try(attempt)
-        if found.code == "truncated":
-            attempt.max_tokens *= 4
-        if found.code == "rate_limited" and found.wait:
-            self._pause(attempt.model, found.wait)
-        raise FaultError(self._second_thought(found, attempt))
+    def _try(self, attempt: "_Attempt") -> Answer | Fault:
+        """One request. What it says about the deployment's limits counts before anyone else gets a turn."""
+        limiter = attempt.deployment.limiter
+        with limiter.turn(attempt.estimated_tokens) as admitted_in:
+            attempt.number += 1
+            attempt.dialect = attempt.deployment.dialect
+            found = self._post(attempt)
+            self._account(found, attempt)
+            if isinstance(found, Completion):
+                limiter.grow()
+            elif found.code == "rate_limited":
+                limiter.shrink(admitted_in)
+                limiter.pause(found.wait or _backoff(attempt.number))
+            elif found.wait:
+                limiter.pause(found.wait)
+        return self._read(found, attempt) if isinstance(found, Completion) else found
 
-    def _post(self, body: Mapping[str, Any]) -> Completion | Fault:
+    def _post(self, attempt: "_Attempt") -> Completion | Fault:
         import openai
 
-        self._count("requests")
+        body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
         try:
-            answer = self._connection().chat.completions.with_raw_response.create(**body)
-        except openai.APIStatusError as error:
-            return outcomes.read_status(error.status_code, error.response.headers, error.response.text)
-        except openai.APITimeoutError:
+            response = self._connected().post(body)
+        except TimeoutError:
             return outcomes.timed_out(self.endpoint.timeout_seconds)
+        except CancelledError:
+            raise _not_run() from None
         except openai.APIConnectionError as error:
             return outcomes.unreachable(error)
-        if answer.status_code != 200:
-            return outcomes.read_status(answer.status_code, answer.headers, answer.text)
-        return outcomes.read_body(answer.text)
+        if 200 <= response.status < 300:
+            return outcomes.read_body(response.text)
+        return outcomes.read_status(response.status, response.headers, response.text, response.path)
 
-    def _accept(self, completion: Completion, attempt: "_Attempt") -> Answer:
-        self._count("answers")
-        self._count("prompt_tokens", completion.prompt_tokens)
-        self._count("completion_tokens", completion.completion_tokens)
+    def _account(self, found: Completion | Fault, attempt: "_Attempt") -> None:
+        attempt.add(found.tokens)
+        with self._lock:
+            self._meter["requests"] += 1
+            self._meter["prompt_tokens"] += found.tokens.prompt
+            self._meter["completion_tokens"] += found.tokens.completion
+            if isinstance(found, Completion):
+                attempt.deployment.has_answered = True
+                attempt.deployment.refusals_for_size = 0
+                self._meter["unfiltered"] += found.is_unfiltered
+            else:
+                self._meter["possibly_billed"] += found.possibly_billed
+
+    def _read(self, completion: Completion, attempt: "_Attempt") -> Answer | Fault:
         text = strip_fence(completion.content)
         try:
             reply = read_reply(text, attempt.call)
         except ValueError as error:
-            raise FaultError(outcomes.unparseable(first_problem(error))) from None
-        return Answer(text, reply, attempt.number, completion.prompt_tokens, completion.completion_tokens)
+            return outcomes.unparseable(first_problem(error))
+        return Answer(text, reply, attempt.number, attempt.tokens.prompt, attempt.tokens.completion)
 
     def _second_thought(self, fault: Fault, attempt: "_Attempt") -> Fault:
-        """A deployment that answered before is sometimes missing for a moment: it gets two more tries."""
-        if fault.code == "deployment_not_found" and self._meter["answers"] and attempt.number < 3:
-            return replace(fault, action=Action.RETRY)
+        """The fault in the light of what came before it."""
+        if fault.action is Action.ADAPT:
+            return self._adapt(fault, attempt)
+        if (
+            fault.code == "deployment_not_found"
+            and attempt.deployment.has_answered
+            and attempt.met[fault.code] < 2
+        ):
+            return replace(fault, action=Action.RETRY)  # it is sometimes missing for a moment
+        if fault.code == "exceeds_rate_limit" and self._is_refused_for_size_again(attempt.deployment):
+            return replace(fault, action=Action.STOP)
+        if fault.code == "bad_request" and attempt.met["truncated"]:
+            return replace(fault, code="truncated")  # the larger limit was more than the model allows
         return fault
 
-    def _most_attempts(self, state: RetryCallState) -> int:
-        error = state.outcome.exception() if state.outcome else None
-        most = error.fault.most_attempts if isinstance(error, FaultError) else 1
-        return min(self.endpoint.max_attempts, most)
+    def _is_refused_for_size_again(self, deployment: "_Deployment") -> bool:
+        with self._lock:
+            deployment.refusals_for_size += 1
+            return deployment.refusals_for_size >= _MOST_REFUSALS_FOR_SIZE
+
+    def _recover(self, fault: Fault, attempt: "_Attempt") -> None:
+        """Make the next try a better one; where a pause was asked for, the limiter holds everyone up."""
+        if fault.code == "truncated":
+            attempt.max_tokens *= _MORE_ROOM
+        elif fault.code not in _TRIED_AGAIN_AT_ONCE and not fault.wait:
+            self._rest(_backoff(attempt.number))
 
     def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
-        key = self.endpoint.api_key
-        message = fault.message.replace(key, "[key]") if key else fault.message
+        message = masked(fault.message, self.endpoint.api_key)
         if fault.action is Action.STOP:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
         return JudgeError(fault.code, message)
 
-    # Dialects
+    # Deployments
 
-    def _adapt(self, fault: Fault, parameter: Parameter, model: str, used: Dialect) -> None:
+    def _adapt(self, fault: Fault, attempt: "_Attempt") -> Fault:
         """Learn, once for the run, that the endpoint does not take a parameter, and say so."""
+        assert fault.parameter is not None  # noqa: S101 - every such fault names one
+        deployment, used = attempt.deployment, attempt.dialect
+        is_fixed = fault.parameter is outcomes.Parameter.RESPONSE_FORMAT and (
+            self.endpoint.structured_output != "auto"
+        )
         with self._lock:
-            known = self._dialects[model]
-            if known != used:
-                return  # another worker was faster
-            changed = None if self._is_fixed(parameter) else known.adapted(parameter)
+            if deployment.dialect != used:
+                return fault  # another worker was faster
+            changed = None if is_fixed else used.adapted(fault.parameter)
             if changed is None:
-                raise FaultError(replace(fault, action=Action.STOP))
-            self._dialects[model] = changed
-        self._notes.put_note(self._note_name(model), changed.to_json())
-        self.adaptations.append(_ADAPTATIONS[parameter].format(model=model))
-        self._announce(self.adaptations[-1])
+                return replace(fault, action=Action.STOP if is_fixed else Action.REJECT)
+            deployment.dialect = changed
+        self._notes.put_note(self._note_name(deployment.name), changed.to_json())
+        for sentence in changed.differences(used, deployment.name):
+            self._announce(sentence)
+        return fault
 
-    def _is_fixed(self, parameter: Parameter) -> bool:
-        chosen = self.endpoint.structured_output != "auto"
-        return chosen and parameter in (Parameter.JSON_SCHEMA, Parameter.JSON_OBJECT)
-
-    def _dialect(self, model: str) -> Dialect:
+    def _deployment(self, call: Call[Any]) -> "_Deployment":
+        name = call.deployment or self.endpoint.model
         with self._lock:
-            if model not in self._dialects:
-                self._dialects[model] = self._remembered(model)
-            return self._dialects[model]
+            if name in self._deployments:
+                return self._deployments[name]
+            deployment = self._deployments[name] = self._new_deployment(name)
+        for sentence in deployment.dialect.differences(Dialect.initial(self.endpoint), name):
+            self._announce(sentence)
+        return deployment
 
-    def _remembered(self, model: str) -> Dialect:
-        text = self._notes.note(self._note_name(model))
-        dialect = Dialect.from_json(text) if text else Dialect()
-        wanted = self.endpoint.structured_output
-        return dialect if wanted == "auto" else replace(dialect, output=wanted)
+    def _new_deployment(self, name: str) -> "_Deployment":
+        limiter = Limiter(
+            self.endpoint.workers,
+            requests_per_minute=self.endpoint.requests_per_minute,
+            tokens_per_minute=self.endpoint.tokens_per_minute,
+            sleep=self._rest,
+            clock=self._clock,
+        )
+        return _Deployment(
+            name, Dialect.remembered(self._notes.note(self._note_name(name)), self.endpoint), limiter
+        )
 
-    def _note_name(self, model: str) -> str:
-        return f"dialect {self.endpoint.url.rstrip('/')} {self.endpoint.api_version} {model}"
+    def _note_name(self, name: str) -> str:
+        return f"dialect {self.endpoint.url.rstrip('/')} {self.endpoint.api_version} {name}"
 
-    def _model(self, call: Call[Any]) -> str:
-        return call.deployment or self.endpoint.model
-
-    # Pace and accounts
-
-    def _wait_for_turn(self, model: str) -> None:
-        while (wait := self._not_before.get(model, 0.0) - self._clock()) > 0:
-            self._sleep(wait)
-
-    def _pause(self, model: str, seconds: float) -> None:
-        """Everyone waits when a deployment asks for a pause, not just the one who was told."""
+    def _connected(self) -> Connection:
         with self._lock:
-            self._not_before[model] = max(self._not_before.get(model, 0.0), self._clock() + seconds)
+            if self._closed.is_set():
+                raise CancelledError
+            if self._connection is not None:
+                return self._connection
+            connection = self._connection = Connection(self.endpoint)
+        if proxy := proxy_of(self.endpoint.url):
+            self._announce(f"Judge calls go through the proxy {proxy}, which the environment names.")
+        return connection
 
-    def _count(self, name: str, amount: int = 1) -> None:
-        with self._lock:
-            self._meter[name] += amount
+    def _rest(self, seconds: float) -> None:
+        self._sleep(seconds)
+        if self._closed.is_set():
+            raise _not_run()
 
-    def _connection(self) -> "OpenAI":
-        with self._lock:
-            if self._client is None:
-                self._client = connect(self.endpoint, self._clock)
-            return self._client
+
+def masked(text: str, secret: str) -> str:
+    """The text with [key] in place of the secret and of every piece of it of 8 or more characters."""
+    size = min(8, len(secret))
+    pieces = {secret[start : start + size] for start in range(len(secret) - size + 1)} - {""}
+    covered = {
+        place
+        for start in range(len(text) - size + 1)
+        if text[start : start + size] in pieces
+        for place in range(start, start + size)
+    }
+    return "".join(
+        "" if place in covered and place - 1 in covered else "[key]" if place in covered else letter
+        for place, letter in enumerate(text)
+    )
 
 
 _RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices"})
-_FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {"unreachable", "not_json", "timeout"}
-_ADAPTATIONS = {
-    Parameter.MAX_TOKENS: "{model} takes max_completion_tokens in place of max_tokens.",
-    Parameter.TEMPERATURE: "{model} takes no temperature: the judge is sampled at the model's default "
-    "temperature, so scores vary from run to run.",
-    Parameter.JSON_SCHEMA: "{model} does not take a JSON schema: replies are asked for as plain JSON and "
-    "checked here.",
-    Parameter.JSON_OBJECT: "{model} has no JSON mode: the form of a reply is asked for in the prompt and "
-    "checked here.",
+_FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {"unreachable", "not_json", "timeout", "exceeds_rate_limit"}
+_TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
+"""A reply that does not fit is asked for anew; for a rate limit, the limiter waits."""
+_MOST_REFUSALS_FOR_SIZE = 3
+"""So many requests in a row that exceed the rate limit by themselves stop the run."""
+_MORE_ROOM = 4
+"""A reply that was cut is asked for once more with a limit so many times as large."""
+_REMARKS = {
+    "possibly_billed": "Requests that ended without an answer after they were sent, and may be billed all the "
+    "same: {}.",
+    "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
+
+
+@dataclass(slots=True)
+class _Deployment:
+    """What is known about one deployment in this run."""
+
+    name: str
+    dialect: Dialect
+    limiter: Limiter
+    has_answered: bool = False
+    refusals_for_size: int = 0
+    """In a row."""
 
 
 @dataclass(slots=True)
@@ -253,16 +330,37 @@ class _Attempt:
     """The state of one call under retry."""
 
     call: Call[Any]
-    model: str
-    max_tokens: int
+    deployment: _Deployment
     retry_only: frozenset[str] | None = None
     """Codes that are worth another try; None for every transient one."""
     number: int = 0
+    dialect: Dialect = field(init=False)
+    """What the last request was written in."""
+    max_tokens: int = field(init=False)
+    tokens: Tokens = field(default_factory=Tokens)
+    met: Counter[str] = field(default_factory=Counter)
+    """Faults by code."""
 
-    def is_worth_repeating(self, error: BaseException) -> bool:
-        if not isinstance(error, FaultError) or error.fault.action is not Action.RETRY:
+    def __post_init__(self) -> None:
+        self.dialect = self.deployment.dialect
+        self.max_tokens = self.call.max_tokens
+
+    @property
+    def estimated_tokens(self) -> int:
+        """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
+        return sum(len(message.text) for message in self.call.messages) // 4 + self.max_tokens
+
+    def add(self, tokens: Tokens) -> None:
+        self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)
+
+    def is_worth_repeating(self, fault: Fault, most: int) -> bool:
+        """Whether tries are left; being told to slow down has a budget of its own."""
+        self.met[fault.code] += 1
+        if fault.action is not Action.RETRY or (self.retry_only and fault.code not in self.retry_only):
             return False
-        return self.retry_only is None or error.fault.code in self.retry_only
+        limited = self.met["rate_limited"]
+        tries = limited if fault.code == "rate_limited" else self.met.total() - limited
+        return tries < most and self.met[fault.code] < fault.most_attempts
 
 
 class _Ready(BaseModel):
@@ -270,12 +368,10 @@ class _Ready(BaseModel):
     ready: bool
 
 
-def _wait_seconds(state: RetryCallState) -> float:
-    """What the endpoint asked for; otherwise exponential backoff with full jitter, up to a minute."""
-    error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, FaultError):
-        if error.fault.wait is not None:
-            return error.fault.wait
-        if error.fault.code in ("unparseable", "truncated"):
-            return 0.0
-    return random.uniform(0, min(60.0, 0.5 * 2**state.attempt_number))  # noqa: S311 - jitter, not a secret
+def _not_run() -> JudgeError:
+    return JudgeError(NOT_RUN, "not judged: the run ended before the answer came")
+
+
+def _backoff(attempt: int) -> float:
+    """Seconds: exponential with full jitter, up to a minute."""
+    return random.uniform(0, min(60.0, 0.5 * 2**attempt))  # noqa: S311 - jitter, not a secret

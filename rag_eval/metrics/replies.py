@@ -20,21 +20,21 @@ _Number = BeforeValidator(_refuse_bool)  # in Python True equals 1; in a reply i
 Verdict = Annotated[Literal[0, 1], _Number]
 
 
-class _Reply(BaseModel):
+class StrictReply(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Statements(_Reply):
+class Statements(StrictReply):
     statements: list[str]
 
 
-class StatementVerdict(_Reply):
+class StatementVerdict(StrictReply):
     statement: str
     reason: str
     verdict: Verdict
 
 
-class StatementVerdicts(_Reply):
+class StatementVerdicts(StrictReply):
     statements: list[StatementVerdict]
 
     @model_validator(mode="after")
@@ -45,27 +45,27 @@ class StatementVerdicts(_Reply):
         return self
 
 
-class ContextVerdict(_Reply):
+class ContextVerdict(StrictReply):
     reason: str
     verdict: Verdict
 
 
-class Attribution(_Reply):
+class Attribution(StrictReply):
     statement: str
     reason: str
     attributed: Verdict
 
 
-class Attributions(_Reply):
+class Attributions(StrictReply):
     classifications: list[Attribution]
 
 
-class ReasonedStatement(_Reply):
+class ReasonedStatement(StrictReply):
     statement: str
     reason: str
 
 
-class Classification(_Reply):
+class Classification(StrictReply):
     """Statements of the response that the reference supports (TP) or not (FP), and those that it lacks (FN)."""
 
     TP: list[ReasonedStatement]
@@ -81,24 +81,24 @@ class Classification(_Reply):
         return self
 
 
-class GeneratedQuestion(_Reply):
+class GeneratedQuestion(StrictReply):
     question: str
     noncommittal: Verdict
 
 
-class Closeness(_Reply):
+class Closeness(StrictReply):
     """How close the intents of two questions are: 0 unrelated, 1 same topic, 2 overlapping, 3 nearly, 4 same."""
 
     reason: str
     closeness: Annotated[Literal[0, 1, 2, 3, 4], _Number]
 
 
-class QueryToxicity(_Reply):
+class QueryToxicity(StrictReply):
     reason: str
     toxicity: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
-class Advice(_Reply):
+class Advice(StrictReply):
     recommendation: str = Field(min_length=1)
 
 
@@ -110,7 +110,7 @@ class NumberedAdvice(Advice):
     position: int
 
 
-class _Numbered(_Reply):
+class _Numbered(StrictReply):
     """Replies about several things at once, joined to them by position, never by order."""
 
     items: list[Any]

@@ -37,8 +37,8 @@ class OfflineAnswerCorrectness(Metric):
         return Score.scored(self.name, share, evidence=(_reference_evidence(reference, missing),))
 
     def _by_balance(self, reference: Reading, response: Reading, asked: frozenset[str]) -> Score:
-        recall, missing = ground(reference, (response,), asked)
-        precision, extra = ground(response, (reference,))
+        recall, missing, _ = ground(reference, (response,), asked)
+        precision, extra, _ = ground(response, (reference,))
         both = precision + recall
         value = 2 * precision * recall / both if both else 0.0
         return Score.scored(

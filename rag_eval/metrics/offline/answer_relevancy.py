@@ -30,7 +30,7 @@ class OfflineAnswerRelevancy(Metric):
         said = response.stems or set(stems_of(case.response))
         if is_refusal(response):
             return Score.scored(self.name, 0.0, "the response declines to answer")
-        if said.issubset(read(case.query).stems) or said.issubset(stems_of(case.query)):
+        if said <= (read(case.query).stems if response.stems else set(stems_of(case.query))):
             return Score.scored(self.name, 0.0, "the response only repeats the query")
         share, missing = similar_share(asked := query_stems(case.query), said)
         if missing and case.chunks and len(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rag_eval.metrics.base import Metric
-from rag_eval.metrics.offline.grounding import ground
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, read, read_sentences
+from rag_eval.text import Reading, read, read_sentences, stems_of
 
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
@@ -32,7 +31,7 @@ class OfflineContextPrecision(Metric):
 def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:
     """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
     asked = query_stems(query)
-    sought = _sought(target, asked) if target else ()
+    sought = _sought(target, asked) if target else []
     return [_relevance(read(chunk), asked, sought) for chunk in chunks]
 
 
@@ -55,18 +54,31 @@ def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score
     return Score.scored(name, average_precision(useful), evidence=evidence)
 
 
-def _sought(target: str, asked: AbstractSet[str]) -> list[Reading]:
+class _Sought(NamedTuple):
+    """Something that a useful chunk says."""
+
+    words: AbstractSet[str]
+    pairs: AbstractSet[tuple[str, str]]
+
+    def share_in(self, chunk: Reading) -> float:
+        words = len(self.words & chunk.stems) / len(self.words)
+        return (words + len(self.pairs & chunk.pairs) / len(self.pairs)) / 2 if self.pairs else words
+
+
+def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
     """The whole target, and those of its sentences that say something of their own."""
     sentences = read_sentences(target)
     own = [s for s in sentences if len(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
-    return [*own, read(target)]
+    whole = read(target)
+    sought = [_Sought(reading.stems - asked or reading.stems, reading.pairs) for reading in (*own, whole)]
+    return sought if whole.stems else [_Sought(set(stems_of(target)), set())]
 
 
-def _relevance(chunk: Reading, asked: AbstractSet[str], sought: Sequence[Reading]) -> float:
+def _relevance(chunk: Reading, asked: AbstractSet[str], sought: Sequence[_Sought]) -> float:
     asked_share = len(asked & chunk.stems) / len(asked) if asked else 0.0
     if not sought:
         return asked_share
-    best = max(ground(claim, (chunk,), asked).share for claim in sought)
+    best = max(one.share_in(chunk) for one in sought)
     return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
 
 

@@ -5,12 +5,8 @@ from statistics import fmean
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
-from rag_eval.metrics.offline.grounding import Support, explain, support
-from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, read, read_sentences
-
-FOUND_FROM = 0.5
-"""A sentence counts as found from this value on. It colours the evidence and never enters the score."""
+from rag_eval.metrics.offline.support import support
+from rag_eval.records import Case, Score
 
 
 class OfflineContextRecall(Metric):
@@ -26,14 +22,6 @@ class OfflineContextRecall(Metric):
 
 @lru_cache(maxsize=64)  # the bots of a row often share reference and chunks
 def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
-    sentences = read_sentences(reference) or (read(reference),)
-    evidence = [read(chunk) for chunk in chunks]
-    found = [support(sentence, evidence) for sentence in sentences]
-    value = fmean(one.value for one in found)
-    return Score.scored(name, value, evidence=tuple(map(_evidence, sentences, found)))
-
-
-def _evidence(sentence: Reading, found: Support) -> Evidence:
-    is_found = found.value >= FOUND_FROM
-    verdict = "found" if is_found else "missing"
-    return Evidence("reference sentence", sentence.text, verdict, is_found, explain(sentence, found))
+    sentences = support(reference, chunks).sentences
+    evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
+    return Score.scored(name, fmean(one.value for one in sentences), evidence=evidence)

@@ -35,8 +35,13 @@ def _gives_name(response: str, query: str) -> bool:
     """A capitalised word that is neither in the query nor a function word; other scripts pass."""
     if not response.isascii():
         return True
-    known = STOP_WORDS.union(words(query))
-    return any(name.lower() not in known for name in _CAPITALISED.findall(response))
+    capitalised = (name.lower() for name in _CAPITALISED.findall(response))
+    return any(name not in STOP_WORDS and name not in _words_of(query) for name in capitalised)
+
+
+@lru_cache(maxsize=1024)
+def _words_of(query: str) -> frozenset[str]:
+    return frozenset(words(query))
 
 
 _NUMBER = re.compile(

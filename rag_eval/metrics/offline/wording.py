@@ -31,14 +31,10 @@ def similar_share(wanted: Collection[str], given: set[str]) -> tuple[float, set[
 
 
 def _alike(missing: set[str], given: set[str]) -> set[str]:
-    lengths: dict[str, list[int]] = {}
-    for word in given:
-        if len(word) >= PREFIX:
-            lengths.setdefault(word[:PREFIX], []).append(len(word))
-    return {
-        word
-        for word in missing
-        if any(
-            abs(length - len(word)) <= _MOST_LENGTH_DIFFERENCE for length in lengths.get(word[:PREFIX], ())
-        )
-    }
+    beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
+    candidates = [word for word in given if word[:PREFIX] in beginnings]
+    return {word for word in missing if any(_is_alike(word, other) for other in candidates)}
+
+
+def _is_alike(word: str, other: str) -> bool:
+    return word[:PREFIX] == other[:PREFIX] and abs(len(word) - len(other)) <= _MOST_LENGTH_DIFFERENCE

@@ -1,0 +1,39 @@
+# Everything happens in a virtual environment of the project's own; nothing is installed into the system's Python.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REPORT ?= sample_report.xlsx
+
+.PHONY: report test lint types check bench clean
+
+report: $(VENV)/core ## judge the sample offline and say where the report is
+	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
+
+test: $(VENV)/full ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/full
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/full
+	$(BIN)/mypy
+
+check: lint types test
+
+# Enough for the offline judge and the report: seconds, not minutes.
+$(VENV)/core: pyproject.toml requirements.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Setting up $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt --editable .
+	@touch $@
+
+# What LLM judges and the tests need on top.
+$(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
+	@echo "Installing ragas and what the tests need (once, about a minute) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis sample_report.xlsx

@@ -1,0 +1,125 @@
+"""How well chunks support a text, sentence by sentence.
+
+Plain word overlap does not see that one wrong word can turn a sentence around. So a text is marked down
+beyond its share when a number or a name of its own is not found, and when it denies what the chunks say.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
+from rag_eval.records import Evidence
+from rag_eval.text import NEGATION, Reading, names, numbers, quote, read, read_sentences
+
+PENALTY = 0.5
+"""Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
+SUPPORTED_FROM = 0.5
+"""A sentence is called supported from this value on. It words the evidence and never enters a score."""
+
+
+class Faults(NamedTuple):
+    """Counts of what can be wrong in a text beside its plain words."""
+
+    numbers: int
+    wrong_numbers: int
+    names: int
+    wrong_names: int
+    sentences: int
+    denials: int
+    """Sentences that negate what the chunks say without a negation."""
+
+    @property
+    def factor(self) -> float:
+        """What is left of the score, above 0 up to 1."""
+        left = 1 - PENALTY * self.denials / self.sentences
+        if self.wrong_numbers:
+            left *= 1 - PENALTY * self.wrong_numbers / self.numbers
+        if self.wrong_names:
+            left *= 1 - PENALTY * self.wrong_names / self.names
+        return left
+
+
+class SentenceSupport(NamedTuple):
+    """One sentence and what the chunks say to it."""
+
+    sentence: Reading
+    grounding: Grounding
+    faults: Faults
+
+    @property
+    def value(self) -> float:
+        return self.grounding.share * self.faults.factor
+
+    def evidence(self, subject: str, good: str, bad: str) -> Evidence:
+        """The verdict `good` or `bad` on the sentence, and the words that speak against it."""
+        supported = self.value >= SUPPORTED_FROM
+        return Evidence(subject, self.sentence.text, good if supported else bad, supported, self._reason())
+
+    def _reason(self) -> str:
+        reasons = []
+        if self.grounding.missing:
+            reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
+        if self.faults.denials:
+            reasons.append("negated here, but not in the chunks")
+        return "; ".join(reasons)
+
+
+class Support(NamedTuple):
+    """A text and what the chunks say to it."""
+
+    value: float
+    """0..1: the share of the whole text that was found, marked down by the faults of its sentences."""
+    sentences: Sequence[SentenceSupport]
+
+
+def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozenset()) -> Support:
+    """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
+    claim, evidence = read(text), [read(chunk) for chunk in chunks]
+    whole = ground(claim, evidence)
+    sentences = [
+        _sentence_support(sentence, whole, evidence, stated) for sentence in read_sentences(text) or (claim,)
+    ]
+    faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
+    return Support(whole.share * faults.factor, sentences)
+
+
+def _sentence_support(
+    sentence: Reading, whole: Grounding, evidence: Sequence[Reading], stated: AbstractSet[str]
+) -> SentenceSupport:
+    grounding = ground_part(sentence, whole)
+    wrong = grounding.missing - stated
+    all_names = names(sentence)
+    faults = Faults(
+        numbers=len(numbers(sentence.stems)),
+        wrong_numbers=len(numbers(wrong)),
+        names=len(all_names),
+        wrong_names=len([name for name in all_names if not wrong.isdisjoint(name)]),
+        sentences=1,
+        denials=int(NEGATION in sentence.stems and _denies(sentence, evidence)),
+    )
+    return SentenceSupport(sentence, grounding, faults)
+
+
+def _denies(sentence: Reading, evidence: Sequence[Reading]) -> bool:
+    """A negation of the sentence stands among words that the evidence says together without one."""
+    padded = ["", "", *sentence.content, "", ""]
+    places = [place for place, word in enumerate(padded) if word == NEGATION]
+    return any(_is_denial(padded[place - 2 : place + 3], evidence) for place in places)
+
+
+def _is_denial(window: Sequence[str], evidence: Sequence[Reading]) -> bool:
+    """Whether the evidence says the words around a negation, two on either side, but never negates them.
+
+    It says them when one from either side are neighbours there, or the two that follow it are and the one
+    before it occurs.
+    """
+    second_before, before, negation, after, second_after = window
+    pairs = [reading.pairs for reading in evidence]
+    if any((negation, after) in known or (before, negation) in known for known in pairs):
+        return False
+    across = ((before, after), (second_before, after), (before, second_after))
+    if any(pair in known for known in pairs for pair in across):
+        return True
+    follow = any((after, second_after) in known for known in pairs)
+    return follow and any(before in reading.stems for reading in evidence)
