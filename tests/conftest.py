@@ -67,7 +67,7 @@ def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             for name, value in variables.items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
-                cli.main()
+                cli.standalone()
         out, err = capsys.readouterr()
         return Ended(int(ended.value.code or 0), out, err)
 

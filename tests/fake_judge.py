@@ -16,7 +16,31 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 STOP_WORDS = frozenset(
-    ["a", "an", "the", "of", "to", "in", "on", "at", "is", "are", "was", "were", "be", "and", "or", "for", "with", "it", "its", "this", "that", "by", "as"]
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "and",
+        "or",
+        "for",
+        "with",
+        "it",
+        "its",
+        "this",
+        "that",
+        "by",
+        "as",
+    ]
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import Run
 from in_process import ObjectJudge, run
 
-from rag_eval.cli import command
+from rag_eval.cli.run import command
 from rag_eval.configuration import load_settings
 from rag_eval.errors import ExitCode
 from rag_eval.records import Case

@@ -73,7 +73,8 @@ def test_r53_processes_share_a_store(tmp_path: Path) -> None:
         from rag_eval.store import Store
         store = Store(Path(sys.argv[1]))
         for n in range(100):
-            store.put_reply(f"{sys.argv[2]}-{n}", reply="{}", task="t", attempts=1, prompt_tokens=0, completion_tokens=0)
+            paid = {"task": "t", "attempts": 1, "prompt_tokens": 0, "completion_tokens": 0}
+            store.put_reply(f"{sys.argv[2]}-{n}", reply="{}", **paid)
         store.end(keep=True)
         """
     )

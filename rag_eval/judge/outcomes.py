@@ -457,9 +457,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if cause is None:
             return
         yield cause
-        hidden = None if cause.__suppress_context__ else cause.__context__
         several = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
-        cause = several or cause.__cause__ or hidden
+        cause = several or cause.__cause__ or cause.__context__  # the client hides causes with `from None`
 
 
 def _connection_advice(causes: list[BaseException]) -> str:

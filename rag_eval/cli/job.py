@@ -1,6 +1,5 @@
-"""The command line: the one place that reads arguments and the environment, prints, and ends the process."""
+"""The main job from the first look at the input to the last line on the terminal."""
 
-import logging
 import os
 import signal
 import sys
@@ -9,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
+from rag_eval.cli.console import say, warn
+from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.terminal import count_lines, leaderboard_lines, printable, progress
+from rag_eval.terminal import count_lines, leaderboard_lines, progress
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -27,63 +25,8 @@ if TYPE_CHECKING:
     from rag_eval.summary import Summary
     from rag_eval.workbook import Table
 
-log = logging.getLogger(__name__)
 
-_PATH = click.Path(path_type=Path)
-_WEIGHT = click.FloatRange(min=0.0)
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("input_path", metavar="INPUT", type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="The report.  [default: <input>_report.xlsx]")
-@click.option("--config", type=_PATH, help="The configuration file.  [default: ./config.ini, if it is there]")
-@click.option(
-    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
-)
-@click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
-@click.option("--temperature", type=click.FloatRange(0.0, 2.0), help="The judge's temperature.")
-@click.option("--alpha", type=_WEIGHT, help="Weight of answer correctness in RQS.")
-@click.option("--beta", type=_WEIGHT, help="Weight of faithfulness in RQS.")
-@click.option("--gamma", type=_WEIGHT, help="Weight of answer relevancy in RQS.")
-@click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
-@click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")
-@click.version_option(__version__, prog_name="rag-eval")
-def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
-    """Score the answers of bots in a spreadsheet, and write an Excel report that says which is better, and why.
-
-    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv or .parquet file with a column Query and a column Bot_<name>
-    for each bot; Ground_Truth and Context are optional.
-    """
-    _set_up_logging(debug)
-    target = output or input_path.with_name(f"{input_path.stem}_report.xlsx")
-    sys.exit(_Job(input_path, target, options, is_quiet=quiet).run())
-
-
-def main() -> NoReturn:
-    """Run the command line and end the process with one of the documented exit codes."""
-    try:
-        command(standalone_mode=False)
-    except click.exceptions.Exit as finished:
-        sys.exit(finished.exit_code)
-    except click.ClickException as error:
-        _complain(f"{error.format_message()} (rag-eval --help shows how)")
-        sys.exit(ExitCode.USAGE)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(ExitCode.INTERRUPTED)
-    except RagEvalError as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
-    except Exception as bug:
-        log.debug("internal error", exc_info=bug)
-        _complain(
-            f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept."
-        )
-        sys.exit(ExitCode.STOPPED)
-    sys.exit(ExitCode.COMPLETE)
-
-
-class _Job:
+class Job:
     """The main job: read, judge, report."""
 
     def __init__(self, input_path: Path, target: Path, options: Mapping[str, Any], *, is_quiet: bool) -> None:
@@ -116,7 +59,7 @@ class _Job:
         }
         loaded = load_settings(self._options["config"], overrides, os.environ, Path.cwd())
         for warning in loaded.warnings:
-            _warn(warning)
+            warn(warning)
         return loaded
 
     def _read_table(self, settings: "Settings") -> "Table":
@@ -132,7 +75,7 @@ class _Job:
         for line in describe(table):
             self._say(line)
         for warning in table.warnings:
-            _warn(warning)
+            warn(warning)
         return table
 
     def _check_target(self) -> None:
@@ -150,7 +93,7 @@ class _Job:
 
         if settings.judge.provider == "offline":
             return offline_panel(settings)
-        return llm_panel(settings, self._target, announce=_warn)
+        return llm_panel(settings, self._target, announce=warn)
 
     def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
@@ -213,16 +156,16 @@ class _Job:
             self._say(line)
         self._say(_usage_line(facts))
         if facts.partial:
-            _warn(f"PARTIAL: {facts.partial}")
+            warn(f"PARTIAL: {facts.partial}")
         if is_journal_kept and not facts.is_proxy:
-            _warn("Not everything was judged. Run the same command again: only what is missing is asked for.")
+            warn("Not everything was judged. Run the same command again: only what is missing is asked for.")
         if place != self._target:
-            _warn(f"{self._target} is open in another program; the report was written beside it.")
+            warn(f"{self._target} is open in another program; the report was written beside it.")
         self._say(f"Report: {place}")
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
-            click.echo(printable(line))
+            say(line)
 
 
 _OVERRIDES = {
@@ -305,7 +248,7 @@ def _stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
         code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
         if evaluation.stop_requested:
             os._exit(code)
-        _warn("Stopping: calls in flight are waited for up to 10 s, then the partial report is written.")
+        warn("Stopping: calls in flight are waited for up to 10 s, then the partial report is written.")
         reason = RunStoppedError("interrupted", "interrupted by the user")
         reason.exit_code = code
         evaluation.request_stop(reason)
@@ -316,23 +259,3 @@ def _stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _set_up_logging(debug: bool) -> None:
-    """Our own log alone: the clients' debug logs would show headers and prompts."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-    logger = logging.getLogger("rag_eval")
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
-    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def _warn(sentence: str) -> None:
-    click.echo(f"rag-eval: {printable(sentence)}", err=True)
-
-
-def _complain(problems: str) -> None:
-    for problem in problems.splitlines():
-        click.echo(f"rag-eval: {printable(problem)}", err=True)

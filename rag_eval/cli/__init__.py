@@ -1,0 +1,88 @@
+"""The command line: the one place that reads arguments and the environment, prints, and ends the process."""
+
+import logging
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from rag_eval import __version__
+from rag_eval.cli.console import complain
+from rag_eval.errors import ExitCode, RagEvalError
+
+log = logging.getLogger(__name__)
+
+_COMMANDS = {"run": "rag_eval.cli.run"}
+"""Modules by the name of their command; each has it as `command`."""
+
+
+def main() -> NoReturn:
+    """The console command rag-eval. `rag-eval FILE` is short for `rag-eval run FILE`."""
+    _end(rag_eval)
+
+
+def standalone() -> NoReturn:
+    """The script: the main job and nothing else."""
+    from rag_eval.cli.run import command
+
+    _end(command)
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are named, and `run` when none is."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(_COMMANDS[cmd_name]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    "rag-eval",
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "ignore_unknown_options": True},
+)
+@click.version_option(__version__, prog_name="rag-eval")
+def rag_eval() -> None:
+    """Say which of several bots answers better, and why, from a spreadsheet of their answers.
+
+    rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx.
+    """
+
+
+def _end(command: click.Command) -> NoReturn:
+    """Run a command and end the process with one of the documented exit codes."""
+    try:
+        command(standalone_mode=False)
+    except click.exceptions.Exit as finished:
+        sys.exit(finished.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(ExitCode.USAGE)
+    except click.ClickException as error:
+        complain(f"{error.format_message()} (rag-eval --help shows how)")
+        sys.exit(ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    except RagEvalError as error:
+        complain(str(error))
+        sys.exit(error.exit_code)
+    except Exception as bug:
+        log.debug("internal error", exc_info=bug)
+        complain(
+            f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept."
+        )
+        sys.exit(ExitCode.STOPPED)
+    sys.exit(ExitCode.COMPLETE)

@@ -1,0 +1,41 @@
+"""The command that does the main job: a spreadsheet in, a report out."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_eval import __version__
+from rag_eval.cli.console import set_up_logging
+from rag_eval.cli.job import Job
+
+_PATH = click.Path(path_type=Path)
+_WEIGHT = click.FloatRange(min=0.0)
+
+
+@click.command("run", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("input_path", metavar="INPUT", type=_PATH)
+@click.option("-o", "--output", type=_PATH, help="The report.  [default: <input>_report.xlsx]")
+@click.option("--config", type=_PATH, help="The configuration file.  [default: ./config.ini, if it is there]")
+@click.option(
+    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
+)
+@click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
+@click.option("--temperature", type=click.FloatRange(0.0, 2.0), help="The judge's temperature.")
+@click.option("--alpha", type=_WEIGHT, help="Weight of answer correctness in RQS.")
+@click.option("--beta", type=_WEIGHT, help="Weight of faithfulness in RQS.")
+@click.option("--gamma", type=_WEIGHT, help="Weight of answer relevancy in RQS.")
+@click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
+@click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")
+@click.version_option(__version__, prog_name="rag-eval")
+def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
+    """Score the answers of bots in a spreadsheet, and write an Excel report that says which is better, and why.
+
+    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv or .parquet file with a column Query and a column Bot_<name>
+    for each bot; Ground_Truth and Context are optional.
+    """
+    set_up_logging(debug)
+    target = output or input_path.with_name(f"{input_path.stem}_report.xlsx")
+    sys.exit(Job(input_path, target, options, is_quiet=quiet).run())
