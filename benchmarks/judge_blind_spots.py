@@ -8,7 +8,7 @@ changed text lower. FIXTURES_DIR holds faithfulness.jsonl and context_recall.jso
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 

@@ -265,8 +265,8 @@ def _read_sentences(text: str) -> tuple[Reading, ...]:
 
 
 _VOCABULARY = _Vocabulary()
-_READINGS = _Memory(Reading, 20_000)
-_SENTENCES = _Memory(_read_sentences, 20_000)
+_READINGS = _Memory(Reading, 100_000)
+_SENTENCES = _Memory(_read_sentences, 100_000)
 
 _LONGEST_PIECE = 40
 """Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""

@@ -57,6 +57,10 @@ class Answer:
     """… with a pause in seconds before each."""
     is_reset: bool = False
     """Close the connection in place of an answer."""
+    cut_after: int | None = None
+    """Close the connection after so many bytes of the body, though its length promised more."""
+    is_chunked: bool = False
+    """The body is sent as it stands, announced as chunks; then the connection is closed."""
 
 
 @dataclass(frozen=True)
@@ -320,15 +324,21 @@ def _handler(judge: FakeJudge) -> type[BaseHTTPRequestHandler]:
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if answer.is_chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
-            size = max(1, -(-len(answer.body) // answer.pieces))
+            body = answer.body[: answer.cut_after]
+            size = max(1, -(-len(body) // answer.pieces))
             try:
-                for start in range(0, len(answer.body), size):
+                for start in range(0, len(body), size):
                     time.sleep(answer.pause)
-                    self.wfile.write(answer.body[start : start + size])
+                    self.wfile.write(body[start : start + size])
             except OSError:
                 self.close_connection = True  # the client gave up
+            if answer.is_chunked or answer.cut_after is not None:
+                self.close_connection = True
 
         def handle(self) -> None:
             try:

@@ -198,7 +198,7 @@ class TestComparison:
             assert is_significant == (rival.interval.low > 0)
             assert not is_significant or rival.pvalue <= 0.05
             assert (rival.more_queries is not None) == (rival.verdict is Verdict.NOT_DECIDED)
-            assert rival.interval.low <= rival.difference <= rival.interval.high
+            assert rival.interval.low - 1e-9 <= rival.difference <= rival.interval.high + 1e-9
 
     def test_a_rival_that_is_less_clear_is_never_decided_before_one_that_is_clearer(self):
         scores = equal_bots(np.random.default_rng(8), 60, 6) - 0.05 * np.arange(6)

@@ -130,13 +130,12 @@ def unreachable(error: BaseException) -> Fault:
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
-    told = f"{type(root).__name__}: {root}" if str(root) else type(root).__name__
-    return Fault(
-        Action.RETRY,
-        "unreachable",
-        f"the endpoint cannot be reached ({_one_line(told)}): {_connection_advice(causes)}",
-        possibly_billed=bool(names & _AFTER_SENDING),
-    )
+    told = f"{type(root).__name__}: {_one_line(str(root))}" if str(root) else type(root).__name__
+    if names & _AFTER_SENDING:
+        message = f"the connection broke off before the answer was complete ({told})"
+        return Fault(Action.RETRY, "connection_lost", message, possibly_billed=True)
+    advice = _connection_advice(causes)
+    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({told}): {advice}")
 
 
 # Statuses
@@ -477,8 +476,6 @@ _CONNECTION_ADVICE = (
     ("ConnectionRefused", "nothing listens at this address"),
     ("ConnectTimeout", "nothing answers at this address; check the network, VPN and firewall"),
     ("ProxyError", "the proxy does not let the request through; check HTTPS_PROXY"),
-    ("RemoteProtocolError", "the connection broke off"),
-    ("ReadError", "the connection broke off"),
 )
 _AFTER_SENDING = {"ReadError", "ReadTimeout", "RemoteProtocolError", "DecodingError"}
 """What the client raises only once a request is under way."""

@@ -298,7 +298,7 @@ def masked(text: str, secret: str) -> str:
     )
 
 
-_RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices"})
+_RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
 _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {"unreachable", "not_json", "timeout", "exceeds_rate_limit"}
 _TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
 """A reply that does not fit is asked for anew; for a rate limit, the limiter waits."""

@@ -9,17 +9,30 @@ _WITHIN = 200
 
 
 def is_refusal(response: Reading) -> bool:
-    """The response says, near its beginning, that it does not know or that the context does not tell."""
+    """The response says, near its beginning, that it does not know or that the context does not tell.
+
+    It does not count when the response goes on to answer: "I cannot see live data. However, in 2021 it was …".
+    """
     beginning = response.text[: _WITHIN + _LONGEST]
     if _OTHER_LANGUAGES.search(beginning, 0, _WITHIN):
         return True
     if _SIGNS.isdisjoint(response.content[:_WORDS_WITHIN]):
         return False
     wording = " " + beginning.lower().replace("’", "'")
+    if _NOTHING_ELSE.match(wording):
+        return True
     match = _REFUSAL.search(wording)
-    return _NOTHING_ELSE.match(wording) is not None or (match is not None and match.start() < _WITHIN)
+    return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
 
 
+def _goes_on(response: Reading, place: int) -> bool:
+    turn = _TURN.search(response.text, place)
+    return turn is not None and len(response.text) - turn.end() >= _LEAST_ANSWER
+
+
+_TURN = re.compile(r"\b(?:[Hh]owever|[Bb]ut|[Nn]evertheless|[Tt]hat said)\b")
+_LEAST_ANSWER = 40
+"""Characters after the turn that can hold an answer."""
 _WORDS_WITHIN = 40
 """More content words than an English refusal has before its sign."""
 _LONGEST = 120

@@ -1,0 +1,250 @@
+"""How well the offline judge agrees with people, beside baselines, as the tables of docs/judge-quality.md.
+
+    python benchmarks/judge_agreement.py FIXTURES_DIR
+
+FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere.
+Intervals are 95 %, from 1,000 resamples of whole source groups (a conversation, article or question), because
+rows of one group are not independent.
+"""
+
+import asyncio
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from baselines import Corpus, chrf, k_precision, rouge_l, token_f1
+from scipy.stats import rankdata, spearmanr
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
+from rag_eval.records import METRIC_LABELS, Case
+
+DEFAULT_THRESHOLD = 0.3
+RESAMPLES = 1000
+OFFLINE = "offline judge"
+Row = dict[str, Any]
+METRICS = {metric.name: metric for metric in offline_metrics(METRIC_LABELS)}
+
+
+class Judged(NamedTuple):
+    """One labelled example and what every method says to it."""
+
+    dataset: str
+    group: str
+    label: float
+    positive: bool | None
+    scores: dict[str, float]
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit((__doc__ or "").split("\n\n")[1].strip())
+    folder = Path(sys.argv[1])
+    judged = {metric: list(JUDGES[metric](_rows(folder, metric))) for metric in METRIC_LABELS}
+    for metric, examples in judged.items():
+        print(f"\n### {METRIC_LABELS[metric]}\n")
+        _print_agreement(metric, examples)
+    print("\n### Pairs of responses (RAGChecker)\n")
+    _print_pairs(_rows(folder, "answer_correctness"))
+    print("\n### Thresholds\n")
+    _print_thresholds(judged, folder)
+
+
+def _print_agreement(metric: str, examples: list[Judged]) -> None:
+    methods = list(examples[0].scores)
+    threshold = USEFUL_FROM if metric == "context_precision" else DEFAULT_THRESHOLD
+    print(f"| dataset | n | {' | '.join(methods)} | Spearman | balanced accuracy at {threshold:.2f} |")
+    print("|---|---|" + "---|" * (len(methods) + 2))
+    columns = defaultdict(list)
+    for dataset, members in _by_dataset(examples).items():
+        binary = [one for one in members if one.positive is not None]
+        areas = {method: _auc(binary, method) for method in methods}
+        for method, area in areas.items():
+            columns[method].append(area)
+        low, high = _interval(binary, lambda sample: _auc(sample, OFFLINE))
+        rho, rho_low, rho_high = _spearman(members), *_interval(members, _spearman)
+        cells = [f"{areas[OFFLINE]:.3f} [{low:.3f}, {high:.3f}]", *(f"{areas[m]:.3f}" for m in methods[1:])]
+        accuracy = _balanced_accuracy(binary, threshold)
+        spearman = f"{rho:.2f} [{rho_low:.2f}, {rho_high:.2f}]"
+        print(f"| {dataset} | {len(binary)} | {' | '.join(cells)} | {spearman} | {accuracy:.3f} |")
+    means = " | ".join(f"{np.mean(columns[method]):.3f}" for method in methods)
+    print(f"| **mean** | | {means} | | |")
+
+
+def _print_pairs(rows: Iterable[Row]) -> None:
+    pairs = [row for row in rows if row["dataset"] == "ragchecker_pairs"]
+    for aspect in ("overall", "correctness", "completeness"):
+        examples = [_judged_pair(row, aspect) for row in pairs]
+        low, high = _interval(examples, _spearman)
+        print(f"* {aspect}: Spearman {_spearman(examples):.2f} [{low:.2f}, {high:.2f}], {len(pairs)} pairs")
+
+
+def _print_thresholds(judged: dict[str, list[Judged]], folder: Path) -> None:
+    print(
+        "| metric | best threshold | macro balanced accuracy there | at 0.30 | exported |\n|---|---|---|---|---|"
+    )
+    for metric in METRIC_LABELS:
+        examples = judged[metric]
+        if metric == "context_precision":
+            examples = list(_whole_rankings(_rows(folder, metric)))
+        macro = {value / 100: _macro_accuracy(examples, value / 100) for value in range(5, 100)}
+        best = max(macro.values())
+        value = float(
+            np.median([threshold for threshold, accuracy in macro.items() if accuracy >= best - 1e-9])
+        )
+        exported = CALIBRATED_THRESHOLDS.get(metric)
+        print(f"| {metric} | {value:.2f} | {best:.3f} | {macro[DEFAULT_THRESHOLD]:.3f} | {exported} |")
+
+
+def _judge_claims(
+    metric: str, parts: Callable[[Row], tuple[list[str], str]]
+) -> Callable[..., Iterator[Judged]]:
+    """Examples of a metric that compares claims with one evidence; the best of several accepted claims counts."""
+
+    def judge(rows: Iterable[Row]) -> Iterator[Judged]:
+        rows = [row for row in rows if row["dataset"] != "ragchecker_pairs"]
+        methods = _baselines(text for row in rows for text in (*parts(row)[0], parts(row)[1]))
+        for row in rows:
+            claims, evidence = parts(row)
+            scores = {OFFLINE: max(_value(metric, row, claim) for claim in claims)}
+            scores |= {
+                name: max(method(claim, evidence) for claim in claims) for name, method in methods.items()
+            }
+            yield _example(row, row["label"], row["label_binary"], scores)
+
+    return judge
+
+
+def _judge_chunks(rows: Iterable[Row]) -> Iterator[Judged]:
+    """Every chunk is an example; the baselines compare it with query and reference together."""
+    rows = list(rows)
+    methods = _baselines(chunk for row in rows for chunk in row["contexts"])
+    for row in rows:
+        wanted = f"{row['question']} {row['ground_truth'] or ''}"
+        relevance = chunk_relevance(row["question"], row["ground_truth"], row["contexts"])
+        for chunk, label, value in zip(row["contexts"], row["chunk_labels"], relevance, strict=True):
+            scores = {OFFLINE: value} | {name: method(wanted, chunk) for name, method in methods.items()}
+            yield _example(row, label, label, scores)
+
+
+def _whole_rankings(rows: Iterable[Row]) -> Iterator[Judged]:
+    """A ranking counts as good when the average precision of the human chunk labels is at least a half."""
+    for row in rows:
+        if row["ground_truth"] and len(row["contexts"]) > 1:
+            value = _value("context_precision", row, row["ground_truth"])
+            yield _example(row, row["label"], row["label"] >= 0.5, {OFFLINE: value})
+
+
+JUDGES: dict[str, Callable[[Iterable[Row]], Iterator[Judged]]] = {
+    "answer_correctness": _judge_claims(
+        "answer_correctness", lambda row: (row.get("ground_truths") or [row["ground_truth"]], row["answer"])
+    ),
+    "faithfulness": _judge_claims("faithfulness", lambda row: ([row["answer"]], "\n".join(row["contexts"]))),
+    "answer_relevancy": _judge_claims("answer_relevancy", lambda row: ([row["question"]], row["answer"])),
+    "context_precision": _judge_chunks,
+    "context_recall": _judge_claims(
+        "context_recall", lambda row: ([row["ground_truth"]], "\n".join(row["contexts"]))
+    ),
+}
+
+
+def _baselines(texts: Iterable[str]) -> dict[str, Callable[[str, str], float]]:
+    corpus = Corpus(texts)
+    return {
+        "K-Precision": k_precision,
+        "token F1": token_f1,
+        "ROUGE-L": rouge_l,
+        "chrF": chrf,
+        "TF-IDF": corpus.tf_idf,
+        "BM25": corpus.bm25,
+    }
+
+
+def _value(metric: str, row: Row, claim: str) -> float:
+    reference = row["ground_truth"] if metric in ("faithfulness", "answer_relevancy") else claim
+    case = Case(2, "bot", row["question"] or "", row["answer"] or "", reference, tuple(row["contexts"] or ()))
+    value = asyncio.run(METRICS[metric].judge(case)).value
+    assert value is not None, f"{row['id']} was not scored"
+    return value
+
+
+def _judged_pair(row: Row, aspect: str) -> Judged:
+    first = _value("answer_correctness", row, row["ground_truth"])
+    second = _value("answer_correctness", row | {"answer": row["answer_b"]}, row["ground_truth"])
+    return _example(row, float(np.mean(row["label"][aspect])), None, {OFFLINE: second - first})
+
+
+def _example(row: Row, label: float, positive: int | None, scores: dict[str, float]) -> Judged:
+    kind = row.get("variant") or row.get("language")
+    dataset = f"{row['dataset']} ({kind})" if kind else row["dataset"]
+    return Judged(dataset, row["group"], label, None if positive is None else bool(positive), scores)
+
+
+def _by_dataset(examples: Iterable[Judged]) -> dict[str, list[Judged]]:
+    datasets = defaultdict(list)
+    for one in examples:
+        datasets[one.dataset].append(one)
+    return datasets
+
+
+def _auc(examples: list[Judged], method: str) -> float:
+    """Chance that a positive example scores above a negative one; ties count a half; nan without both."""
+    positive = np.array([one.positive for one in examples], dtype=bool)
+    ranks = rankdata([one.scores[method] for one in examples])
+    count = positive.sum()
+    others = len(positive) - count
+    if not count or not others:
+        return float("nan")
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * others))
+
+
+def _spearman(examples: list[Judged]) -> float:
+    labels, scores = [one.label for one in examples], [one.scores[OFFLINE] for one in examples]
+    if len(set(labels)) < 2 or len(set(scores)) < 2:
+        return float("nan")
+    return float(spearmanr(labels, scores).statistic)
+
+
+def _interval(examples: list[Judged], statistic: Callable[[list[Judged]], float]) -> tuple[float, float]:
+    groups = defaultdict(list)
+    for one in examples:
+        groups[one.group].append(one)
+    members = list(groups.values())
+    rng = np.random.default_rng(11)
+    values = [
+        statistic([one for place in rng.integers(len(members), size=len(members)) for one in members[place]])
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.nanpercentile(values, (2.5, 97.5))
+    return float(low), float(high)
+
+
+def _balanced_accuracy(examples: list[Judged], threshold: float) -> float:
+    """Mean of the share of positives at or above the threshold and of negatives below it."""
+    passed = {True: [], False: []}
+    for one in examples:
+        passed[bool(one.positive)].append(one.scores[OFFLINE] >= threshold)
+    return float((np.mean(passed[True]) + 1 - np.mean(passed[False])) / 2)
+
+
+def _macro_accuracy(examples: list[Judged], threshold: float) -> float:
+    binary = [one for one in examples if one.positive is not None]
+    datasets = [
+        members for members in _by_dataset(binary).values() if len({one.positive for one in members}) == 2
+    ]
+    return float(np.mean([_balanced_accuracy(members, threshold) for members in datasets]))
+
+
+def _rows(folder: Path, metric: str) -> Iterator[Row]:
+    with (folder / f"{metric}.jsonl").open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+if __name__ == "__main__":
+    main()
