@@ -2,14 +2,30 @@
 
     python benchmarks/judge_blind_spots.py FIXTURES_DIR
 
-Supported texts (label 1) are changed in one way each, with a seed; a judge that sees the fault scores the
-changed text lower. FIXTURES_DIR holds faithfulness.jsonl and context_recall.jsonl.
+Texts that people found supported are changed in one way each, with a seed; a judge that sees the fault scores
+the changed text lower. "Words alone" is the share of words and word pairs, marked down for wrong numbers only;
+"now" adds wrong names and denials. FIXTURES_DIR holds faithfulness.jsonl and context_recall.jsonl.
 """
 
+import json
 import random
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+from rag_eval.metrics.offline.support import PENALTY, support
+from rag_eval.text import read
+
+DRAWS = 2
+"""Changed versions of every text, of each kind."""
 
 
 class Supported(NamedTuple):
@@ -24,15 +40,92 @@ class Supported(NamedTuple):
 Change = Callable[[Supported, random.Random, list[Supported]], str | None]
 
 
-def negate(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:
-    """'not' after the first auxiliary verb of a random sentence that has one; an existing negation is removed."""
-    places = list(_AUXILIARY.finditer(item.text))
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit((__doc__ or "").split("\n\n")[1].strip())
+    items = read_supported(Path(sys.argv[1]))
+    print(
+        "| change | n | score falls | mean before → after | AUC, words alone | AUC now | flips, words alone | flips now |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name, change in CHANGES.items():
+        rng = random.Random(1)
+        drawn = [(item, change(item, rng, items)) for item in items for _ in range(DRAWS)]
+        pairs = [(item, text) for item, text in drawn if text and text != item.text]
+        print(f"| {name} | {len(pairs)} | {_row(pairs)} |")
+
+
+def read_supported(folder: Path) -> list[Supported]:
+    """The positive examples of both files, in their order."""
+    found = []
+    for name, text in (("faithfulness", "answer"), ("context_recall", "ground_truth")):
+        rows = map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+        found += [
+            Supported(row["dataset"], row["question"] or "", row[text], tuple(row["contexts"]))
+            for row in rows
+            if row["label_binary"] == 1
+        ]
+    return found
+
+
+def _row(pairs: list[tuple[Supported, str]]) -> str:
+    plain, now = _scores(pairs, _words_alone), _scores(pairs, _now)
+    falls = np.mean(now[1] < now[0])
+    return (
+        f"{falls:.0%} | {now[0].mean():.2f} → {now[1].mean():.2f} | {_auc(*plain):.3f} | {_auc(*now):.3f} "
+        f"| {_flips(*plain):.0%} | {_flips(*now):.0%}"
+    )
+
+
+def _scores(
+    pairs: list[tuple[Supported, str]], judge: Callable[[Supported, str], float]
+) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([judge(item, item.text) for item, _ in pairs]), np.array(
+        [judge(item, text) for item, text in pairs]
+    )
+
+
+def _now(item: Supported, text: str) -> float:
+    return support(text, item.chunks, stated=read(item.query).stems).value
+
+
+def _words_alone(item: Supported, text: str) -> float:
+    found = support(text, item.chunks, stated=read(item.query).stems)
+    numbers = sum(one.faults.numbers for one in found.sentences)
+    wrong = sum(one.faults.wrong_numbers for one in found.sentences)
+    return found.share * (1 - PENALTY * wrong / numbers if numbers else 1)
+
+
+def _auc(before: np.ndarray, after: np.ndarray) -> float:
+    """Chance that an unchanged text scores above a changed one."""
+    ranks = rankdata(np.concatenate([before, after]))
+    count = len(before)
+    return float((ranks[:count].sum() - count * (count + 1) / 2) / count**2)
+
+
+def _flips(before: np.ndarray, after: np.ndarray) -> float:
+    """Share of the texts above the calibrated faithfulness threshold that fall below it."""
+    threshold = CALIBRATED_THRESHOLDS["faithfulness"]
+    passed = before >= threshold
+    return float((after[passed] < threshold).mean()) if passed.any() else float("nan")
+
+
+def insert_negation(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:
+    """'not' after one auxiliary verb that is not negated."""
+    places = [place for place in _AUXILIARY.finditer(item.text) if not place.group(2)]
+    if not places:
+        return None
+    end = rng.choice(places).end()
+    return f"{item.text[:end]} not{item.text[end:]}"
+
+
+def remove_negation(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:
+    """One 'not' after an auxiliary verb is taken away."""
+    places = [place for place in _AUXILIARY.finditer(item.text) if place.group(2)]
     if not places:
         return None
     place = rng.choice(places)
-    if place.group(2):
-        return item.text[: place.end(1)] + item.text[place.end() :]
-    return item.text[: place.end()] + " not" + item.text[place.end() :]
+    return item.text[: place.end(1)] + item.text[place.end() :]
 
 
 def change_number(item: Supported, rng: random.Random, others: list[Supported]) -> str | None:
@@ -93,7 +186,8 @@ def swap_words(item: Supported, rng: random.Random, others: list[Supported]) -> 
 
 
 CHANGES: dict[str, Change] = {
-    "negation inserted or removed": negate,
+    "negation inserted": insert_negation,
+    "negation removed": remove_negation,
     "number changed": change_number,
     "number taken from elsewhere in the chunks": exchange_number,
     "name replaced": replace_name,
@@ -109,3 +203,7 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}")
 _NAME_OR_NUMBER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}|(?<![\w.,])\d{1,4}(?![\w,]|\.\d)")
 _LONGER_WORD = re.compile(r"\b[a-z]{5,}\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+if __name__ == "__main__":
+    main()

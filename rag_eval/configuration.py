@@ -121,6 +121,9 @@ _OPTIONS = {
     "weights.faithfulness": "--beta",
     "weights.answer_relevancy": "--gamma",
     "judge.provider": "--judge",
+    "limits.max_calls": "--max-calls",
+    "limits.max_cost": "--max-cost",
+    "limits.max_minutes": "--max-minutes",
     "model": "--model",
     "temperature": "--temperature",
 }

@@ -24,6 +24,11 @@ def _refuse_empty(value: object) -> object:
     return value
 
 
+def _read_absence(value: object) -> object:
+    """An empty value of the file means that nothing is set."""
+    return None if value == "" else value
+
+
 # The description of each type says in words what is allowed; messages and docs/configuration.md show it.
 Flag = Annotated[bool, BeforeValidator(_read_flag), Field(description="true/false, yes/no, on/off or 1/0")]
 Share = Annotated[float, Field(ge=0, le=1, description="a number from 0 to 1")]
@@ -32,6 +37,21 @@ Temperature = Annotated[float, Field(ge=0, le=2, description="a number from 0 to
 Seconds = Annotated[float, Field(gt=0, le=86400, description="a number above 0, at most 86400")]
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
 Attempts = Annotated[int, Field(ge=1, le=20, description="a whole number from 1 to 20")]
+Price = Annotated[
+    Annotated[float, Field(ge=0)] | None,
+    BeforeValidator(_read_absence),
+    Field(description="a number of at least 0, or empty"),
+]
+Limit = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    BeforeValidator(_read_absence),
+    Field(description="a number above 0, or empty"),
+]
+CountLimit = Annotated[
+    Annotated[int, Field(ge=1)] | None,
+    BeforeValidator(_read_absence),
+    Field(description="a whole number of at least 1, or empty"),
+]
 Name = Annotated[str, Field(pattern=r"^\S+$", description="a name without white space")]
 OptionalName = Annotated[str, Field(pattern=r"^\S*$", description="a name without white space, or empty")]
 Prefix = Annotated[str, Field(min_length=1, description="text, not empty")]
@@ -193,6 +213,29 @@ class Evaluation(_Frozen):
     """Scored ÷ applicable; a run below it does not count as complete."""
 
 
+class Limits(_Frozen):
+    """Where a run slows down or stops."""
+
+    requests_per_minute: CountLimit = None
+    tokens_per_minute: CountLimit = None
+    """Prompt and reply together, as the endpoint counts them: estimated before a call is sent."""
+    max_calls: CountLimit = None
+    max_cost: Limit = None
+    """In the currency of the prices."""
+    max_minutes: Limit = None
+
+
+class Prices(_Frozen):
+    """What a million tokens cost; unknown unless set."""
+
+    currency: Name = "USD"
+    input: Price = None
+    output: Price = None
+    toxicity_input: Price = None
+    """Of [toxicity] deployment, when it is another one."""
+    toxicity_output: Price = None
+
+
 class Settings(_Frozen):
     """Everything that can be configured, one field a section of config.ini."""
 
@@ -208,3 +251,5 @@ class Settings(_Frozen):
     diagnostics: Diagnostics = Diagnostics()
     cache: Cache = Cache()
     evaluation: Evaluation = Evaluation()
+    limits: Limits = Limits()
+    prices: Prices = Prices()

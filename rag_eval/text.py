@@ -34,13 +34,12 @@ STOP_WORDS = frozenset(_GRAMMAR.split())
 class Reading:
     """A text taken apart."""
 
-    __slots__ = ("content", "pairs", "pieces", "stems", "text")
+    __slots__ = ("content", "pairs", "stems", "text")
 
     def __init__(self, text: str, pieces: Sequence[str] | None = None) -> None:
         self.text = text
-        self.pieces = text.split() if pieces is None else pieces
-        """The text between white space, in order."""
-        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, self.pieces)))
+        pieces = text.split() if pieces is None else pieces
+        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, pieces)))
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
         self.stems = set(self.content)
         self.pairs = set(pairwise(self.content))
@@ -97,13 +96,13 @@ def stem(word: str) -> str:
     return word
 
 
-def names(reading: Reading) -> list[list[str]]:
+def names(text: str) -> list[list[str]]:
     """Stems of each run of capitalised words inside a sentence: people, places, products, titles.
 
     The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
     no names, and in German every noun is one.
     """
-    pieces = reading.pieces
+    pieces = text.split()
     found: list[list[str]] = []
     last = -1
     for place in [place for place, piece in enumerate(pieces) if not piece[0].islower()]:
@@ -122,9 +121,9 @@ def numbers(stems: Iterable[str]) -> list[str]:
     return [stem for stem in stems if stem[0].isdigit()]
 
 
-def quote(reading: Reading, stems: AbstractSet[str], most: int = 8) -> str:
-    """At most `most` words of a reading that have one of the stems, as the text spells them, in its order."""
-    held = (piece for piece in reading.pieces if not stems.isdisjoint(_VOCABULARY[piece]))
+def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
+    """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
+    held = (piece for piece in text.split() if not stems.isdisjoint(_VOCABULARY[piece]))
     spelled = [piece.strip(_PUNCTUATION) for piece in islice(held, most + 1)]
     if not spelled or len(max(spelled, key=len)) > _LONGEST_PIECE:
         spelled = sorted(stems)
@@ -268,7 +267,7 @@ _VOCABULARY = _Vocabulary()
 _READINGS = _Memory(Reading, 100_000)
 _SENTENCES = _Memory(_read_sentences, 100_000)
 
-_LONGEST_PIECE = 40
+_LONGEST_PIECE = 64
 """Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""
 _PUNCTUATION = ".,:;!?()[]{}<>\"'`*_“”‘’«»…–—-、。！？؟।"
 

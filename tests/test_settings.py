@@ -22,6 +22,7 @@ from rag_eval.settings import Azure, Judge, Settings, Weights
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"
 AZURE = {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com/", "AZURE_OPENAI_API_KEY": CANARY}
+KNOWN = ", ".join(Settings.model_fields)
 FIELDS = {
     (section, key): info for section, model in Settings() for key, info in type(model).model_fields.items()
 }
@@ -102,6 +103,13 @@ def test_defaults_are_the_documented_ones() -> None:
         "diagnostics": {"enabled": True},
         "cache": {"enabled": False, "directory": Path(".nexus_cache")},
         "evaluation": {"max_rows": 200, "parallel": True, "max_workers": 2, "min_coverage": 0.95},
+        "limits": dict.fromkeys(
+            ["requests_per_minute", "tokens_per_minute", "max_calls", "max_cost", "max_minutes"]
+        ),
+        "prices": {
+            "currency": "USD",
+            **dict.fromkeys(["input", "output", "toxicity_input", "toxicity_output"]),
+        },
     }
     assert (settings.azure.api_version, settings.azure.deployment) == ("2024-12-01-preview", "gpt-4o")
     assert (settings.openai.base_url, settings.openai.model) == ("https://api.openai.com/v1", "gpt-4o")
@@ -144,7 +152,7 @@ def written_default(value: object) -> str:
         value = str(value).lower()
     if isinstance(value, float):
         value = f"{value:g}"
-    return f"`{value}`" if str(value) else "*(empty)*"
+    return "*(empty)*" if value is None or str(value) == "" else f"`{value}`"
 
 
 def test_documentation_lists_every_variable(folder: Path) -> None:
@@ -474,13 +482,11 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
         ),
         (
             "[DEFAULT]\nendpoint = x",
-            "config.ini, line 1, [DEFAULT]: unknown section (known: judge, azure, openai, weights, metrics, "
-            "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+            f"config.ini, line 1, [DEFAULT]: unknown section (known: {KNOWN})",
         ),
         (
             "[xyz]",
-            "config.ini, line 1, [xyz]: unknown section (known: judge, azure, openai, weights, metrics, "
-            "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+            f"config.ini, line 1, [xyz]: unknown section (known: {KNOWN})",
         ),
     ],
 )
@@ -533,8 +539,7 @@ red = 1
         "config.ini, line 11, [evaluation] max_rows: "
         "'2.5' is not allowed; expected a whole number of at least 1",
         "config.ini, line 13, [cache] directory: '' is not allowed; expected a path, not empty",
-        "config.ini, line 14, [colour]: unknown section (known: judge, azure, openai, weights, metrics, "
-        "thresholds, toxicity, context, bots, diagnostics, cache, evaluation)",
+        f"config.ini, line 14, [colour]: unknown section (known: {KNOWN})",
     ]
 
 

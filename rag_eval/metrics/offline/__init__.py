@@ -22,7 +22,20 @@ __all__ = [
     "offline_metrics",
 ]
 
-CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType({})
+CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
+    {
+        "answer_correctness": 0.64,
+        "faithfulness": 0.62,
+        "answer_relevancy": 0.37,
+        "context_precision": 0.49,
+        "context_recall": 0.48,
+    }
+)
+"""Per metric, the score from which a case is more likely good than bad for this judge.
+
+Each maximises the balanced accuracy, averaged over human-labelled datasets (docs/judge-quality.md says which and
+how well). The scale differs between kinds of text, so they are advice: pass or fail at them is no finding.
+"""
 
 
 def offline_metrics(names: Iterable[str]) -> tuple[Metric, ...]:

@@ -53,6 +53,6 @@ def _share_by_source(asked: frozenset[str], said: set[str], chunks: Sequence[str
 
 
 def _evidence(query: str, missing: set[str]) -> tuple[Evidence, ...]:
-    reason = f"not taken up: {quote(read(query), missing)}" if missing else ""
+    reason = f"not taken up: {quote(query, missing)}" if missing else ""
     verdict = "partly addressed" if missing else "addressed"
     return (Evidence("query", query, verdict, not missing, reason),)

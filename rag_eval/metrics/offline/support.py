@@ -59,7 +59,7 @@ class SentenceSupport(NamedTuple):
     def _reason(self) -> str:
         reasons = []
         if self.grounding.missing:
-            reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
+            reasons.append(f"not in the chunks: {quote(self.sentence.text, self.grounding.missing)}")
         if self.faults.denials:
             reasons.append("negated here, but not in the chunks")
         return "; ".join(reasons)
@@ -69,7 +69,9 @@ class Support(NamedTuple):
     """A text and what the chunks say to it."""
 
     value: float
-    """0..1: the share of the whole text that was found, marked down by the faults of its sentences."""
+    """0..1: `share`, marked down by the faults of the sentences."""
+    share: float
+    """0..1: how much of the whole text was found, plain words and word pairs alone."""
     sentences: Sequence[SentenceSupport]
 
 
@@ -81,7 +83,7 @@ def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozens
         _sentence_support(sentence, whole, evidence, stated) for sentence in read_sentences(text) or (claim,)
     ]
     faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
-    return Support(whole.share * faults.factor, sentences)
+    return Support(whole.share * faults.factor, whole.share, sentences)
 
 
 def _sentence_support(
@@ -89,7 +91,7 @@ def _sentence_support(
 ) -> SentenceSupport:
     grounding = ground_part(sentence, whole)
     wrong = grounding.missing - stated
-    all_names = names(sentence)
+    all_names = names(sentence.text)
     faults = Faults(
         numbers=len(numbers(sentence.stems)),
         wrong_numbers=len(numbers(wrong)),

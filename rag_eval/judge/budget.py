@@ -1,0 +1,100 @@
+"""What a run may send, spend and take. Nothing is sent that could exceed it."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag_eval.errors import RunStoppedError
+
+CHARACTERS_A_TOKEN = 4.0
+"""Of English prose, about; other languages and code have fewer."""
+FEWEST_CHARACTERS_A_TOKEN = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost."""
+
+    prompt: float
+    completion: float
+
+    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits of a run; None for no limit."""
+
+    requests: int | None = None
+    cost: float | None = None
+    minutes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one request may cost at most, held back until its true cost is known."""
+
+    model: str
+    cost: float
+
+
+class Budget:
+    """Counts what was sent and spent. Safe to use from several threads.
+
+    A request is let through only when the caps hold even if it costs the most that it can: a prompt of many
+    tokens and a reply up to its limit.
+    """
+
+    def __init__(
+        self,
+        caps: Caps | None = None,
+        prices: dict[str, Price] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._caps = caps or Caps()
+        self._prices = prices or {}
+        self._clock = clock
+        self._started = clock()
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._spent = 0.0
+        self._held = 0.0
+
+    @property
+    def spent(self) -> float | None:
+        """Cost so far in the currency of the prices; None when there are no prices."""
+        return self._spent if self._prices else None
+
+    def reserve(self, model: str, characters: int, max_tokens: int) -> Reservation:
+        """Let one request through, or raise RunStoppedError because a cap is reached."""
+        price = self._prices.get(model)
+        most = price.of(characters / FEWEST_CHARACTERS_A_TOKEN, max_tokens) if price else 0.0
+        with self._lock:
+            self._check(most)
+            self._requests += 1
+            self._held += most
+        return Reservation(model, most)
+
+    def settle(self, reservation: Reservation, prompt_tokens: int, completion_tokens: int) -> None:
+        """Put the true cost in place of what was held back."""
+        price = self._prices.get(reservation.model)
+        with self._lock:
+            self._held -= reservation.cost
+            if price:
+                self._spent += price.of(prompt_tokens, completion_tokens)
+
+    def _check(self, most: float) -> None:
+        caps = self._caps
+        if caps.requests is not None and self._requests >= caps.requests:
+            raise _reached("max_calls", f"{caps.requests} requests were sent (--max-calls)")
+        if caps.cost is not None and self._spent + self._held + most > caps.cost:
+            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent, and the next call could "
+                                       "exceed it (--max-cost)")  # fmt: skip
+        if caps.minutes is not None and self._clock() - self._started >= caps.minutes * 60:
+            raise _reached("max_minutes", f"{caps.minutes:g} minutes are over (--max-minutes)")
+
+
+def _reached(code: str, what: str) -> RunStoppedError:
+    return RunStoppedError(code, f"{what}; run the same command again to go on")

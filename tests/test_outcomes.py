@@ -1,0 +1,377 @@
+"""What an endpoint's answer means, and what counts as a reply: pure, without a network."""
+
+import json
+import ssl
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from provider_cases import CASES, ProviderCase
+from pydantic import BaseModel, Field
+
+from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.outcomes import (
+    Action,
+    Completion,
+    Fault,
+    Parameter,
+    Tokens,
+    read_body,
+    read_status,
+    timed_out,
+    unparseable,
+    unreachable,
+)
+from rag_eval.judge.replies import first_problem, read_reply, strip_fence
+
+ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}
+"""Resets, timeouts, connections and keys: what there is to prove stands in test_transport.py."""
+
+
+class Part(BaseModel):
+    share: float = 0.5
+
+
+class Rating(BaseModel):
+    """Written as carelessly as a model can be: reading is strict all the same."""
+
+    n: Annotated[int, Field(ge=0, le=5)]
+    is_sure: bool = True
+    parts: list[Part] = []
+
+
+CALL = Call("rating", (Message("user", "Rate it."),), Rating)
+
+
+def outcome(case: ProviderCase) -> Completion | Fault:
+    if case.status == 200:
+        found = read_body(case.text)
+        if isinstance(found, Completion):
+            try:
+                read_reply(strip_fence(found.content), CALL)
+            except ValueError as error:
+                return unparseable(first_problem(error))
+        return found
+    return read_status(case.status, case.headers, case.text, "/deployments/m/chat/completions")
+
+
+# Answers
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_r1_every_answer_falls_into_one_class_with_a_stable_code(case: ProviderCase) -> None:
+    found = outcome(case)
+    if case.action == "ok":
+        assert isinstance(found, Completion)
+        return
+    assert isinstance(found, Fault)
+    assert (found.action, found.code, found.wait) == (Action(case.action), case.code, case.wait)
+    assert (found.parameter is not None) == (case.action == "adapt")
+    assert case.told in found.message
+
+
+def test_r1_every_row_of_the_provider_table_has_a_case() -> None:
+    assert {case.row for case in CASES} | ROWS_WITHOUT_AN_ANSWER == {f"A{n}" for n in range(1, 33)}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.status >= 300], ids=lambda case: case.id)
+def test_r22_a_message_names_status_request_and_a_next_step_on_one_line(case: ProviderCase) -> None:
+    message = read_status(case.status, case.headers, case.text).message
+    assert message.startswith(f"HTTP {case.status}")
+    assert f"[request id-{case.id}]" in message
+    assert "\n" not in message
+    assert case.code in ("truncated",) or ": " in message.partition("[request")[2]
+
+
+def test_r22_azures_own_request_id_comes_first() -> None:
+    headers = {"apim-request-id": "azure-1", "x-request-id": "other"}
+    assert "[request azure-1]" in read_status(500, headers, "").message
+
+
+def test_r12_the_categories_that_were_hit_are_named() -> None:
+    case = next(case for case in CASES if case.id == "a05_content_filter")
+    message = read_status(400, {}, case.text).message
+    assert "(jailbreak)" in message
+    assert "hate" not in message.rpartition(":")[2]
+
+
+def test_a07_a_filter_that_was_down_is_noted() -> None:
+    case = next(case for case in CASES if case.id == "a07_filter_down")
+    assert read_body(case.text) == Completion('{"n": 1}', Tokens(11, 5), is_unfiltered=True)
+
+
+def test_tokens_of_an_unusable_reply_are_counted() -> None:
+    case = next(case for case in CASES if case.id == "a28_cut")
+    found = read_body(case.text)
+    assert isinstance(found, Fault)
+    assert found.tokens == Tokens(11, 5)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "error",
+                    "code",
+                    "message",
+                    "innererror",
+                    "content_filter_result",
+                    "choices",
+                    "finish_reason",
+                ]
+                + ["content", "usage", "prompt_tokens", "param", "type", "refusal", "content_filter_results"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(status=st.integers(300, 599), body=JSON.map(json.dumps) | st.text(), headers=st.text(max_size=30))
+def test_r14_no_body_whatsoever_raises(status: int, body: str, headers: str) -> None:
+    told = {"retry-after": headers, "retry-after-ms": headers, "date": headers, "x-request-id": headers}
+    fault = read_status(status, told, body)
+    assert "\n" not in fault.message
+    assert (fault.parameter is not None) == (fault.action is Action.ADAPT)
+    assert isinstance(read_body(body), Completion | Fault)
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"error":' * 50_000, "9" * 5_000])
+def test_r14_bodies_that_break_parsers(body: str) -> None:
+    assert read_status(400, {}, body).code == "bad_request"
+    assert isinstance(read_body(body), Fault)
+
+
+# Waits
+
+DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "message", "expected"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, "retry after 30 seconds", 1.5),
+        ({"retry-after": "9"}, "retry after 30 seconds", 9),
+        ({"retry-after": "2.5"}, "", 2.5),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:42 GMT", "date": DATE}, "", 42),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:42 -0000", "date": DATE}, "", 42),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "", 0),
+        ({"retry-after": "soon"}, "Please retry after 30 seconds.", 30),
+        ({"retry-after": "-1"}, "Please retry after 30 seconds.", 30),
+        ({"retry-after": "nan"}, "", None),
+        ({}, "Please retry after 750 milliseconds.", 0.75),
+        ({}, "Please try again in 20s.", 20),
+        ({}, "Please try again in 1m2.5s.", 62.5),
+        ({}, "Please try again in 6m0s.", None),
+        ({}, "Please retry later.", None),
+        ({}, "", None),
+    ],
+)
+def test_r4_waits_in_all_their_forms(headers: dict[str, str], message: str, expected: float | None) -> None:
+    fault = read_status(429, headers, json.dumps({"error": {"message": message}}))
+    assert fault.wait == expected
+    if message.endswith("6m0s."):
+        assert fault.code == "exceeds_rate_limit"  # six minutes are longer than anyone waits
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code"),
+    [("120", "rate_limited"), ("121", "exceeds_rate_limit"), ("inf", "exceeds_rate_limit")],
+)
+def test_r6_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None:
+    assert read_status(429, {"retry-after": seconds}, "").code == code
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"message": "Use 'max_completion_tokens' instead."}, Parameter.MAX_TOKENS),
+        (
+            {"message": "Unsupported", "param": "max_tokens", "code": "unsupported_parameter"},
+            Parameter.MAX_TOKENS,
+        ),
+        ({"message": "temperature is not supported by this model"}, Parameter.TEMPERATURE),
+        ({"message": "this model doesn't support temperature"}, Parameter.TEMPERATURE),
+        (
+            {
+                "message": "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'",
+                "param": "messages",
+            },
+            Parameter.RESPONSE_FORMAT,
+        ),
+        (
+            {"message": "Invalid schema for response_format 'Rating'", "param": "response_format"},
+            Parameter.RESPONSE_FORMAT,
+        ),
+        (
+            {
+                "message": "Invalid 'temperature': above maximum value",
+                "param": "temperature",
+                "code": "invalid_value",
+            },
+            None,
+        ),
+        ({"message": "max_completion_tokens is too large: 99999", "param": "max_completion_tokens"}, None),
+        (
+            {"message": "Unsupported parameter: 'stop'", "param": "stop", "code": "unsupported_parameter"},
+            None,
+        ),
+    ],
+)
+def test_only_parameters_that_are_refused_altogether_are_adapted(
+    error: Any, expected: Parameter | None
+) -> None:
+    assert read_status(400, {}, json.dumps({"error": error})).parameter is expected
+
+
+# Connections
+
+
+def caused(*errors: BaseException) -> BaseException:
+    for error, cause in zip(errors, errors[1:], strict=False):
+        error.__cause__ = cause
+    return errors[0]
+
+
+class ReadError(Exception):
+    """Named as the client's."""
+
+
+class ConnectTimeout(Exception):  # noqa: N818
+    """Named as the client's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (caused(OSError("all failed"), ConnectionRefusedError(111, "refused")), "unreachable", "nothing listens"),
+        (caused(OSError("x"), ExceptionGroup("all", [ConnectionRefusedError(1, "a")])), "unreachable", "nothing listens"),
+        (caused(OSError("x"), ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED]")), "unreachable", "SSL_CERT_FILE"),
+        (caused(OSError("x"), ConnectTimeout()), "unreachable", "VPN"),
+        (caused(OSError("x"), ReadError(), ConnectionResetError(104, "reset")), "connection_lost", "ConnectionResetError"),
+    ],
+)  # fmt: skip
+def test_r23_the_root_cause_of_a_failed_connection_is_named(
+    error: BaseException, code: str, told: str
+) -> None:
+    fault = unreachable(error)
+    assert (fault.action, fault.code) == (Action.RETRY, code)
+    assert told in fault.message
+
+
+def test_r17_only_what_may_have_been_sent_is_possibly_billed() -> None:
+    assert timed_out(3).possibly_billed
+    assert unreachable(caused(OSError(), ReadError())).possibly_billed
+    assert not unreachable(caused(OSError(), ConnectionRefusedError())).possibly_billed
+    assert not read_status(500, {}, "").possibly_billed
+
+
+# Replies
+
+
+def is_reply(text: str) -> bool:
+    try:
+        read_reply(strip_fence(text), CALL)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"n": 1}',
+        ' \n{"n": 1}\n',
+        '```json\n{"n": 1}\n```',
+        '```\n{"n": 1}\n```',
+        '{"n": 1, "parts": [{"share": 1}]}',
+    ],
+)
+def test_j1_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
+    assert is_reply(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "null",
+        "[]",
+        '[{"n": 1}]',
+        '{"n": 1}{"n": 2}',
+        '{"n": 1} {"n": 1}',
+        '```\n```json\n{"n": 1}\n```\n```',
+        '```json\n{"n": 1}\n```\n```json\n{"n": 2}\n```',
+        '{"n": 1, "n": 2}',
+        '{"n": 1, "parts": [{"share": 0.1, "share": 0.2}]}',
+        '{"n": 1, "m": 2}',
+        '{"n": 1, "parts": [{"share": 0.1, "note": ""}]}',
+        '{"n": true}',
+        '{"n": "1"}',
+        '{"n": "100%"}',
+        '{"n": 1.5}',
+        '{"n": 6}',
+        '{"n": -1}',
+        '{"n": null}',
+        '{"n": 1, "is_sure": 1}',
+        '{"n": 1, "is_sure": "yes"}',
+        '{"n": NaN}',
+        '{"n": 1, "parts": [{"share": NaN}]}',
+        '{"n": 1, "parts": [{"share": Infinity}]}',
+        '{"n": 1, "parts": [{"share": 1e999}]}',
+        '{"n": 1, "parts": [{"share": true}]}',
+        "{'n': 1}",
+        '{"n": 1,}',
+        '{"n": ' + "[" * 100_000,
+        '{"n": ' + "9" * 5_000 + "}",
+    ],
+)
+def test_r36_anything_else_is_unparseable(text: str) -> None:
+    assert not is_reply(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(before=st.text(max_size=20), after=st.text(max_size=20))
+def test_j1_a_reply_is_never_searched_for(before: str, after: str) -> None:
+    """Only white space and one fence may stand around the object."""
+    assume(before.strip() or after.strip())
+    assume(not (before.strip() in ("```", "```json") and after.strip() == "```"))
+    assert not is_reply(f'{before}{{"n": 1}}{after}')
+
+
+def test_the_problem_is_told_without_quoting_the_reply() -> None:
+    with pytest.raises(ValueError, match="n") as caught:
+        read_reply('{"n": "secret text"}', CALL)
+    assert "secret text" not in first_problem(caught.value)
+    assert first_problem(caught.value).startswith("n: ")
+
+
+def test_a_reply_may_have_to_agree_with_its_call() -> None:
+    """The call's own facts reach the validators."""
+    from pydantic import ValidationInfo, field_validator
+
+    class Counted(BaseModel):
+        items: list[str]
+
+        @field_validator("items")
+        @classmethod
+        def _count(cls, items: list[str], info: ValidationInfo) -> list[str]:
+            if info.context is None or len(items) != info.context["count"]:
+                raise ValueError("another number of items")
+            return items
+
+    call = Call("t", (), Counted, agrees_with={"count": 2})
+    assert read_reply('{"items": ["a", "b"]}', call) == Counted.model_construct(items=["a", "b"])
+    with pytest.raises(ValueError, match="another number"):
+        read_reply('{"items": ["a"]}', call)
