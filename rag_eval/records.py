@@ -155,6 +155,8 @@ class Usage:
     completion_tokens: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed calls by code."""
+    cost: float | None = None
+    """In the currency of the configured prices; None when they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class RunFacts:
     """Whether the diagnostic columns are wanted."""
     partial: str = ""
     """Why the run ended early; empty for a complete run."""
+    currency: str = ""
+    """Of the cost."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
     seconds: float = 0.0

@@ -1,21 +1,20 @@
 """One run: rows in order → results in order, by one judge, over one store of paid replies."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rag_eval.errors import RunStoppedError
+from rag_eval.errors import RunStoppedError, SettingsError
+from rag_eval.judge.budget import Budget, Caps, Price
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, Scheduler, gather
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.transport import Transport
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, Score, Usage
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.settings import Settings
-from rag_eval.store import Store
 
 CACHE_NAME = "replies.sqlite"
 
@@ -49,13 +48,12 @@ def offline_panel(settings: Settings) -> Panel:
     )
 
 
-def llm_panel(settings: Settings, output: Path, announce: Callable[[str], None]) -> Panel:
-    """An LLM behind an API, with ragas' prompts. Replies are kept in the cache, or beside `output`."""
+def llm_panel(settings: Settings, judge: Judge, store: ReplyStore) -> Panel:
+    """A judge that reads, with ragas' prompts."""
     from rag_eval.metrics.ragas_metrics import ragas_metrics
 
-    store = Store(store_path(settings, output))
     return Panel(
-        judge=Transport(endpoint_of(settings), store, announce=announce),
+        judge=judge,
         store=store,
         metrics=ragas_metrics(enabled_metrics(settings)),
         toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
@@ -87,7 +85,38 @@ def endpoint_of(settings: Settings) -> Endpoint:
         timeout_seconds=judge.timeout_seconds,
         max_attempts=judge.max_attempts,
         workers=workers_of(settings),
+        requests_per_minute=settings.limits.requests_per_minute,
+        tokens_per_minute=settings.limits.tokens_per_minute,
     )
+
+
+def prices_of(settings: Settings) -> dict[str, Price]:
+    """What is known of prices, by deployment."""
+    prices = settings.prices
+    known = {endpoint_of(settings).model: (prices.input, prices.output)}
+    if settings.metrics.toxicity and settings.toxicity.deployment:
+        known.setdefault(settings.toxicity.deployment, (prices.toxicity_input, prices.toxicity_output))
+    return {
+        model: Price(input_, output)
+        for model, (input_, output) in known.items()
+        if input_ is not None and output is not None
+    }
+
+
+def budget_of(settings: Settings) -> Budget:
+    """The caps of the run. Raises SettingsError for a cap on the cost of calls whose price is unknown."""
+    limits = settings.limits
+    prices = prices_of(settings)
+    models = {endpoint_of(settings).model}
+    if settings.metrics.toxicity and settings.toxicity.deployment:
+        models.add(settings.toxicity.deployment)
+    if limits.max_cost is not None and (unknown := sorted(models - prices.keys())):
+        raise SettingsError(
+            f"[limits] max_cost: the price of {', '.join(unknown)} is not known, so a cap on the cost would do "
+            "nothing; set input and output (toxicity_input and toxicity_output for the toxicity deployment) in "
+            "section [prices]"
+        )
+    return Budget(Caps(limits.max_calls, limits.max_cost, limits.max_minutes), prices)
 
 
 def store_path(settings: Settings, output: Path) -> Path:
@@ -212,6 +241,9 @@ class _NoStore:
     """Keeps nothing, since nothing was paid for."""
 
     def reply(self, key: str) -> str | None:
+        return None
+
+    def failure(self, key: str) -> tuple[str, str] | None:
         return None
 
     def put_reply(self, key: str, **paid: Any) -> None:

@@ -6,47 +6,84 @@ served as replies.
 """
 
 import os
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from rag_eval.errors import StoreError
+from rag_eval.lock import locked
 
 SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS replies (
+APPLICATION_ID = int.from_bytes(b"RAGe")
+"""How a store of ours is told from any other SQLite file."""
+
+_SCHEMA = f"""
+PRAGMA journal_mode = MEMORY;
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE replies (
     key TEXT PRIMARY KEY, task TEXT NOT NULL, reply TEXT NOT NULL, attempts INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, stored_at REAL NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS failures (
+CREATE TABLE failures (
     key TEXT PRIMARY KEY, task TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL, stored_at REAL NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+COMMIT;
 """
+_COMPANIONS = ("-wal", "-shm")
+_PATIENCE = 30.0
+"""Seconds that another process at work on the same store is waited for."""
 
 
 class Store:
     """Replies by request key. Safe to use from several threads, and from several processes at once."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_damage: Callable[[str], None] | None = None,
+        fresh: bool = False,
+        retry_errors: bool = False,
+    ) -> None:
+        """Open the store at `path`, or begin one.
+
+        A file there that is damaged, or no store at all, is renamed and a new store begun, and `on_damage` is told
+        so in a sentence; without `on_damage` such a file raises StoreError. With `fresh`, nothing that was stored
+        before is served; with `retry_errors`, no failure that was.
+        """
         self.path = path
         self._lock = threading.Lock()
+        self._replies_since = time.time() if fresh else 0.0
+        self._failures_since = time.time() if fresh or retry_errors else 0.0
         with self._reporting("opened"):
-            _make_private(path)
-            self._connection = sqlite3.connect(
-                path, timeout=30, check_same_thread=False, isolation_level=None
-            )
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=FULL")
-            self._check_version()
-            self._connection.executescript(_SCHEMA)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with locked(path, patience=_PATIENCE):
+                _clear_the_place(path, on_damage)
+                if not path.exists():
+                    _create(path)
+                self._connection = _connect(path)
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
-        return self._one("SELECT reply FROM replies WHERE key = ?", key)
+        row = self._row(
+            "SELECT reply FROM replies WHERE key = ? AND stored_at >= ?", key, self._replies_since
+        )
+        return None if row is None else str(row[0])
+
+    def failure(self, key: str) -> tuple[str, str] | None:
+        """Code and message of the failure journaled last under the key, or None."""
+        row = self._row(
+            "SELECT code, message FROM failures WHERE key = ? AND stored_at >= ?", key, self._failures_since
+        )
+        return None if row is None else (str(row[0]), str(row[1]))
 
     def put_reply(
         self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
@@ -69,7 +106,8 @@ class Store:
 
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""
-        return self._one("SELECT value FROM notes WHERE name = ?", name)
+        row = self._row("SELECT value FROM notes WHERE name = ?", name)
+        return None if row is None else str(row[0])
 
     def put_note(self, name: str, value: str) -> None:
         with self._reporting("written"), self._lock, self._connection:
@@ -80,22 +118,14 @@ class Store:
         with self._lock:
             self._connection.close()
         if not keep:
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            with self._reporting("removed"):
+                for path in (*_companions(self.path), self.path):
+                    path.unlink(missing_ok=True)
 
-    def _one(self, query: str, argument: str) -> str | None:
+    def _row(self, query: str, *arguments: str | float) -> tuple[object, ...] | None:
         with self._reporting("read"), self._lock:
-            row = self._connection.execute(query, (argument,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def _check_version(self) -> None:
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
-            raise StoreError(
-                f"{self.path}: this store was written by another version of rag-eval (format {version}, "
-                f"expected {SCHEMA_VERSION}); move it away or choose another [cache] directory"
-            )
-        self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            row: tuple[object, ...] | None = self._connection.execute(query, arguments).fetchone()
+        return row
 
     @contextmanager
     def _reporting(self, done: str) -> Iterator[None]:
@@ -108,7 +138,78 @@ class Store:
             ) from error
 
 
-def _make_private(path: Path) -> None:
-    """Create the file for its owner alone; replies may quote the texts that were judged."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+def _clear_the_place(path: Path, on_damage: Callable[[str], None] | None) -> None:
+    damage = _damage(path)
+    if not damage:
+        return
+    if on_damage is None:
+        raise StoreError(
+            f"{path}: the store of judge replies is damaged ({damage}); move it away, and run the same command again"
+        )
+    place = _set_aside(path, datetime.now())
+    on_damage(
+        f"{path}: the store of judge replies is damaged ({damage}). It was renamed to {place.name} and a new one "
+        "begun: what it held is asked for again."
+    )
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with the file; empty when it is a whole store of any version, or when there is none."""
+    if not path.exists():
+        # SQLite would take the changes noted there into the new file, of which they know nothing
+        return "its main file is missing" if path.with_name(f"{path.name}-wal").exists() else ""
+    if path.stat().st_size == 0:
+        return "it is empty"
+    try:
+        with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
+            if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                return "it is a database of another program"
+            (finding,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+        return str(error)
+    return "" if finding == "ok" else " ".join(str(finding).split())
+
+
+def _set_aside(path: Path, now: datetime) -> Path:
+    """Rename the file and its companions; nothing that may have been paid for is ever deleted."""
+    place = path.with_name(f"{path.name}.damaged-{now:%Y%m%d-%H%M%S-%f}")
+    for source, target in zip((path, *_companions(path)), (place, *_companions(place)), strict=True):
+        if source.exists():
+            source.rename(target)
+    return place
+
+
+def _create(path: Path) -> None:
+    """Make a store that appears whole or not at all, for its owner alone: replies may quote the texts judged."""
+    temporary = path.with_name(f".rag-eval-{secrets.token_hex(6)}.tmp")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(sqlite3.connect(temporary)) as connection:
+            connection.executescript(_SCHEMA)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != SCHEMA_VERSION:
+            raise StoreError(
+                f"{path}: this store was written by another version of rag-eval (format {version}, "
+                f"expected {SCHEMA_VERSION}); move it away or choose another [cache] directory"
+            )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _companions(path: Path) -> list[Path]:
+    """The files that SQLite keeps beside a database."""
+    return [path.with_name(path.name + suffix) for suffix in _COMPANIONS]

@@ -4,7 +4,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
@@ -60,6 +60,8 @@ class BotSummary:
     empty_answers: int
     failures: Mapping[str, int]
     """Failed scores by code."""
+    rqs_values: Sequence[float] = field(repr=False)
+    """What the mean of RQS was taken over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class Summary:
     """Rows on which every ranked bot has an RQS: the ones that the ranking uses."""
     rows: int
     """Rows judged."""
+    rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
+    """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
 
 
 class Summarizer:
@@ -105,11 +109,14 @@ class Summarizer:
             for index, row in enumerate(zip(*columns_of_ranked, strict=False))
             if not any(map(math.isnan, row))
         ]
+        if not common:
+            ranked = []
         return Summary(
             bots=tuple(columns.summary(bot) for bot, columns in self._bots.items()),
-            standings=self._standings(ranked if common else [], common),
+            standings=self._standings(ranked, common),
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
+            rqs_values={bot: self._bots[bot].present(RQS, common) for bot in ranked},
         )
 
     def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
@@ -172,7 +179,14 @@ class _BotColumns:
             empty_contexts=self._empty_contexts,
             empty_answers=self._empty_answers,
             failures=dict(self._failures.most_common()),
+            rqs_values=self.present(RQS),
         )
+
+    def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":
+        """The values that are there, of all rows or of the given ones."""
+        column = self.values[name]
+        chosen = column if rows is None else (column[row] for row in rows)
+        return array("d", (value for value in chosen if not math.isnan(value)))
 
     def _add_score(self, name: str, score: Score) -> None:
         self._add_value(name, score.value, score.outcome)
@@ -184,9 +198,7 @@ class _BotColumns:
         self._outcomes[name][outcome] += 1
 
     def _mean(self, name: str, rows: Sequence[int] | None) -> Mean:
-        column = self.values[name]
-        chosen = column if rows is None else [column[row] for row in rows]
-        present = [value for value in chosen if not math.isnan(value)]
+        present = self.present(name, rows)
         outcomes = self._outcomes[name] if rows is None else Counter[Outcome]()
         return Mean(
             value=fmean(present) if present else None,

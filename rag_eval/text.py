@@ -1,9 +1,9 @@
-"""What a text is made of: normalised words, stems, adjacent pairs, sentences and numbers. Pure and deterministic.
+"""What a text is made of: normalised words, stems, adjacent pairs, names, numbers and sentences.
 
-Everything is decided one whitespace-separated piece at a time, so what a piece means is remembered and a
-text costs little more than splitting it. Two memories hold what was found out. Both are only caches, both
-are bounded: the vocabulary forgets all its pieces when it holds 100,000 of them (about 20 MB), the readings
-of whole texts keep at most the latest 4 million characters (about 100 MB at worst).
+Pure and deterministic. A text is decided one whitespace-separated piece at a time, so that what a piece means
+can be remembered and a text costs little more than splitting it. The memories are only caches, and bounded:
+the vocabulary is emptied when it holds 100,000 pieces, and whole texts are remembered for their latest 100,000
+characters, which covers a row and its bots. More would be slower, because old memory has to be fetched again.
 """
 
 import re
@@ -68,6 +68,11 @@ def words(text: str) -> list[str]:
     contracted negation is a word of its own ("isn't" is "is", "not").
     """
     return [word for match in _TOKEN.finditer(normalise(text)) for word in _words_of_token(match)]
+
+
+def has_words(text: str) -> bool:
+    """Whether there is anything to compare: a word, a number, a percent sign."""
+    return bool(read(text).content) or _TOKEN.search(normalise(text)) is not None
 
 
 def normalise(text: str) -> str:
@@ -135,6 +140,21 @@ def sentences(text: str) -> list[str]:
     return [" ".join(pieces) for pieces in _sentence_pieces(text) if _WORD_CHARACTER.search(" ".join(pieces))]
 
 
+def canonical_number(digits: str) -> str:
+    """A number written in one way: no thousands separators, a decimal point, no trailing zeros.
+
+    "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
+    point ("1.250") cannot be told from decimals and is read as English writes it.
+    """
+    if _COMMA_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(",", "")
+    elif _POINT_THOUSANDS.fullmatch(digits):
+        digits = digits.replace(".", "").replace(",", ".")
+    elif _DECIMAL_COMMA.fullmatch(digits):
+        digits = digits.replace(",", ".")
+    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
+
+
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
     if not text.isascii():
         text = _UNSPACED_END.sub(r"\g<0>\n", text)
@@ -164,21 +184,6 @@ def _unmarked(pieces: list[str]) -> list[str]:
 
 def _is_capitalised(piece: str) -> bool:
     return piece[0].isupper() or piece.lstrip(_OPENERS)[:1].isupper()
-
-
-def canonical_number(digits: str) -> str:
-    """A number written in one way: no thousands separators, a decimal point, no trailing zeros.
-
-    "1,250.50", "1.250.000" and "3,5" become "1250.5", "1250000" and "3.5". A single group of three after a
-    point ("1.250") cannot be told from decimals and is read as English writes it.
-    """
-    if _COMMA_THOUSANDS.fullmatch(digits):
-        digits = digits.replace(",", "")
-    elif _POINT_THOUSANDS.fullmatch(digits):
-        digits = digits.replace(".", "").replace(",", ".")
-    elif _DECIMAL_COMMA.fullmatch(digits):
-        digits = digits.replace(",", ".")
-    return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
 
 
 def _words_of_token(match: re.Match[str]) -> Iterable[str]:
@@ -232,20 +237,20 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         return content
 
 
-T = TypeVar("T")
+_Result = TypeVar("_Result")
 
 
-class _Memory(Generic[T]):
+class _Memory(Generic[_Result]):
     """The latest results of a function of a text, in two generations that hold half the characters each."""
 
-    def __init__(self, function: Callable[[str], T], most_characters: int) -> None:
+    def __init__(self, function: Callable[[str], _Result], most_characters: int) -> None:
         self._function = function
         self._generation_size = most_characters // 2
-        self._young: dict[str, T] = {}
-        self._old: dict[str, T] = {}
+        self._young: dict[str, _Result] = {}
+        self._old: dict[str, _Result] = {}
         self._characters = 0
 
-    def recall(self, text: str) -> T:
+    def recall(self, text: str) -> _Result:
         known = self._young.get(text)
         if known is not None:
             return known

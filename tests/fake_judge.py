@@ -6,6 +6,7 @@ bad ones, and it can be told to misbehave: faults are served first, in order, th
 
 import json
 import re
+import ssl
 import threading
 import time
 from collections import Counter, deque
@@ -117,11 +118,13 @@ class FakeJudge:
 
 
 @contextmanager
-def running_judge() -> Iterator[FakeJudge]:
+def running_judge(tls: ssl.SSLContext | None = None) -> Iterator[FakeJudge]:
     judge = FakeJudge()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(judge))
+    server = _QuietServer(("127.0.0.1", 0), _handler(judge))
     server.daemon_threads = True
-    judge.url = f"http://127.0.0.1:{server.server_address[1]}"
+    judge.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -303,6 +306,11 @@ _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "toxicity": _numbered(_toxicity),
     "recommendation": _numbered(_advice),
 }
+
+
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that does not trust the certificate hangs up: nothing to tell."""
 
 
 def _handler(judge: FakeJudge) -> type[BaseHTTPRequestHandler]:

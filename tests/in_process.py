@@ -72,6 +72,10 @@ class DictStore:
     def reply(self, key: str) -> str | None:
         return self.replies.get(key)
 
+    def failure(self, key: str) -> tuple[str, str] | None:
+        code = self.failures.get(key)
+        return None if code is None else (code, "journaled before")
+
     def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
         self.replies[key] = reply
 

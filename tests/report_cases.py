@@ -18,6 +18,7 @@ from rag_eval.records import (
     Usage,
 )
 from rag_eval.report.excel import ExcelReport
+from rag_eval.report.findings import find
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.summary import Summarizer, Summary
 
@@ -106,7 +107,8 @@ def write_report(
     report = ExcelReport(target, facts)
     for result in results:
         report.add(result)
-    return report.finish(summary_of(results, facts), final or facts)
+    summary = summary_of(results, facts)
+    return report.finish(summary, find(summary), final or facts)
 
 
 def summary_of(results: Sequence[CaseResult], facts: RunFacts) -> Summary:

@@ -9,7 +9,7 @@ from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RunStoppedError
-from rag_eval.judge.calls import BREAKER_LIMIT, Call, Message, Scheduler, gather
+from rag_eval.judge.calls import BREAKER_LIMIT, Batch, Call, Message, Scheduler, gather
 
 
 class Number(BaseModel):
@@ -132,6 +132,55 @@ def test_a_failure_is_journaled_and_ends_its_own_coroutine_alone() -> None:
     store = DictStore()
     assert run([outcome(n) for n in range(4)], ObjectJudge(reply), store) == [0, 1, "refused", 3]
     assert list(store.failures.values()) == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"),
+    [("blocked_by_filter", 0), ("output_filtered", 0), ("refused", 0), ("too_long", 0), ("truncated", 0),
+     ("unparseable", 0), ("timeout", 1), ("server_error", 1), ("rate_limited", 1), ("not_run", 1)],
+)  # fmt: skip
+def test_r42_a_journaled_failure_that_would_come_again_is_served_and_another_is_asked_again(
+    code: str, asked: int
+) -> None:
+    store = DictStore()
+    judge = ObjectJudge(echo)
+    store.failures[judge.key(call(3))] = code
+    assert run([outcome(3)], judge, store) == [code if not asked else 3]
+    assert len(judge.prompts) == asked
+
+
+def test_a_journaled_failure_is_counted_and_does_not_stop_the_run() -> None:
+    judge, store = ObjectJudge(echo), DictStore()
+    store.failures = {judge.key(call(n)): "unparseable" for n in range(BREAKER_LIMIT + 5)}
+    scheduler = Scheduler(judge, store, workers=1)
+    list(scheduler.run([outcome(n) for n in range(BREAKER_LIMIT + 5)], window=1))
+    scheduler.close()
+    assert scheduler.stopped is None
+    assert scheduler.counts.failures == {"unparseable": BREAKER_LIMIT + 5}
+
+
+def test_the_failure_of_a_batch_is_not_journaled_for_its_parts() -> None:
+    """One blocked text must not keep its neighbours from being asked again after a kill."""
+
+    def combine(calls: Any) -> Call[Any]:
+        return Call("t", (Message("user", "+".join(each.messages[0].text for each in calls)),), Number)
+
+    def reply(prompt: str) -> str | Exception:
+        blocked = "+" in prompt or prompt == "2"
+        return JudgeError("blocked_by_filter", "hate") if blocked else echo(prompt)
+
+    batch = Batch(2, combine, lambda reply, parts: [reply] * parts)
+
+    async def batched(n: int) -> int | str:
+        try:
+            return (await Call("t", (Message("user", str(n)),), Number, batch=batch)).n
+        except JudgeError as error:
+            return error.code
+
+    judge, store = ObjectJudge(reply), DictStore()
+    assert run([batched(1), batched(2)], judge, store, workers=1) == [1, "blocked_by_filter"]
+    assert judge.prompts[0] == "1+2"
+    assert len(store.failures) == 1
 
 
 def test_a_bug_in_a_metric_ends_the_run() -> None:

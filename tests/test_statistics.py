@@ -50,9 +50,12 @@ def compare(scores, bots="ABCDEFGHIJKL", **options) -> Comparison:
 
 
 class TestMeanInterval:
-    @pytest.mark.parametrize("rows", [100, 400])
-    def test_agrees_with_scipys_bca(self, rows):
-        values = skewed_scores(rows)
+    @pytest.mark.parametrize(
+        "values",
+        [skewed_scores(100), skewed_scores(400), np.repeat([0.0, 1.0], [40, 360])],
+        ids=["100 rows", "400 rows", "pass/fail"],
+    )
+    def test_agrees_with_scipys_bca(self, values):
         ours = bootstrap_mean_interval(values)
         reference = stats.bootstrap((values,), np.mean, method="BCa", rng=np.random.default_rng(2))
         low, high = reference.confidence_interval
@@ -200,6 +203,12 @@ class TestComparison:
             assert (rival.more_queries is not None) == (rival.verdict is Verdict.NOT_DECIDED)
             assert rival.interval.low - 1e-9 <= rival.difference <= rival.interval.high + 1e-9
 
+    def test_interval_of_two_bots_is_about_a_t_interval_for_few_rows(self):
+        gap = np.array([-0.05, 0.0, 0.1, 0.15, 0.2, 0.25, 0.4])
+        interval = compare(np.column_stack([gap, np.zeros(7)])).rivals[0].interval
+        low, high = stats.t.interval(0.95, 6, gap.mean(), stats.sem(gap))
+        assert interval.high - interval.low == pytest.approx(high - low, rel=0.1)
+
     def test_a_rival_that_is_less_clear_is_never_decided_before_one_that_is_clearer(self):
         scores = equal_bots(np.random.default_rng(8), 60, 6) - 0.05 * np.arange(6)
         pvalues = [rival.pvalue for rival in sorted(compare(scores).rivals, key=standardised(scores))]
@@ -301,12 +310,12 @@ def step_down_by_brute_force(scores, winner):
 
 
 class TestAdvice:
-    @pytest.mark.parametrize("effect", [0.15, 0.25])
-    def test_is_the_sample_size_of_a_paired_t_test_with_a_power_of_80_percent(self, effect):
-        gap = np.random.default_rng(1).normal(0, 1, 40)
+    @pytest.mark.parametrize(("rows", "effect"), [(40, 0.15), (40, 0.25), (14, 0.5)])
+    def test_is_the_sample_size_of_a_paired_t_test_with_a_power_of_80_percent(self, rows, effect):
+        gap = np.random.default_rng(1).normal(0, 1, rows)
         gap = (gap - gap.mean()) / gap.std(ddof=1) + effect
-        more = compare(np.column_stack([gap, np.zeros(40)])).rivals[0].more_queries
-        assert power_of_paired_t(40 + more, effect) == pytest.approx(0.8, abs=0.02)
+        more = compare(np.column_stack([gap, np.zeros(rows)])).rivals[0].more_queries
+        assert power_of_paired_t(rows + more, effect) == pytest.approx(0.8, abs=0.02)
 
     @pytest.mark.parametrize(
         ("gaps", "expected"),
@@ -418,6 +427,22 @@ class TestKappa:
         assert found.kappa == pytest.approx(kappa)
         assert found.interval.high - found.interval.low == pytest.approx(2 * 1.96 * error, rel=0.04)
 
+    def test_interval_agrees_with_scipys_bca(self):
+        first = np.repeat([0, 0, 1, 1], [12, 4, 6, 178])
+        second = np.repeat([0, 1, 0, 1], [12, 4, 6, 178])
+        reference = stats.bootstrap(
+            (first, second),
+            lambda one, other: kappa_of_two_categories(one, other),
+            paired=True,
+            method="BCa",
+            vectorized=False,
+            n_resamples=5_000,
+            rng=np.random.default_rng(1),
+        ).confidence_interval
+        found = cohen_kappa(first.tolist(), second.tolist())
+        assert found.interval.low == pytest.approx(reference.low, abs=0.015)
+        assert found.interval.high == pytest.approx(reference.high, abs=0.015)
+
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
         [
@@ -452,6 +477,11 @@ class TestKappa:
             cohen_kappa(first, second, categories=[1, 2])
 
 
+def kappa_of_two_categories(first, second):
+    chance = first.mean() * second.mean() + (1 - first.mean()) * (1 - second.mean())
+    return ((first == second).mean() - chance) / (1 - chance)
+
+
 class TestSpearman:
     @settings(deadline=None, max_examples=60)
     @given(st.lists(st.tuples(QUARTERS, QUARTERS), min_size=2, max_size=20))
@@ -479,6 +509,12 @@ class TestSpearman:
         found = spearman(first, second)
         assert found.interval.low == pytest.approx(reference.low, abs=0.05)
         assert found.interval.high == pytest.approx(reference.high, abs=0.05)
+
+    def test_interval_is_wider_for_a_strong_correlation_than_fisher_has_it(self):
+        """Bonett and Wright 2000: the variance of z is (1 + ρ²/2) ÷ (n − 3), not 1 ÷ (n − 3)."""
+        found = spearman([*range(10), 11, 10], range(12))
+        spread = math.atanh(found.interval.high) - math.atanh(found.interval.low)
+        assert spread == pytest.approx(2 * 1.959964 * math.sqrt((1 + found.value**2 / 2) / 9))
 
     @pytest.mark.parametrize("values", [[1, 2, 3], [1, 2, 3, 4, 5]], ids=["three pairs", "perfect"])
     def test_has_no_interval_when_no_error_can_be_estimated(self, values):
@@ -517,6 +553,12 @@ class TestCorrectedMean:
         assert found.value == pytest.approx(human.mean(), abs=0.01)
         assert width(found) < 0.5 * width(alone)
         assert found.trust > 0.9
+
+    def test_is_the_mean_of_all_items_when_the_judge_is_perfect(self):
+        human = skewed_scores(30).tolist()
+        found = ppi_mean(human, [*human[:10], *[None] * 20])
+        assert found.value == pytest.approx(fmean(human))
+        assert found.trust == pytest.approx(20 / 30)
 
     def test_hardly_listens_to_a_judge_that_knows_nothing(self):
         rng = np.random.default_rng(1)

@@ -1,19 +1,23 @@
-"""The store: what was committed is there, for this process, for others and after a kill."""
+"""The store: what was committed is there, for this process, for others and after a kill; nothing else is."""
 
 import sqlite3
 import stat
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from rag_eval.errors import StoreError
-from rag_eval.store import Store
+from rag_eval.lock import lock_path, locked
+from rag_eval.store import APPLICATION_ID, SCHEMA_VERSION, Store
 
 PAID = {"task": "t", "attempts": 1, "prompt_tokens": 3, "completion_tokens": 1}
+FAILED = {"task": "t", "code": "refused", "message": "no"}
 
 
 def test_a_reply_is_there_after_reopening(tmp_path: Path) -> None:
@@ -28,14 +32,44 @@ def test_a_reply_is_there_after_reopening(tmp_path: Path) -> None:
 
 def test_a_failure_is_never_served_as_a_reply_and_a_reply_replaces_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
-    store.put_failure("k", task="t", code="timeout", message="late")
-    assert store.reply("k") is None
+    store.put_failure("k", **FAILED)
+    assert (store.reply("k"), store.failure("k")) == (None, ("refused", "no"))
     store.put_reply("k", reply="{}", **PAID)
-    assert store.reply("k") == "{}"
+    assert (store.reply("k"), store.failure("k")) == ("{}", None)
     store.end(keep=True)
-    with sqlite3.connect(tmp_path / "s") as connection:
-        assert connection.execute("SELECT count(*) FROM failures").fetchone() == (0,)
-    connection.close()
+
+
+def test_r43_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
+    """`fresh` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
+    before = Store(tmp_path / "s")
+    before.put_reply("r", reply="[1]", **PAID)
+    before.put_failure("f", **FAILED)
+    before.end(keep=True)
+
+    retrying = Store(tmp_path / "s", retry_errors=True)
+    assert (retrying.reply("r"), retrying.failure("f")) == ("[1]", None)
+    retrying.end(keep=True)
+
+    fresh = Store(tmp_path / "s", fresh=True)
+    assert (fresh.reply("r"), fresh.failure("f")) == (None, None)
+    fresh.put_reply("r", reply="[2]", **PAID)
+    fresh.put_failure("f", task="t", code="truncated", message="cut")
+    assert (fresh.reply("r"), fresh.failure("f")) == ("[2]", ("truncated", "cut"))
+    fresh.end(keep=True)
+
+    after = Store(tmp_path / "s")
+    assert (after.reply("r"), after.failure("f")) == ("[2]", ("truncated", "cut"))
+    after.end(keep=True)
+
+
+def test_r43_an_unserved_failure_is_kept_until_there_is_a_reply(tmp_path: Path) -> None:
+    before = Store(tmp_path / "s")
+    before.put_failure("f", **FAILED)
+    before.end(keep=True)
+    Store(tmp_path / "s", retry_errors=True).end(keep=True)
+    after = Store(tmp_path / "s")
+    assert after.failure("f") == ("refused", "no")
+    after.end(keep=True)
 
 
 def test_a_store_that_is_not_kept_leaves_no_file(tmp_path: Path) -> None:
@@ -43,6 +77,25 @@ def test_a_store_that_is_not_kept_leaves_no_file(tmp_path: Path) -> None:
     store.put_reply("k", reply="{}", **PAID)
     store.end(keep=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_kept_is_one_file(tmp_path: Path) -> None:
+    """Nothing lies about: no lock, no temporary file, no log of changes."""
+    store = Store(tmp_path / "s")
+    store.put_reply("k", reply="{}", **PAID)
+    store.end(keep=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
+def test_r40_every_commit_reaches_the_disk(tmp_path: Path) -> None:
+    """WAL with synchronous=FULL: a commit returns only when the log was flushed."""
+    store = Store(tmp_path / "s")
+    pragmas = [
+        store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "busy_timeout")
+    ]
+    store.end(keep=True)
+    assert pragmas == ["wal", 2, 30_000]
 
 
 def test_r84_store_and_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
@@ -65,25 +118,49 @@ def test_many_threads_may_write_at_once(tmp_path: Path) -> None:
     store.end(keep=True)
 
 
-def test_r53_processes_share_a_store(tmp_path: Path) -> None:
-    code = textwrap.dedent(
-        """
-        import sys
-        from pathlib import Path
-        from rag_eval.store import Store
-        store = Store(Path(sys.argv[1]))
-        for n in range(100):
-            paid = {"task": "t", "attempts": 1, "prompt_tokens": 0, "completion_tokens": 0}
-            store.put_reply(f"{sys.argv[2]}-{n}", reply="{}", **paid)
-        store.end(keep=True)
-        """
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    processes = [subprocess.Popen([*command, name]) for name in "abc"]
-    assert [process.wait() for process in processes] == [0, 0, 0]
-    store = Store(tmp_path / "s")
-    assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(100))
+_FILL = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    from rag_eval.store import Store
+    store = Store(Path(sys.argv[1]), on_damage=print)
+    for n in range(int(sys.argv[3])):
+        paid = {"task": "t", "attempts": 1, "prompt_tokens": 0, "completion_tokens": 0}
+        store.put_reply(f"{sys.argv[2]}-{n}", reply="{}", **paid)
     store.end(keep=True)
+    """
+)
+
+
+def fill_from_processes(path: Path, rows: int) -> str:
+    """What three processes said while each stored so many replies, all at once."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _FILL, str(path), name, str(rows)], stdout=subprocess.PIPE, text=True
+        )
+        for name in "abc"
+    ]
+    said = "".join(process.communicate()[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    return said
+
+
+def test_r53_processes_share_a_store(tmp_path: Path) -> None:
+    """They begin it at the same time, too."""
+    assert fill_from_processes(tmp_path / "s", rows=300) == ""
+    store = Store(tmp_path / "s")
+    assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(300))
+    store.end(keep=True)
+
+
+def test_r57_processes_that_meet_a_damaged_store_set_it_aside_once(tmp_path: Path) -> None:
+    """Otherwise the second would take the first one's new store away."""
+    (tmp_path / "s").write_bytes(b"garbage, not a database" * 50)
+    assert fill_from_processes(tmp_path / "s", rows=20).count("damaged") == 2  # the reason and the new name
+    store = Store(tmp_path / "s")
+    assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(20))
+    store.end(keep=True)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_r41_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
@@ -104,20 +181,144 @@ def test_r41_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
     store.end(keep=True)
 
 
-@pytest.mark.parametrize("content", [b"garbage, not a database" * 50, b"SQLite format 3\x00" + b"\xff" * 500])
-def test_a_file_that_is_no_store_is_named_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "s").write_bytes(content)
+def garbage(path: Path) -> None:
+    path.write_bytes(b"garbage, not a database" * 50)
+
+
+def garbage_with_the_right_beginning(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 500)
+
+
+def empty(path: Path) -> None:
+    path.touch()
+
+
+def cut_off(path: Path) -> None:
+    store = Store(path)
+    for n in range(50):
+        store.put_reply(str(n), reply='"' + "x" * 1000 + '"', **PAID)
+    store.end(keep=True)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwritten_in_the_middle(path: Path) -> None:
+    cut_off(path)
+    path.unlink()
+    store = Store(path)
+    for n in range(50):
+        store.put_reply(str(n), reply='"' + "x" * 1000 + '"', **PAID)
+    store.end(keep=True)
+    content = bytearray(path.read_bytes())
+    content[5 * 4096 : 10 * 4096] = b"\xa5" * 5 * 4096
+    path.write_bytes(content)
+
+
+def of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x')")
+
+
+def marked_by_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("PRAGMA application_id = 252006675; CREATE TABLE replies (key TEXT)")
+
+
+def a_spreadsheet(path: Path) -> None:
+    path.write_bytes(b"PK\x03\x04" + b"\x00" * 2000)
+
+
+DAMAGES = [
+    garbage, garbage_with_the_right_beginning, empty, cut_off, overwritten_in_the_middle, of_another_program,
+    marked_by_another_program, a_spreadsheet,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_r57_a_damaged_store_is_renamed_and_a_new_one_begun(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(tmp_path / "s")
+    content = (tmp_path / "s").read_bytes()
+    said: list[str] = []
+    store = Store(tmp_path / "s", on_damage=said.append)
+    store.put_reply("k", reply="{}", **PAID)
+    assert store.reply("k") == "{}"
+    store.end(keep=True)
+    (aside,) = [path for path in tmp_path.iterdir() if path.name != "s"]
+    assert aside.name.startswith("s.damaged-20")
+    assert aside.read_bytes() == content
+    (sentence,) = said
+    assert str(tmp_path / "s") in sentence
+    assert aside.name in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_r57_unless_told_otherwise_a_damaged_store_is_an_error_and_left_alone(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(tmp_path / "s")
+    content = (tmp_path / "s").read_bytes()
     with pytest.raises(StoreError, match=str(tmp_path / "s")):
         Store(tmp_path / "s")
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
     assert (tmp_path / "s").read_bytes() == content
 
 
-def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "s") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
+def test_r57_changes_that_belong_to_a_file_that_is_gone_are_not_taken_into_a_new_one(tmp_path: Path) -> None:
+    old = Store(tmp_path / "s")
+    old.put_reply("k", reply="{}", **PAID)
+    log = (tmp_path / "s-wal").read_bytes()
+    old.end(keep=False)
+    (tmp_path / "s-wal").write_bytes(log)
+    said: list[str] = []
+    store = Store(tmp_path / "s", on_damage=said.append)
+    assert store.reply("k") is None
+    store.end(keep=True)
+    (aside,) = [path for path in tmp_path.iterdir() if path.name != "s"]
+    assert aside.read_bytes() == log
+    assert "missing" in said[0]
+
+
+def test_r57_every_damaged_store_keeps_a_name_of_its_own(tmp_path: Path) -> None:
+    for _ in range(3):
+        garbage(tmp_path / "s")
+        Store(tmp_path / "s", on_damage=lambda sentence: None).end(keep=True)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_r59_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    Store(tmp_path / "s").end(keep=True)
+    with closing(sqlite3.connect(tmp_path / "s")) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    said: list[str] = []
     with pytest.raises(StoreError, match="another version"):
-        Store(tmp_path / "s")
+        Store(tmp_path / "s", on_damage=said.append)
+    assert said == []
+    with closing(sqlite3.connect(tmp_path / "s")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION + 1,)
+        assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=str(tmp_path / "file")):
+        Store(tmp_path / "file" / "s")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="folder"):
+        Store(tmp_path / "folder")
+
+
+def test_a_store_is_opened_by_one_at_a_time(tmp_path: Path) -> None:
+    """So that neither takes what the other just began for damage."""
+    with ThreadPoolExecutor(1) as pool:
+        with locked(tmp_path / "s"):
+            opening = pool.submit(Store, tmp_path / "s")
+            with pytest.raises(TimeoutError):
+                opening.result(timeout=0.2)
+            assert not (tmp_path / "s").exists()
+        opening.result(timeout=10).end(keep=True)
+    assert not lock_path(tmp_path / "s").exists()
 
 
 def test_notes_are_remembered(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
     from rag_eval.report.excel import ExcelReport
+    from rag_eval.report.findings import Findings
     from rag_eval.runner import Evaluation, Panel
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
@@ -43,6 +44,8 @@ class Job:
         table = self._read_table(loaded.settings)
         loaded.require_credentials()
         self._check_target()
+        if self._options["dry_run"]:
+            return self._plan(loaded.settings, table)
         check_writable(self._target)
         panel = self._panel(loaded.settings)
         facts = _facts(loaded.settings, table, panel)
@@ -89,11 +92,27 @@ class Job:
             )
 
     def _panel(self, settings: "Settings") -> "Panel":
-        from rag_eval.runner import llm_panel, offline_panel
+        from rag_eval.runner import budget_of, endpoint_of, llm_panel, offline_panel, store_path
 
         if settings.judge.provider == "offline":
             return offline_panel(settings)
-        return llm_panel(settings, self._target, announce=warn)
+        from rag_eval.judge.transport import Transport
+        from rag_eval.store import Store
+
+        budget = budget_of(settings)
+        store = Store(store_path(settings, self._target))
+        return llm_panel(settings, Transport(endpoint_of(settings), store, budget, announce=warn), store)
+
+    def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
+        if settings.judge.provider == "offline":
+            self._say("The offline judge sends nothing and costs nothing.")
+            return ExitCode.COMPLETE
+        from rag_eval.cli.plan import show_plan
+        from rag_eval.runner import budget_of
+
+        budget_of(settings)  # a cap that could not be kept is an error here as well
+        show_plan(settings, table, self._target, self._say)
+        return ExitCode.COMPLETE
 
     def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
@@ -109,6 +128,7 @@ class Job:
 
     def _evaluate(self, settings: "Settings", table: "Table", panel: "Panel", facts: "RunFacts") -> ExitCode:
         from rag_eval.report.excel import ExcelReport
+        from rag_eval.report.findings import find
         from rag_eval.runner import Evaluation
 
         evaluation = Evaluation(panel, settings)
@@ -118,7 +138,8 @@ class Job:
             summary = self._stream(evaluation, table, report, facts)
             _refuse_empty(evaluation)
             facts = _final_facts(facts, evaluation)
-            place = report.finish(summary, facts)
+            findings = find(summary)
+            place = report.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
         except BaseException:
             report.discard()
@@ -126,7 +147,7 @@ class Job:
         finally:
             evaluation.close()
             panel.store.end(keep=keep)
-        self._conclude(summary, facts, place, is_journal_kept=keep and not settings.cache.enabled)
+        self._conclude(summary, findings, facts, place, is_journal_kept=keep and not settings.cache.enabled)
         return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage)
 
     def _stream(
@@ -148,11 +169,19 @@ class Job:
 
     # After
 
-    def _conclude(self, summary: "Summary", facts: "RunFacts", place: Path, *, is_journal_kept: bool) -> None:
-        from rag_eval.report.about import verdict
+    def _conclude(
+        self,
+        summary: "Summary",
+        findings: "Findings",
+        facts: "RunFacts",
+        place: Path,
+        *,
+        is_journal_kept: bool,
+    ) -> None:
+        from rag_eval.report.findings import verdict
 
         self._say("")
-        for line in (*leaderboard_lines(summary), "", verdict(summary), *count_lines(summary)):
+        for line in (*leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary)):
             self._say(line)
         self._say(_usage_line(facts))
         if facts.partial:
@@ -175,6 +204,9 @@ _OVERRIDES = {
     "alpha": "weights.answer_correctness",
     "beta": "weights.faithfulness",
     "gamma": "weights.answer_relevancy",
+    "max_calls": "limits.max_calls",
+    "max_cost": "limits.max_cost",
+    "max_minutes": "limits.max_minutes",
 }
 
 
@@ -199,6 +231,7 @@ def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
         thresholds=settings.thresholds.model_dump(),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
+        currency=settings.prices.currency,
     )
 
 
@@ -234,9 +267,11 @@ def _usage_line(facts: "RunFacts") -> str:
     usage = facts.usage
     if facts.is_proxy:
         return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
+    cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
     return (
         f"Judge calls: {usage.calls} answered, {usage.cached} from the store, {usage.failed} failed "
-        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens). {facts.seconds:.1f} s."
+        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
+        f"{facts.seconds:.1f} s."
     )
 
 

@@ -12,6 +12,7 @@ from rag_eval.cli.job import Job
 
 _PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
+_LIMIT = click.FloatRange(min=0.0, min_open=True)
 
 
 @click.command("run", context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,6 +27,10 @@ _WEIGHT = click.FloatRange(min=0.0)
 @click.option("--alpha", type=_WEIGHT, help="Weight of answer correctness in RQS.")
 @click.option("--beta", type=_WEIGHT, help="Weight of faithfulness in RQS.")
 @click.option("--gamma", type=_WEIGHT, help="Weight of answer relevancy in RQS.")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent and cost; send nothing.")
+@click.option("--max-calls", type=click.IntRange(min=1), help="Stop before more requests than this.")
+@click.option("--max-cost", type=_LIMIT, help="Stop before it could cost more than this; needs [prices].")
+@click.option("--max-minutes", type=_LIMIT, help="Stop after this time.")
 @click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
 @click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")

@@ -36,6 +36,9 @@ _CONTENT_CODES = frozenset(
 )
 """Failures that tell something of the text judged and nothing of the endpoint: they never stop the run."""
 
+_LASTING_CODES = _CONTENT_CODES - {NOT_RUN} | {"unparseable"}
+"""Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -128,6 +131,7 @@ class Judge(Protocol):
 
 class ReplyStore(Protocol):
     def reply(self, key: str) -> str | None: ...
+    def failure(self, key: str) -> tuple[str, str] | None: ...
     def put_reply(
         self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
     ) -> None: ...
@@ -262,6 +266,9 @@ class Scheduler:
             self._ready.append(_Step(task, known))
         elif key in self._waiting:
             self._waiting[key].append(task)
+        elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
+            self._count_failure(failure[0])
+            self._ready.append(_Step(task, None, JudgeError(*failure)))
         elif self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
         elif call.deployment not in self._prepared:
@@ -322,7 +329,8 @@ class Scheduler:
         try:
             answer = self._judge.ask(job.call)
         except JudgeError as error:
-            for part in job.parts:
+            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
+                (part,) = job.parts
                 self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
             raise
         if len(job.parts) == 1:
@@ -395,7 +403,7 @@ class Scheduler:
     def _fail(self, job: "_Job", error: JudgeError) -> None:
         for part in job.parts:
             self._resolve(part.key, None, error)
-        self.counts.failures[error.code] = self.counts.failures.get(error.code, 0) + 1
+        self._count_failure(error.code)
         if error.code in _CONTENT_CODES:
             return
         code, length = self._streak
@@ -406,6 +414,9 @@ class Scheduler:
                     error.code, f"{BREAKER_LIMIT} judge calls in a row failed ({error.code}): {error}"
                 )
             )
+
+    def _count_failure(self, code: str) -> None:
+        self.counts.failures[code] = self.counts.failures.get(code, 0) + 1
 
     # Stopping
 

@@ -108,13 +108,18 @@ _ROOM_TO_THINK = 4
 """Models that take max_completion_tokens count what they think before they reply as part of it."""
 
 
+def reply_limit(dialect: Dialect, max_tokens: int) -> int:
+    """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
+    thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
+    return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+
+
 def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_tokens: int) -> dict[str, Any]:
     """The body of a chat completion request. What is the same for many calls stands first."""
-    thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
     body: dict[str, Any] = {
         "model": call.deployment or endpoint.model,
         "messages": [{"role": message.role, "content": _sendable(message.text)} for message in call.messages],
-        dialect.token_limit: max_tokens * _ROOM_TO_THINK if thinks else max_tokens,
+        dialect.token_limit: reply_limit(dialect, max_tokens),
     }
     if dialect.takes_temperature:
         body["temperature"] = endpoint.temperature

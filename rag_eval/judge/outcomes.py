@@ -345,7 +345,9 @@ class _ErrorBody:
 def _refused_parameter(error: _ErrorBody) -> Parameter | None:
     """Which part of the request is not taken at all; a value that is merely too large is another matter."""
     text = error.message.lower()
-    is_unsupported = "unsupported" in error.code or re.search(r"\b(not|n't|un)[ -]?support", text) is not None
+    is_unsupported = (
+        "unsupported" in error.code or re.search(r"(\bnot|n't) (\w+ )?support|unsupported", text) is not None
+    )
     if re.search(r"use ['\"`]?max_completion_tokens", text):
         return Parameter.MAX_TOKENS
     if error.parameter == "max_tokens" and is_unsupported:

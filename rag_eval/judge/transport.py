@@ -17,9 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from rag_eval.errors import JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
+from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import NOT_RUN, Answer, Call, Message
 from rag_eval.judge.connection import Connection, proxy_of
-from rag_eval.judge.endpoint import Dialect, Endpoint, request_body, request_key
+from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
@@ -42,6 +43,7 @@ class Transport:
         self,
         endpoint: Endpoint,
         notes: Notes,
+        budget: Budget | None = None,
         *,
         announce: Callable[[str], None] = lambda sentence: None,
         sleep: Callable[[float], object] | None = None,
@@ -50,6 +52,7 @@ class Transport:
         """`sleep` is for tests; without it, waits end early when the transport is closed."""
         self.endpoint = endpoint
         self._notes = notes
+        self._budget = budget or Budget()
         self._announce = announce
         self._closed = threading.Event()
         self._sleep = sleep or self._closed.wait
@@ -91,6 +94,7 @@ class Transport:
                 requests=self._meter["requests"],
                 prompt_tokens=self._meter["prompt_tokens"],
                 completion_tokens=self._meter["completion_tokens"],
+                cost=self._budget.spent,
             )
 
     @property
@@ -135,9 +139,15 @@ class Transport:
         """One request. What it says about the deployment's limits counts before anyone else gets a turn."""
         limiter = attempt.deployment.limiter
         with limiter.turn(attempt.estimated_tokens) as admitted_in:
+            held = self._budget.reserve(
+                attempt.deployment.name,
+                attempt.characters,
+                reply_limit(attempt.deployment.dialect, attempt.max_tokens),
+            )
             attempt.number += 1
             attempt.dialect = attempt.deployment.dialect
             found = self._post(attempt)
+            self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
             self._account(found, attempt)
             if isinstance(found, Completion):
                 limiter.grow()
@@ -346,9 +356,13 @@ class _Attempt:
         self.max_tokens = self.call.max_tokens
 
     @property
+    def characters(self) -> int:
+        return sum(len(message.text) for message in self.call.messages)
+
+    @property
     def estimated_tokens(self) -> int:
         """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
-        return sum(len(message.text) for message in self.call.messages) // 4 + self.max_tokens
+        return self.characters // 4 + self.max_tokens
 
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)

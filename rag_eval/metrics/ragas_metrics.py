@@ -52,6 +52,7 @@ class AnswerRelevancy(Metric):
             task="answer_relevancy.question",
             messages=prompts.question_prompt(case.response),
             reply_type=replies.GeneratedQuestion,
+            agrees_with={"text": case.response},
             max_tokens=512,
         )
         if guess.noncommittal:
@@ -110,6 +111,7 @@ class ContextRecall(Metric):
                 case.query, "\n".join(case.chunks or ()), case.reference or ""
             ),
             reply_type=replies.Attributions,
+            agrees_with={"text": case.reference},
             max_tokens=4096,
         )
         if not reply.classifications:
@@ -194,6 +196,7 @@ async def _statements(question: str, answer: str) -> list[str]:
         task="statements",
         messages=prompts.statements_prompt(question, answer),
         reply_type=replies.Statements,
+        agrees_with={"text": answer},
     )
     return [statement for statement in reply.statements if statement.strip()]
 

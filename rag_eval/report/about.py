@@ -3,39 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
+from rag_eval.report.findings import NAME_LIMIT, Findings, verdict
 from rag_eval.report.text import shorten
-from rag_eval.summary import Standing, Summary
+from rag_eval.summary import Summary
 
-_NAME_LIMIT = 60
 _NOTES = 12
 """How many of the run's notes are shown."""
 
 
-def verdict(summary: Summary) -> str:
-    """Who leads and by how much, in one sentence."""
-    ranked = [line for line in summary.standings if line.rank is not None]
-    if not ranked:
-        return "No bot can be ranked: there is no query on which every bot has an RQS."
-    over = f"over {_of(summary.compared, summary.rows)} queries"
-    winners = [line for line in ranked if line.is_winner]
-    if len(ranked) == 1:
-        return f"{_name(ranked[0])} has a mean RQS of {_rqs(ranked[0]):.4f} {over}."
-    if len(winners) > 1:
-        names = _join([_name(line) for line in winners])
-        return f"{names} tie with a mean RQS of {_rqs(winners[0]):.4f} {over}."
-    first, second = ranked[:2]
-    lead = _rqs(first) - _rqs(second)
-    digits = 2 if lead >= 0.01 else 4
-    return (
-        f"{_name(first)} leads {_name(second)} by {lead:.{digits}f} "
-        f"(mean RQS {_rqs(first):.4f} against {_rqs(second):.4f}, {over})."
-    )
-
-
-def headline(facts: RunFacts, summary: Summary) -> str:
+def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     """The box's heading and the verdict; a partial run says so first."""
     partial = [f"PARTIAL RUN: {shorten(facts.partial, 200)}"] if facts.partial else []
-    return "\n".join(["About this run", *partial, verdict(summary)])
+    return "\n".join(["About this run", *partial, verdict(summary, findings)])
 
 
 def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list[str]:
@@ -67,11 +46,11 @@ def _judge(facts: RunFacts) -> str:
 
 
 def _rows(facts: RunFacts, summary: Summary) -> str:
-    sheet = f" sheet {shorten(facts.sheet, _NAME_LIMIT)}" if facts.sheet else ""
+    sheet = f" sheet {shorten(facts.sheet, NAME_LIMIT)}" if facts.sheet else ""
     counts = [f"{_of(summary.rows, facts.rows)} judged"]
     counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
     counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []
-    return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, _NAME_LIMIT)}{sheet})."
+    return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, NAME_LIMIT)}{sheet})."
 
 
 def _coverage(summary: Summary) -> str:
@@ -80,9 +59,7 @@ def _coverage(summary: Summary) -> str:
     if not scored + failed:
         return "Coverage: no response could be given an RQS."
     share = scored / (scored + failed)
-    lacking = [
-        f"{shorten(bot.bot, _NAME_LIMIT)} {bot.rqs.failed:,}" for bot in summary.bots if bot.rqs.failed
-    ]
+    lacking = [f"{shorten(bot.bot, NAME_LIMIT)} {bot.rqs.failed:,}" for bot in summary.bots if bot.rqs.failed]
     missing = f" Not judged: {', '.join(lacking)}." if lacking else ""
     return f"Coverage: {_of(scored, scored + failed)} responses have an RQS ({share:.1%}).{missing}"
 
@@ -121,15 +98,3 @@ def _duration(seconds: float) -> str:
 
 def _of(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
-
-
-def _name(line: Standing) -> str:
-    return shorten(line.bot, _NAME_LIMIT)
-
-
-def _rqs(line: Standing) -> float:
-    return line.rqs.value or 0.0
-
-
-def _join(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

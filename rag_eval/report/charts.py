@@ -1,7 +1,7 @@
 """Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.report.look import BLUE, FONT, GREY, LINE
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
 
-STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), ("#9DB8D6", "#000000"))
+    from rag_eval.statistics import Interval
+
+PALE_BLUE = "#9DB8D6"
+STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), (PALE_BLUE, "#000000"))
 """Fill and ink of stacked parts. They stay apart in every common form of colour blindness, and in grey."""
 
 
@@ -25,6 +28,8 @@ class Bars:
     value_column: int
     values: Mapping[str, float | None]
     """By name, in the order of the sheet; here because cells that are written are no longer in memory."""
+    intervals: Mapping[str, "Interval | None"] = field(default_factory=dict)
+    """By name: drawn as error bars."""
 
     @property
     def has_bars(self) -> bool:
@@ -53,6 +58,16 @@ class Bars:
             "data_labels": {"value": True, "num_format": number_format, "font": {**_font(9), "color": ink}},
         }
 
+    def error_bars(self) -> dict[str, Any]:
+        """From each bar's end to both ends of its interval; none where there is no interval."""
+        below, above = [], []
+        for name, value in self.values.items():
+            interval = self.intervals.get(name)
+            below.append(value - interval.low if interval and value is not None else 0.0)
+            above.append(interval.high - value if interval and value is not None else 0.0)
+        line = {"color": BLUE, "width": 1.25}
+        return {"type": "custom", "minus_values": below, "plus_values": above, "line": line}
+
 
 def height_of(bots: int) -> int:
     """Pixels that a chart of that many bots needs."""
@@ -60,9 +75,14 @@ def height_of(bots: int) -> int:
 
 
 def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
-    """A bar for each bot, on an axis from 0 to 1."""
+    """A bar for each bot, on an axis from 0 to 1, with error bars where intervals are known."""
     chart = _bar_chart(workbook, bars.title)
-    chart.add_series(bars.series(BLUE, "#000000", "0.00"))
+    if any(bars.intervals.values()):
+        series = bars.series(PALE_BLUE, "#000000", "0.00")
+        series["data_labels"]["position"] = "inside_base"  # at the end they would lie under the error bars
+        chart.add_series({**series, "y_error_bars": bars.error_bars()})
+    else:
+        chart.add_series(bars.series(BLUE, "#000000", "0.00"))
     chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0.0"))
     chart.set_legend({"none": True})
     return chart

@@ -1,8 +1,8 @@
 """What the three sheets show: each a list of columns, each column a header and how to fill its cells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rag_eval.records import (
     METRIC_LABELS,
@@ -13,12 +13,25 @@ from rag_eval.records import (
     RunFacts,
     Score,
 )
+from rag_eval.report.findings import Findings, difference_to_winner, verdict_on
 from rag_eval.report.look import Look
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.text import join_chunks
 from rag_eval.summary import BotSummary, Mean, Standing, Summary
 
+if TYPE_CHECKING:
+    from rag_eval.statistics import Interval
+
+
+class OfBot(Protocol):
+    """Anything about one bot."""
+
+    @property
+    def bot(self) -> str: ...
+
+
 Item = TypeVar("Item")
+BotItem = TypeVar("BotItem", bound=OfBot)
 Value = str | int | float | None
 
 
@@ -70,7 +83,7 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
     return columns
 
 
-def bot_columns(facts: RunFacts, summary: Summary) -> list[Column[BotSummary]]:
+def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[BotSummary]]:
     """Sheet "Bot Summary": one line a bot, over all its own cases."""
     columns: list[Column[BotSummary]] = [
         _plain("Bot", _name_width(facts), Look.NAME, lambda bot: bot.bot),
@@ -90,6 +103,7 @@ def bot_columns(facts: RunFacts, summary: Summary) -> list[Column[BotSummary]]:
         _plain("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
         Column("Not Judged", 7.5, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
         _plain("Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."),
+        *_interval_columns(findings.own),
     ]
     if any(bot.rqs.failed for bot in summary.bots):
         columns += [
@@ -101,7 +115,7 @@ def bot_columns(facts: RunFacts, summary: Summary) -> list[Column[BotSummary]]:
     return columns
 
 
-def standing_columns(facts: RunFacts, summary: Summary) -> list[Column[Standing]]:
+def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
     """Sheet "Leaderboard": one line a bot, over the queries on which every bot has an RQS."""
 
     def mean(metric: str) -> Column[Standing]:
@@ -119,7 +133,10 @@ def standing_columns(facts: RunFacts, summary: Summary) -> list[Column[Standing]
         mean("context_precision"),
         mean("context_recall"),
         _plain("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
+        *_interval_columns(findings.compared),
         _plain("Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED),
+        _plain("vs Winner", 24, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP),
+        _plain("Verdict", 46, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
     ]
 
 
@@ -207,6 +224,19 @@ def _mean(
     return Column(label, _SCORE_WIDTHS[metric], cell, threshold=metric)
 
 
+def _interval_columns(intervals: Mapping[str, "Interval | None"]) -> Iterator[Column[BotItem]]:
+    def low(item: BotItem) -> float | None:
+        interval = intervals.get(item.bot)
+        return interval.low if interval else None
+
+    def high(item: BotItem) -> float | None:
+        interval = intervals.get(item.bot)
+        return interval.high if interval else None
+
+    yield _plain("95 % low", 8.5, Look.RQS, low, _ABOUT_INTERVAL)
+    yield _plain("95 % high", 8.5, Look.RQS, high, _ABOUT_INTERVAL)
+
+
 def _counts(mean: Mean) -> str:
     others = [
         f"{count:,} {word}"
@@ -285,5 +315,14 @@ _ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric
 _ABOUT_BOUNDS = "What Avg RQS would be if every query that was not judged had an RQS of {}."
 _ABOUT_COMPARED = (
     "Every mean on this sheet is over the same queries: those on which all ranked bots have an RQS."
+)
+_ABOUT_INTERVAL = (
+    "With 95 % confidence the mean RQS over all queries of this kind lies between low and high "
+    "(bias-corrected bootstrap over the queries). Empty for fewer than two queries."
+)
+_ABOUT_GAP = "Avg RQS minus that of the best bot, with its 95 % interval, which allows for all comparisons."
+_ABOUT_VERDICT = (
+    "Significant: on these queries the best bot is better by more than chance explains (paired permutation test, "
+    "at most 5 % wrong over the whole table). Not decided: the queries do not tell."
 )
 _ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

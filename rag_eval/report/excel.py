@@ -9,9 +9,9 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.about import verdict
 from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
+from rag_eval.report.findings import Findings, verdict
 from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement, check_writable, output_errors
 from rag_eval.report.sheets import set_up_page, write_bots, write_standings
@@ -45,7 +45,7 @@ class ExcelReport:
         with output_errors(self._target):
             self._cases.append(result)
 
-    def finish(self, summary: Summary, facts: RunFacts) -> Path:
+    def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Write the summaries, check the file and move it into place; returns where it is.
 
         `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
@@ -53,11 +53,13 @@ class ExcelReport:
         book, sheets = self._workbook.book, self._workbook.sheets
         with _errors(self._target):
             self._cases.finish(frozen=3)
-            write_bots(book, sheets[BOTS], self._formats, facts, summary)
-            write_standings(book, sheets[STANDINGS], self._formats, facts, summary, self._left_out())
+            write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
+            write_standings(
+                book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
+            )
             for sheet in sheets.values():
                 set_up_page(sheet, facts)
-            book.set_properties(_properties(facts, summary))
+            book.set_properties(_properties(facts, verdict(summary, findings)))
             self._workbook.close()
         check_readable(self._replacement.path, self._target, (CASES, BOTS, STANDINGS))
         return self._replacement.commit()
@@ -121,10 +123,10 @@ def _errors(target: Path) -> Iterator[None]:
             raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
 
 
-def _properties(facts: RunFacts, summary: Summary) -> dict[str, Any]:
+def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
     return {
         "title": f"RAG Eval report: {shorten(facts.input_name, 80)}",
-        "subject": shorten(verdict(summary), 200),
+        "subject": shorten(subject, 200),
         "author": "RAG Eval",
         "keywords": "PARTIAL" if facts.partial else "",
         "comments": f"Judged by {shorten(facts.judge, 120)}, RAG Eval {shorten(facts.version, 40)}",

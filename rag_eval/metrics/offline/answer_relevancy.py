@@ -8,7 +8,7 @@ from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.wording import query_stems, similar_share
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import quote, read, read_sentences, stems_of
+from rag_eval.text import Reading, quote, read, read_sentences, stems_of
 
 MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""
@@ -26,13 +26,14 @@ class OfflineAnswerRelevancy(Metric):
     )
 
     async def judge(self, case: Case) -> Score:
+        asked = query_stems(case.query)
+        if not asked:
+            return Score.not_applicable(self.name, "the query holds no word")
         response = read(case.response)
         said = response.stems or set(stems_of(case.response))
-        if is_refusal(response):
-            return Score.scored(self.name, 0.0, "the response declines to answer")
-        if said <= (read(case.query).stems if response.stems else set(stems_of(case.query))):
-            return Score.scored(self.name, 0.0, "the response only repeats the query")
-        share, missing = similar_share(asked := query_stems(case.query), said)
+        if settled := _worthless(response, said, case.query):
+            return Score.scored(self.name, 0.0, settled)
+        share, missing = similar_share(asked, said)
         if missing and case.chunks and len(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
             share = max(share, _share_by_source(asked, said, case.chunks))
         kind = expected_kind(case.query)
@@ -40,6 +41,16 @@ class OfflineAnswerRelevancy(Metric):
             return Score.scored(self.name, share, evidence=_evidence(case.query, missing))
         reason = f"the query asks for a {kind.name}, the response gives none"
         return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, _evidence(case.query, missing))
+
+
+def _worthless(response: Reading, said: set[str], query: str) -> str:
+    """Why the response cannot address any query, or empty."""
+    if not said:
+        return "the response holds no word"
+    if is_refusal(response):
+        return "the response declines to answer"
+    known = read(query).stems if response.stems else set(stems_of(query))
+    return "the response only repeats the query" if said <= known else ""
 
 
 def _share_by_source(asked: frozenset[str], said: set[str], chunks: Sequence[str]) -> float:

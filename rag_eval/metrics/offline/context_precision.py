@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, read, read_sentences, stems_of
+from rag_eval.text import Reading, has_words, read, read_sentences, stems_of
 
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
@@ -31,7 +31,7 @@ class OfflineContextPrecision(Metric):
 def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:
     """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
     asked = query_stems(query)
-    sought = _sought(target, asked) if target else []
+    sought = _sought(target, asked) if target and has_words(target) else []
     return [_relevance(read(chunk), asked, sought) for chunk in chunks]
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
+from rag_eval.text import has_words
 
 
 class OfflineContextRecall(Metric):
@@ -22,6 +23,8 @@ class OfflineContextRecall(Metric):
 
 @lru_cache(maxsize=64)  # the bots of a row often share reference and chunks
 def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
+    if not has_words(reference):
+        return Score.not_applicable(name, "the ground truth holds no word")
     sentences = support(reference, chunks).sentences
     evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
     return Score.scored(name, fmean(one.value for one in sentences), evidence=evidence)

@@ -5,7 +5,7 @@ from typing import ClassVar
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
-from rag_eval.text import read
+from rag_eval.text import has_words, read
 
 
 class OfflineFaithfulness(Metric):
@@ -17,6 +17,8 @@ class OfflineFaithfulness(Metric):
     )
 
     async def judge(self, case: Case) -> Score:
+        if not has_words(case.response):
+            return Score.not_applicable(self.name, "the response holds no word")
         found = support(case.response, case.chunks or (), stated=read(case.query).stems)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)

@@ -79,20 +79,18 @@ def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozens
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
     claim, evidence = read(text), [read(chunk) for chunk in chunks]
     whole = ground(claim, evidence)
+    parts = [(part, ground_part(part, whole)) for part in read_sentences(text)] or [(claim, whole)]
     sentences = [
-        _sentence_support(sentence, whole, evidence, stated) for sentence in read_sentences(text) or (claim,)
+        SentenceSupport(part, grounding, _faults(part, grounding.missing - stated, evidence))
+        for part, grounding in parts
     ]
     faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return Support(whole.share * faults.factor, whole.share, sentences)
 
 
-def _sentence_support(
-    sentence: Reading, whole: Grounding, evidence: Sequence[Reading], stated: AbstractSet[str]
-) -> SentenceSupport:
-    grounding = ground_part(sentence, whole)
-    wrong = grounding.missing - stated
+def _faults(sentence: Reading, wrong: AbstractSet[str], evidence: Sequence[Reading]) -> Faults:
     all_names = names(sentence.text)
-    faults = Faults(
+    return Faults(
         numbers=len(numbers(sentence.stems)),
         wrong_numbers=len(numbers(wrong)),
         names=len(all_names),
@@ -100,7 +98,6 @@ def _sentence_support(
         sentences=1,
         denials=int(NEGATION in sentence.stems and _denies(sentence, evidence)),
     )
-    return SentenceSupport(sentence, grounding, faults)
 
 
 def _denies(sentence: Reading, evidence: Sequence[Reading]) -> bool:

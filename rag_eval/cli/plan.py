@@ -1,0 +1,62 @@
+"""--dry-run: what would be sent where, and what it would cost, without sending anything."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.judge.transport import Transport
+from rag_eval.runner import Evaluation, endpoint_of, llm_panel, prices_of, store_path
+from rag_eval.store import Store
+from rag_eval.workbook import ORPHAN, UNUSED
+
+if TYPE_CHECKING:
+    from rag_eval.settings import Settings
+    from rag_eval.workbook import Table
+
+
+def show_plan(settings: "Settings", table: "Table", target: Path, say: Callable[[str], None]) -> None:
+    """Run the whole evaluation over a judge that makes its replies up, and say what it came to."""
+    endpoint = endpoint_of(settings)
+    path = store_path(settings, target)
+    store = Overlay(Store(path) if path.exists() else None)
+    judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
+    evaluation = Evaluation(llm_panel(settings, judge, store), settings)
+    try:
+        for _ in evaluation.results(table.rows):
+            pass  # the results are made up; what was asked for is what counts
+    finally:
+        evaluation.close()
+        store.end(keep=True)
+    prices = prices_of(settings)
+    say(
+        f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Replies that are stored already: {evaluation.usage.cached}."
+    )
+    for line in _call_lines(judge.estimate):
+        say(line)
+    say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
+    say(f"Sent to {endpoint.host}: the columns {', '.join(_sent(table))}. Nothing was sent now.")
+
+
+def _call_lines(estimate: Estimate) -> Iterator[str]:
+    for deployment in estimate.deployments:
+        calls = {task: count for (name, task), count in estimate.calls.items() if name == deployment}
+        yield f"Calls to {deployment}: at most {sum(calls.values())}"
+        for task, count in sorted(calls.items()):
+            yield f"  {task}: {count}"
+        yield f"  prompt tokens: {_range(estimate.prompt_tokens(deployment))}"
+        yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
+
+
+def _cost_line(cost: Tokens | None, currency: str) -> str:
+    if cost is None:
+        return "Cost: unknown (set [prices] input and output)"
+    return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
+
+
+def _range(tokens: Tokens) -> str:
+    return f"about {tokens.expected:,.0f} ({tokens.low:,.0f} to {tokens.high:,.0f})"
+
+
+def _sent(table: "Table") -> list[str]:
+    return [column.header for column in table.columns if column.role not in (UNUSED, ORPHAN)]

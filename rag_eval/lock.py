@@ -1,0 +1,114 @@
+"""One run at a time writes to one place. The lock dies with the process that holds it, however that ends."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from rag_eval.errors import LockedError, OutputError
+
+
+@contextmanager
+def locked(target: Path, *, patience: float = 0.0) -> Iterator[None]:
+    """Hold the lock of `target`; another holder is waited for `patience` seconds.
+
+    Raises LockedError, which names the holder. The lock is a file beside the target, removed at the end.
+    """
+    path = lock_path(target)
+    try:
+        descriptor = _acquire(path, target, time.monotonic() + patience)
+    except OSError as error:
+        raise OutputError(
+            f"{path}: the lock file cannot be written: {error.strerror or error}; choose a folder that you may write to"
+        ) from error
+    try:
+        yield
+    finally:
+        _release(path, descriptor)
+
+
+def lock_path(target: Path) -> Path:
+    """Symlinks are followed, so that two names of one file have one lock."""
+    real = Path(os.path.realpath(target))
+    return real.with_name(f".rag-eval-{real.name}.lock")
+
+
+def _acquire(path: Path, target: Path, give_up_at: float) -> int:
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            if _try_lock(descriptor) and _is_at(path, descriptor):
+                _sign(descriptor)
+                return descriptor
+            holder = _holder(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() >= give_up_at and path.exists():
+            raise LockedError(
+                f"{target}: another run is at work on it ({holder}); wait until it has ended, or choose another place"
+            )
+        time.sleep(0.02)
+
+
+def _release(path: Path, descriptor: int) -> None:
+    """Remove the file while it is still locked: whoever has it open already notices by `_is_at`."""
+    if os.name == "posix":
+        with suppress(OSError):
+            path.unlink()
+    os.close(descriptor)
+    if (
+        os.name != "posix"
+    ):  # where only a closed file can be removed, and one that another run has opened cannot
+        with suppress(OSError):
+            path.unlink()
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the locked file is the one that others will find: its last holder may just have removed it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(descriptor: int) -> None:
+    """Say who holds the lock. Without room for that on the disk, the lock holds all the same."""
+    words = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, words.encode())
+
+
+def _holder(descriptor: int) -> str:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, 300).decode(errors="replace") or "it has just begun"
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(
+            descriptor, 1 << 30, os.SEEK_SET
+        )  # beyond the text, since nobody else can read a locked byte
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

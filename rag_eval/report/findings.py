@@ -1,0 +1,141 @@
+"""What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rag_eval.report.text import shorten
+from rag_eval.summary import Summary
+
+if TYPE_CHECKING:
+    from rag_eval.statistics import Comparison, Interval, Rival
+
+NAME_LIMIT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Every interval is one of 95 %; None for a mean of fewer than two values."""
+
+    own: Mapping[str, "Interval | None"]
+    """By bot: of its mean RQS over all its own queries."""
+    compared: Mapping[str, "Interval | None"]
+    """By ranked bot: of its mean RQS over the queries that the ranking uses."""
+    comparison: "Comparison | None"
+    """The ranked bots against the best of them; None when there is none."""
+    challengers: tuple[str, ...] = ()
+    """Bots that could be ahead of the best one, depending on what was not judged."""
+    not_judged: int = 0
+    """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
+
+    def rival(self, bot: str) -> "Rival | None":
+        """The bot beside the best one; None for the best one itself and for one that is not ranked."""
+        rivals = self.comparison.rivals if self.comparison else ()
+        return next((rival for rival in rivals if rival.bot == bot), None)
+
+
+def find(summary: Summary) -> Findings:
+    """The intervals and tests of a run, the same for the same scores."""
+    import numpy as np
+
+    from rag_eval.statistics import bootstrap_mean_interval, compare_with_best
+
+    bots = list(summary.rqs_values)
+    table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
+    comparison = compare_with_best(table, bots)
+    challengers = _challengers(summary, comparison.winner) if comparison else ()
+    missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
+    return Findings(
+        own={bot.bot: bootstrap_mean_interval(bot.rqs_values) for bot in summary.bots},
+        compared={bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()},
+        comparison=comparison,
+        challengers=challengers,
+        not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
+    )
+
+
+def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
+    """By what each mean would be if every missing value were 0, or 1."""
+    means = {bot.bot: bot.rqs for bot in summary.bots}
+    best = means.pop(winner)
+    if best.bounds is None:
+        return ()
+    return tuple(
+        bot
+        for bot, mean in means.items()
+        if mean.bounds and mean.failed + best.failed and mean.bounds[1] >= best.bounds[0]
+    )
+
+
+# In words
+
+
+def verdict(summary: Summary, findings: Findings) -> str:
+    """Who leads, by how much, and whether that is settled. What is not settled is not claimed."""
+    from rag_eval.statistics import verdict_sentence
+
+    comparison = findings.comparison
+    if comparison is None:
+        return "No bot can be ranked: there is no query on which every bot has an RQS."
+    means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
+    over = f"over {summary.compared:,} of {summary.rows:,} queries"
+    if not comparison.rivals:
+        sentences = [f"{_short(comparison.winner)} has a mean RQS of {means[0]:.4f} {over}."]
+    else:
+        shown = means[:1] if len(comparison.winners) > 1 else means[:2]
+        basis = f"Mean RQS {' against '.join(f'{mean:.4f}' for mean in shown)}, {over}."
+        sentences = [verdict_sentence(_with_short_names(comparison)), basis]
+    return " ".join([*sentences, *_doubt(findings)])
+
+
+def verdict_on(bot: str, findings: Findings) -> str:
+    """What was found out about one bot: winner, tie, significant or not decided; empty without a comparison."""
+    from rag_eval.statistics import Verdict, verdict_words
+
+    comparison = findings.comparison
+    if comparison is None or not comparison.rivals or bot not in findings.compared:
+        return ""
+    if bot in comparison.winners and len(comparison.winners) > 1:
+        return str(Verdict.TIE)
+    rival = findings.rival(bot)
+    if rival is None:
+        is_clear = all(other.verdict is Verdict.SIGNIFICANT for other in comparison.rivals)
+        return "winner" if is_clear and not findings.challengers else "leads, not decided"
+    if rival.verdict is Verdict.SIGNIFICANT and bot in findings.challengers:
+        return f"{rival.verdict} so far; what was not judged could change it"
+    return verdict_words(rival)
+
+
+def difference_to_winner(bot: str, findings: Findings) -> str:
+    """The bot's mean minus the best one's, with its interval: '−0.15 (−0.22 to −0.08)'."""
+    rival = findings.rival(bot)
+    if rival is None:
+        return ""
+    bounds = (-rival.interval.high, -rival.interval.low) if rival.interval else ()
+    numbers = (-rival.difference, *bounds)
+    digits = 4 if any(number and abs(number) < 0.005 for number in numbers) else 2
+    difference, *limits = [f"{number:z.{digits}f}".replace("-", "−") for number in numbers]
+    return f"{difference} ({' to '.join(limits)})" if limits else difference
+
+
+def _doubt(findings: Findings) -> list[str]:
+    if not findings.challengers:
+        return []
+    count = findings.not_judged
+    responses = "response that was" if count == 1 else f"{count:,} responses that were"
+    *others, last = map(_short, findings.challengers)
+    names = f"{', '.join(others)} or {last}" if others else last
+    return [f"The {responses} not judged could still put {names} first."]
+
+
+def _with_short_names(comparison: "Comparison") -> "Comparison":
+    return replace(
+        comparison,
+        winner=_short(comparison.winner),
+        winners=tuple(map(_short, comparison.winners)),
+        rivals=tuple(replace(rival, bot=_short(rival.bot)) for rival in comparison.rivals),
+    )
+
+
+def _short(name: str) -> str:
+    return shorten(name, NAME_LIMIT)

@@ -1,0 +1,155 @@
+"""Estimates send nothing, caps are kept, and a capped run goes on where it stopped."""
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run, azure, read_sheet, write_sheet
+from fake_judge import FakeJudge
+
+from rag_eval.errors import RunStoppedError
+from rag_eval.judge.budget import Budget, Caps, Price
+
+HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+PRICES = "[prices]\ninput = 2.5\noutput = 10\n"
+
+
+def sheet_of(path: Path, rows: int = 3) -> Path:
+    lines = [
+        [
+            f"What is the capital of France, question {n}?",
+            f"Paris is the capital of France. It is number {n}.",
+            f"Paris is the capital. It lies on the Seine {n}.",
+            f"London has red buses. Coffee costs {n} euros.",
+            f"Paris is the capital of France {n}. || Tea is a drink {n}.",
+        ]
+        for n in range(rows)
+    ]
+    return write_sheet(path, HEADER, *lines)
+
+
+def planned(text: str) -> dict[str, int]:
+    return {task: int(count) for task, count in re.findall(r"^  ([a-z_.]+): (\d+)$", text, re.MULTILINE)}
+
+
+def test_r19_a_dry_run_makes_no_request_and_writes_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--dry-run", **azure(judge))
+    assert (ended.code, judge.requests) == (0, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["in.xlsx"]
+    for words in ("3 rows", "2 bots", "127.0.0.1", "Cost: unknown", "Ground_Truth", "prompt tokens"):
+        assert words in ended.out
+
+
+def test_a_dry_run_plans_the_calls_that_a_run_makes(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """All but recommendations, of which the plan gives the most that there may be."""
+    sheet_of(tmp_path / "in.xlsx")
+    plan = planned(run_cli("in.xlsx", "--dry-run", **azure(judge)).out)
+    run_cli("in.xlsx", **azure(judge))
+    made = judge.tasks()
+    assert plan.pop("recommendation") >= made.pop("recommendation")
+    assert sum(plan.values()) == made.total()
+    assert plan["statements"] == made["statements"]
+
+
+def test_a_dry_run_knows_what_is_stored(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n" + PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    run_cli("in.xlsx", **azure(judge))
+    ended = run_cli("in.xlsx", "--dry-run", **azure(judge))
+    assert planned(ended.out) == {}
+    assert "Cost: about 0.00 USD" in ended.out
+
+
+def test_the_planned_range_of_tokens_holds_what_is_used(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The fake judge counts words as tokens, and a token is no longer than a word on average."""
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    text = run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    found = re.search(r"prompt tokens: about ([\d,]+) \(([\d,]+) to ([\d,]+)\)", text)
+    assert found is not None
+    expected, low, high = (int(number.replace(",", "")) for number in found.groups())
+    assert low < expected < high
+    run_cli("in.xlsx", **azure(judge))
+    assert sum(len(request.prompt.split()) for request in judge.requests) < high
+    assert re.search(r"Cost: about 0\.\d\d USD \(", text)
+
+
+def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-calls", "20", **azure(judge))
+    assert (ended.code, len(judge.requests)) == (4, 20)
+    assert "--max-calls" in ended.err
+    assert (tmp_path / "r.xlsx").exists()
+    before = judge.tasks()
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    assert judge.tasks()["statements"] == 9
+    assert before["statements"] > 0
+    assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
+
+
+def test_r18_max_cost_is_never_exceeded(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-cost", "0.08", **azure(judge))
+    assert ended.code == 4
+    assert "--max-cost" in ended.err
+    tokens = [len(request.prompt.split()) for request in judge.requests]
+    assert 0 < sum(tokens) * 2.5 / 1e6 < 0.08
+
+
+def test_a_cap_on_an_unknown_price_is_an_error_and_no_silent_no_op(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert "[prices]" in ended.err
+
+
+def test_the_price_of_another_toxicity_deployment_must_be_known_too(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(PRICES + "[toxicity]\ndeployment = cheap\n")
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
+    assert ended.code == 2
+    assert "cheap" in ended.err
+
+
+def test_max_minutes_stops_before_the_next_request() -> None:
+    now = [0.0]
+    budget = Budget(Caps(minutes=1), clock=lambda: now[0])
+    budget.reserve("m", 100, 10)
+    now[0] = 60.0
+    with pytest.raises(RunStoppedError, match="--max-minutes"):
+        budget.reserve("m", 100, 10)
+
+
+def test_what_is_in_flight_is_held_back_at_its_most() -> None:
+    """Two calls that could cost 0.6 each do not fit into 1.0, whatever the first comes to in the end."""
+    price = {"m": Price(0.0, 0.6)}
+    budget = Budget(Caps(cost=1.0), price)
+    held = budget.reserve("m", 0, 1_000_000)
+    with pytest.raises(RunStoppedError):
+        budget.reserve("m", 0, 1_000_000)
+    budget.settle(held, 0, 100_000)
+    assert budget.spent == pytest.approx(0.06)
+    budget.reserve("m", 0, 1_000_000)
+
+
+def test_the_cost_is_unknown_without_prices() -> None:
+    assert Budget().spent is None
+    assert Budget(prices={"m": Price(1, 1)}).spent == 0.0
+
+
+@pytest.mark.parametrize("option", [("--max-calls", "0"), ("--max-cost", "-1"), ("--max-minutes", "0")])
+def test_a_cap_that_makes_no_sense_is_refused(run_cli: Run, tmp_path: Path, option: tuple[str, str]) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    assert run_cli("in.xlsx", *option).code == 2

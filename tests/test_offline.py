@@ -1,0 +1,402 @@
+"""The offline judge ranks good above bad, says why, notices the faults it claims to notice, and stays in 0..1."""
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, OfflineToxicity, offline_metrics
+from rag_eval.metrics.offline.context_precision import average_precision, chunk_relevance
+from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.records import METRIC_LABELS, Case, Outcome
+from rag_eval.text import read
+
+EIFFEL = (
+    "The Eiffel Tower is a wrought-iron lattice tower in Paris, France. "
+    "It was completed in 1889 and is 330 metres tall.",
+    "Gustave Eiffel founded the company that designed and built the tower from 1887 to 1889.",
+)
+QUERY = "How tall is the Eiffel Tower?"
+REFERENCE = "The Eiffel Tower is 330 metres tall."
+
+
+def case(response="", *, query=QUERY, reference=REFERENCE, chunks=EIFFEL):
+    return Case(2, "GPT4", query, response, reference, chunks)
+
+
+def score(metric, subject):
+    return asyncio.run(offline_metrics([metric])[0].measure(subject))
+
+
+def value(metric, subject):
+    return score(metric, subject).value
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
+def test_every_metric_is_offered_explained_and_calibrated(metric):
+    (built,) = offline_metrics([metric])
+    assert built.name == metric
+    assert built.explanation.endswith(".")
+    assert 0 < CALIBRATED_THRESHOLDS[metric] < 1
+
+
+def test_metrics_come_in_the_order_asked_for_and_unknown_names_are_refused():
+    assert [metric.name for metric in offline_metrics(["context_recall", "faithfulness"])] == [
+        "context_recall",
+        "faithfulness",
+    ]
+    with pytest.raises(KeyError):
+        offline_metrics(["toxicity"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "good", "bad"),
+    [
+        (
+            "faithfulness",
+            case("The Eiffel Tower was completed in 1889."),
+            case("Berlin has many lakes and forests."),
+        ),
+        (
+            "answer_relevancy",
+            case("The Eiffel Tower is 330 metres tall."),
+            case("Bananas grow in warm countries."),
+        ),
+        ("answer_correctness", case("It is 330 metres tall."), case("It is very old.")),
+        ("context_recall", case("x"), case("x", chunks=("Bananas grow in warm countries.",))),
+        ("context_precision", case("x"), case("x", chunks=("Bananas grow in warm countries.", EIFFEL[0]))),
+        (
+            "answer_correctness",
+            case(
+                "Plants use light to make sugar.",
+                reference="Green plants use the energy of light to make sugar.",
+            ),
+            case(
+                "Plants have roots and leaves.",
+                reference="Green plants use the energy of light to make sugar.",
+            ),
+        ),
+    ],
+)
+def test_good_scores_above_bad(metric, good, bad):
+    assert value(metric, good) > value(metric, bad)
+
+
+@pytest.mark.parametrize(
+    ("metric", "subject"),
+    [
+        ("faithfulness", case(EIFFEL[1])),
+        ("context_recall", case("x", reference=EIFFEL[0])),
+        ("answer_correctness", case("It is 330 metres tall.")),
+        ("context_precision", case("x", chunks=EIFFEL[:1])),
+        ("answer_relevancy", case("The Eiffel Tower is 330 metres tall.")),
+    ],
+)
+def test_a_perfect_case_scores_exactly_one(metric, subject):
+    assert value(metric, subject) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("response", "wrong"),
+    [
+        ("The Eiffel Tower is 330 metres tall.", "The Eiffel Tower is 440 metres tall."),
+        ("The Eiffel Tower is a tower in Paris.", "The Eiffel Tower is a tower in Madrid."),
+        ("The tower was completed in 1889.", "The tower was not completed in 1889."),
+        ("It was completed in 1889.", "It was completed in 1889. Napoleon sold it to Belgium for 12 pounds."),
+        ("Gustave Eiffel founded the company.", "The company founded Gustave Eiffel."),
+    ],
+    ids=["number", "name", "negation", "sentence", "order"],
+)
+def test_one_fault_in_a_supported_response_costs_faithfulness(response, wrong):
+    assert value("faithfulness", case(wrong)) < value("faithfulness", case(response)) - 0.05
+
+
+@pytest.mark.parametrize(
+    ("written", "stated"),
+    [
+        ("It cost 1,250,000 dollars.", "It cost 1250000 dollars."),
+        ("It covers five kilometres.", "It covers 5 km."),
+        ("Growth was 3.50%.", "Growth was 3.5 percent."),
+        ("Bears don't fly.", "Bears do not fly."),
+    ],
+)
+def test_another_spelling_of_the_same_fact_is_supported(written, stated):
+    assert value("faithfulness", case(written, chunks=(stated,))) == 1.0
+
+
+def test_a_negation_that_the_chunks_have_too_is_no_denial():
+    chunks = ("The old bridge is not open to cars.",)
+    assert value("faithfulness", case("The bridge is not open to cars.", chunks=chunks)) > 0.8
+
+
+def test_a_number_from_the_query_is_not_held_against_the_response():
+    chunks = ("Paris hosted the games.",)
+    told = case("Paris hosted the games in 1924.", query="Who hosted the games in 1924?", chunks=chunks)
+    untold = case("Paris hosted the games in 1924.", query="Who hosted the games?", chunks=chunks)
+    assert value("faithfulness", told) > value("faithfulness", untold)
+
+
+def test_faithfulness_names_the_words_that_are_not_in_the_chunks():
+    found = score("faithfulness", case("The tower was completed in 1889. Napoleon disliked it."))
+    first, second = found.evidence
+    assert (first.subject, first.verdict, first.favourable, first.reason) == (
+        "sentence",
+        "supported",
+        True,
+        "",
+    )
+    assert (second.verdict, second.favourable) == ("not supported", False)
+    assert second.reason == "not in the chunks: Napoleon, disliked"
+
+
+def test_a_denial_is_named_in_the_evidence():
+    (found,) = score("faithfulness", case("The tower was not completed in 1889.")).evidence
+    assert "negated here, but not in the chunks" in found.reason
+
+
+def test_context_recall_judges_each_sentence_of_the_reference():
+    found = score(
+        "context_recall", case("x", reference="It was completed in 1889. Bananas grow in warm countries.")
+    )
+    assert [(one.verdict, one.favourable) for one in found.evidence] == [("found", True), ("missing", False)]
+    assert found.value == pytest.approx(0.5)
+
+
+def test_context_precision_ranks_its_chunks_and_names_the_useless_ones():
+    found = score("context_precision", case("x", chunks=("Bananas grow in warm countries.", EIFFEL[0])))
+    assert [(one.rank, one.verdict) for one in found.evidence] == [(1, "not useful"), (2, "useful")]
+    assert found.value == 0.5
+
+
+def test_context_precision_without_a_reference_is_judged_against_the_response():
+    chunks = ("Bananas grow in warm countries.", EIFFEL[0])
+    assert value("context_precision", case(REFERENCE, reference=None, chunks=chunks)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("useful", "expected"),
+    [
+        ([True, True, True], 1.0),
+        ([False, False], 0.0),
+        ([], 0.0),
+        ([False, True], 0.5),
+        ([True, False, True], 5 / 6),
+    ],
+)
+def test_average_precision_is_exact(useful, expected):
+    assert average_precision(useful) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_short_reference_may_be_wrapped_in_a_sentence_and_words_of_the_query_do_not_count():
+    who = case("It was designed by Gustave Eiffel.", query="Who built the tower?", reference="Eiffel")
+    assert value("answer_correctness", who) == 1.0
+    echo = case(
+        "The tower was built by someone.", query="Who built the tower?", reference="Eiffel built the tower"
+    )
+    assert value("answer_correctness", echo) == 0.0
+
+
+def test_answer_correctness_names_what_is_missing_and_what_is_extra():
+    reference = "Green plants use the energy of light to make sugar from water and air."
+    missing, extra = score(
+        "answer_correctness", case("Plants use light and magic.", reference=reference)
+    ).evidence
+    assert (missing.subject, missing.verdict) == ("reference", "missing words")
+    assert "sugar" in missing.reason
+    assert (extra.subject, extra.reason) == ("response", "not in the reference: magic")
+
+
+def test_a_reference_of_function_words_is_compared_by_all_words():
+    assert value("answer_correctness", case("The Who", reference="The Who")) == 1.0
+    assert value("answer_correctness", case("Queen", reference="The Who")) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ("I'm sorry, I cannot answer that.", "the response declines to answer"),
+        ("The provided context does not mention the height.", "the response declines to answer"),
+        ("Unknown.", "the response declines to answer"),
+        ("Je ne sais pas.", "the response declines to answer"),
+        ("我不知道。", "the response declines to answer"),
+        ("The tall Eiffel Tower", "the response only repeats the query"),
+    ],
+)
+def test_refusals_and_echoes_are_irrelevant(response, reason):
+    found = score("answer_relevancy", case(response))
+    assert (found.value, found.reason) == (0.0, reason)
+
+
+@pytest.mark.parametrize(
+    ("metric", "subject"),
+    [
+        ("faithfulness", case("…")),
+        ("context_recall", case("x", reference="…")),
+        ("answer_correctness", case("x", reference="…")),
+        ("answer_relevancy", case("x", query="???")),
+    ],
+)
+def test_without_a_word_to_judge_a_metric_is_not_applicable(metric, subject):
+    assert score(metric, subject).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_a_response_without_a_word_is_irrelevant():
+    assert score("answer_relevancy", case("…")).reason == "the response holds no word"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The tower is not as tall as people say: 330 metres.",
+        "I do not have live data. However, at the last survey the Eiffel Tower was 330 metres tall.",
+        "No tower in Paris is taller than the Eiffel Tower with its 330 metres.",
+    ],
+)
+def test_a_negation_in_an_answer_is_no_refusal(response):
+    assert not is_refusal(read(response))
+
+
+def test_the_wrong_kind_of_answer_is_worth_half():
+    right = score("answer_relevancy", case("The Eiffel Tower is 330 metres tall."))
+    wrong = score("answer_relevancy", case("The Eiffel Tower is tall like a mountain."))
+    assert wrong.value == right.value / 2
+    assert wrong.reason == "the query asks for a number, the response gives none"
+
+
+def test_a_short_response_is_judged_with_the_chunk_sentence_it_comes_from():
+    alone = value("answer_relevancy", case("1889", query="When was the Eiffel Tower completed?", chunks=None))
+    sourced = value("answer_relevancy", case("1889", query="When was the Eiffel Tower completed?"))
+    assert alone == 0.0
+    assert sourced > 0.3
+
+
+def test_answer_relevancy_names_the_words_of_the_query_that_are_not_taken_up():
+    (found,) = score("answer_relevancy", case("The tower has 330 metres.")).evidence
+    assert (found.subject, found.verdict) == ("query", "partly addressed")
+    assert found.reason == "not taken up: tall, Eiffel"
+
+
+@pytest.mark.parametrize(
+    ("query", "reference", "useful", "useless"),
+    [
+        ("东京塔有多高？", "东京塔高333米。", "东京塔位于东京，高333米。", "香蕉生长在温暖的国家。"),
+        (
+            "Сколько длится война?",
+            "Война длилась семь лет.",
+            "Эта война длилась семь лет и три дня.",
+            "Бананы растут.",
+        ),
+        (
+            "متى بني البرج؟",
+            "بني البرج عام 1889.",
+            "تم بناء البرج حين بني البرج عام 1889.",
+            "ينمو الموز في البلاد.",
+        ),
+        ("หอคอยสูงเท่าไร", "หอคอยสูง 330 เมตร", "หอคอยนี้สูง 330 เมตร", "กล้วยเติบโตในเขตร้อน"),
+        ("टावर कितना ऊँचा है?", "टावर 330 मीटर ऊँचा है।", "यह टावर 330 मीटर ऊँचा है।", "केले गर्म देशों में उगते हैं।"),
+        (
+            "Wie hoch ist der Turm?",
+            "Der Turm ist 330 Meter hoch.",
+            "Der Turm misst 330 Meter.",
+            "Bananen wachsen.",
+        ),
+    ],
+    ids=["zh", "ru", "ar", "th", "hi", "de"],
+)
+def test_languages_without_a_stop_list_or_spaces_are_judged(query, reference, useful, useless):
+    good, bad = chunk_relevance(query, reference, [useful, useless])
+    assert good > 0.4 > bad
+
+
+texts = st.text(max_size=120) | st.sampled_from(
+    ["", " ", "…", "The Who", "not", "12", "No.", "東京", EIFFEL[0]]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    query=texts,
+    response=texts,
+    reference=texts | st.none(),
+    chunks=st.lists(texts, max_size=3).map(tuple) | st.none(),
+)
+def test_any_case_is_scored_in_range_or_not_applicable_and_always_alike(query, response, reference, chunks):
+    subject = Case(2, "bot", query, response, reference, chunks)
+    for metric in METRIC_LABELS:
+        first = score(metric, subject)
+        assert first == score(metric, subject)
+        assert first.outcome in (Outcome.SCORED, Outcome.NOT_APPLICABLE)
+        if first.outcome is Outcome.SCORED:
+            assert 0 <= first.value <= 1
+
+
+@given(
+    st.lists(st.sampled_from(["tower", "Paris", "1889", "not", "banana", "is", "Eiffel", "."]), max_size=15)
+)
+def test_saying_what_a_chunk_says_is_faithful(pieces):
+    text = " ".join(pieces)
+    if read(text).content:
+        assert value("faithfulness", case(text, chunks=(text,))) == 1.0
+
+
+def toxicity(query):
+    return asyncio.run(OfflineToxicity().judge_query(query))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Where is Scunthorpe?",
+        "Assess the class of this cocktail, assassin bug and bassoon.",
+        "How do I kill the process and its child processes?",
+        "I'll shoot you an email about the hash and the butt weld.",
+        "Who wrote The Idiot?",
+        "What does heat retardant foam do in Essex and Penistone?",
+        "Is abort() safe after a hanging thread was executed?",
+        "Who is Dick Cheney?",
+        "",
+    ],
+)
+def test_harmless_queries_stay_below_the_flag(query):
+    assert toxicity(query).value < 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "verdict"),
+    [
+        ("I will kill you", "threat"),
+        ("Go kill yourself!", "threat"),
+        ("Fuck you, answer me", "abuse"),
+        ("what the f*ck is this", "profanity"),
+        ("This is bullshit", "profanity"),
+        ("You’re such an idiot", "insult"),
+        ("stupid bot", "insult"),
+        ("Du Arschloch", "abuse"),
+        ("Va te faire foutre", "abuse"),
+        ("eres un hijo de puta", "abuse"),
+        ("Scheiße!", "profanity"),
+        ("иди нахуй", "abuse"),
+        ("你他妈的", "abuse"),
+    ],
+)
+def test_toxic_queries_are_flagged_with_what_was_found(query, verdict):
+    found = toxicity(query)
+    assert found.value >= 0.5
+    assert verdict in {one.verdict for one in found.evidence}
+
+
+def test_toxicity_grows_with_what_is_found_and_never_exceeds_one():
+    assert 0 < toxicity("damn").value < toxicity("damn, what crap").value < 0.5
+    assert toxicity("I will kill you, you idiot, you fucking asshole").value == 1.0
+
+
+def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
+    started = time.process_time()
+    for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not "):
+        text = piece * (100_000 // len(piece))
+        for metric in METRIC_LABELS:
+            score(metric, case(text, query=text[:1000], reference=text[:2000], chunks=(text,)))
+        toxicity(text)
+    assert time.process_time() - started < 8

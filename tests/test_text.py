@@ -1,0 +1,145 @@
+"""Texts are taken apart the same way whatever their language, spelling of numbers or typography."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval.text import (
+    NEGATION,
+    canonical_number,
+    names,
+    normalise,
+    numbers,
+    quote,
+    read,
+    read_sentences,
+    sentences,
+    stem,
+    words,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The naïve café", ["the", "naive", "cafe"]),
+        ("Anna’s dog isn't they've", ["anna", "dog", "is", "not", "they"]),
+        ("can't won't", ["can", "not", "will", "not"]),
+        ("1,250.50 km at 5%", ["1250.5", "km", "at", "5", "percent"]),
+        ("５km", ["5", "km"]),
+        ("東京大学", ["東京", "京大", "大学"]),
+        ("水", ["水"]),
+        ("2011年に", ["2011", "年に"]),
+        ("Straße", ["strasse"]),
+        ("हिन्दी ३", ["हिन्दी", "3"]),
+        ("كِتَاب", ["كتاب"]),
+        ("  \n ", []),
+    ],
+)
+def test_words_are_normalised_and_scripts_without_spaces_become_pairs_of_characters(text, expected):
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "same_as"),
+    [
+        ("cities", "city"),
+        ("running", "run"),
+        ("stopped", "stop"),
+        ("boxes", "box"),
+        ("quickly", "quick"),
+        ("kilometres", "km"),
+        ("seven", "7"),
+        ("never", "without"),
+    ],
+)
+def test_inflections_and_spellings_share_a_stem(word, same_as):
+    assert stem(word) == stem(same_as)
+
+
+@pytest.mark.parametrize(
+    "pair", [("bus", "bu"), ("glass", "glas"), ("thing", "th"), ("университет", "университ")]
+)
+def test_short_words_and_other_scripts_keep_their_form(pair):
+    word, cut = pair
+    assert stem(word) == word != cut
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("1,250", "1250"),
+        ("1,250.50", "1250.5"),
+        ("1.250.000", "1250000"),
+        ("1.250,5", "1250.5"),
+        ("3,5", "3.5"),
+        ("3.0", "3"),
+        ("100", "100"),
+        ("10:30", "10:30"),
+    ],
+)
+def test_a_number_has_one_form(written, canonical):
+    assert canonical_number(written) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rained. We stayed! Why?", ["It rained.", "We stayed!", "Why?"]),
+        ("Dr. Smith met J. K. Rowling in the U.S. Army.", ["Dr. Smith met J. K. Rowling in the U.S. Army."]),
+        ("1. Open it.\n2) Close it.\n- Done", ["Open it.", "Close it.", "Done"]),
+        ("He was 12. Then he left.", ["He was 12.", "Then he left."]),
+        ("version 3.5 is out", ["version 3.5 is out"]),
+        ('She said "Go." Then she left.', ['She said "Go."', "Then she left."]),
+        ("今日は雨。明日は晴れ。", ["今日は雨。", "明日は晴れ。"]),
+        ("वह आया। वह गया।", ["वह आया।", "वह गया।"]),
+        ("… \n ---", []),
+        ("", []),
+    ],
+)
+def test_sentences(text, expected):
+    assert sentences(text) == expected
+
+
+def test_a_reading_keeps_content_in_order_and_stands_for_every_negation_by_one_stem():
+    reading = read("The house isn't on the big hill [12].")
+    assert reading.content == ["hous", NEGATION, "big", "hill"]
+    assert reading.pairs == {("hous", NEGATION), (NEGATION, "big"), ("big", "hill")}
+
+
+def test_names_are_runs_of_capitals_inside_a_sentence():
+    assert names("Yesterday Marie Curie met (Paul) Langevin in Paris: Everybody knew.") == [
+        ["mari", "curi"],
+        ["paul", "langevin"],
+        ["paris"],
+    ]
+
+
+def test_numbers_are_told_from_words():
+    assert numbers(["3.5", "b12", "hous", "1999"]) == ["3.5", "1999"]
+
+
+def test_quote_gives_the_spelling_of_the_text_and_stops():
+    text = "Big Dogs chase (cats), red cats chase birds."
+    assert quote(text, {"dog", "cat"}) == "Dogs, cats"
+    assert quote(text, read(text).stems, most=2) == "Big, Dogs, …"
+
+
+def test_sentences_without_content_are_not_read():
+    assert [one.text for one in read_sentences("It is. Bears eat fish.")] == ["Bears eat fish."]
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read_and_reading_it_twice_gives_the_same(text):
+    first = read(text)
+    assert read(text).content == first.content
+    assert all(first.content)
+    assert first.stems == set(first.content)
+    assert all(word == normalise(word) or not word.isascii() for word in words(text))
+    assert len(read_sentences(text)) <= len(text)
+
+
+def test_forgotten_texts_are_read_again_with_the_same_result():
+    texts = [f"House {number} stands on hill {number} " + "and more words " * 300 for number in range(60)]
+    before = [read(text).content for text in texts]
+    assert [read(text).content for text in texts] == before
