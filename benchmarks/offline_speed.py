@@ -59,7 +59,7 @@ async def _judge_all(cases: list[Case]) -> None:
 
 
 def make_cases(rows: int, bots: int) -> Iterator[Case]:
-    """Cases of English prose; every response shares a third of its words with a chunk."""
+    """Cases of English prose; two thirds of every response and reference stand in the chunks."""
     prose = " ".join(topics[name] for name in sorted(topics)).split()
     rng = random.Random(7)
 
@@ -76,8 +76,9 @@ def make_cases(rows: int, bots: int) -> Iterator[Case]:
 
 
 def _mixed(passage: Callable[[int], str], chunks: tuple[str, ...], length: int) -> str:
-    shared = length // 3
-    return f"{' '.join(chunks[0].split()[:shared])}. {passage(length - shared)}"
+    """Two thirds stand in the first two chunks, a third does not."""
+    third = length // 3
+    return " ".join((*chunks[0].split()[:third], *chunks[1].split()[:third], passage(length - 2 * third)))
 
 
 def _words_of(case: Case) -> int:

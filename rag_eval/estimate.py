@@ -122,6 +122,9 @@ class Overlay:
         known = self._store.reply(key) if self._store else None
         return known if known is not None else self._made_up.get(key)
 
+    def failure(self, key: str) -> tuple[str, str] | None:
+        return self._store.failure(key) if self._store else None
+
     def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
         self._made_up[key] = reply
 

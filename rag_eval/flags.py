@@ -117,9 +117,10 @@ _THIS = (
     rf" (?:\w{{1,15}} )?{_PART})"
 )
 _TOP = (
-    r"(?:1(?:\.0+)?|one|5|five|10|ten|100|[45]/5|(?:9|10)/10|100/100"
+    r"(?:1(?:\.0{1,3})?|one|5|five|10|ten|100|[45]/5|(?:9|10)/10|100/100"
     r"|full|max(?:imum|imal)?|highest|perfect|top|best)\b"
 )
+_MUST = r"(?:must|should|shall|ha(?:s|ve) to|needs? to|is (?:required )?to)(?: now)?"
 _GOOD = _any(
     "correct supported true faithful relevant useful accurate attributed attributable grounded perfect"
 )
@@ -128,7 +129,10 @@ _METRIC = (
     r"(?:faithfulness|(?:answer[ _])?(?:relevancy|correctness)|context[ _](?:precision|recall)|verdicts?|rqs)"
 )
 _ONE_WORDS = "scor rating grade verdict mark point"
-_GOOD_WORDS = "1 one 5 five 10 ten full max highest perfect top best 9/ 4/ correct support true faith relev use accura attrib ground"
+_GOOD_WORDS = (
+    "1 one 5 five ten full max highest perfect top best 9/ 4/ correct support true faith relev use accura attrib "
+    "ground"
+)
 
 _INSTRUCTIONS = (
     # English: forget what you were told
@@ -170,9 +174,8 @@ _INSTRUCTIONS = (
     ),
     Rule.of(
         "evaluat grad scor rater judge model llm ai",
-        rf"\b(?:{_JUDGE}|(?:the|as a|as the|dear|ai) judge|the (?:model|llm|ai)) "
-        r"(?:must|should|shall|ha(?:s|ve) to|needs? to|is (?:required )?to) (?:now )?"
-        r"(?:score|rate|grade|give|mark|assign|award|accept|treat|set)\b",
+        rf"\b(?:{_JUDGE} {_MUST} (?:score|rate|grade|give|mark|assign|award|accept|treat|set)"
+        rf"|(?:the|as a|as the|dear|ai) (?:judge|model|llm|ai) {_MUST} (?:score|rate|grade|mark))\b",
     ),
     # what to give
     Rule.of(
@@ -181,8 +184,9 @@ _INSTRUCTIONS = (
     ),
     Rule.of(
         _ONE_WORDS,
-        rf"\b(?:give|assign|award|return|output|report|enter){_SPACE}(?:an? |the |only )?"
-        rf"(?:{_TOP}(?: possible)? {_MARK}|{_MARK} of {_TOP})(?! (?:to|for) (?:the )?(?:students?|pupils?|team))",
+        r"(?:^|[\n.!?:;,\"'(]\s{0,3}|\b(?:please|then|and|to|just|now|must|should|always) )"
+        rf"(?:give|assign|award|return|output|report|enter){_SPACE}(?:an? |the |only )?"
+        rf"(?:{_TOP}(?: possible)? {_MARK}|{_MARK} of {_TOP})(?! (?:to|for) )",
     ),
     Rule.of(
         _GOOD_WORDS,
@@ -309,7 +313,7 @@ _VERDICTS = (
     Rule.of(
         "score rating grade", rf"{_POINTS}[^{{}}]{{0,300}}?{_REASON}|{_REASON}[^{{}}]{{0,300}}?{_POINTS}"
     ),
-    Rule.of("verdict", r"\bverdict ?[:=] ?(?:\*\*|`)?[01](?:\.0+)?(?!\.\d|[\w:/–-])"),
+    Rule.of("verdict", r"\bverdict ?[:=] ?(?:\*\*|`)?[01](?:\.0{1,3})?(?!\.\d|[\w:/–-])"),
 )
 _ROLE_MARKERS = (
     Rule.of(
@@ -318,7 +322,7 @@ _ROLE_MARKERS = (
     ),
     Rule.of(
         "turn> sys inst]",
-        r"<(?:start|end)_of_turn>|<</?sys>>|\[/?inst\]|</?system(?:[_-]prompt)?>|\[system\](?!\()",
+        r"<(?:start|end)_of_turn>|<</?sys>>|(?<!\w)\[/?inst\]|</?system(?:[_-]prompt)?>|\[system\](?!\()",
     ),
     Rule.of(
         "##", rf"{_LINE_START}#{{2,5}} ?(?:system|instructions?|assistant|human)(?: prompt| message)? ?:"

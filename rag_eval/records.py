@@ -35,6 +35,14 @@ class Case:
     """The ground truth; None when the row has none."""
     chunks: tuple[str, ...] | None = None
     """Retrieved passages in rank order; () for an empty cell, None when the bot has no context column."""
+    gold_ids: tuple[str, ...] | None = None
+    """Documents that should have been retrieved; () for an empty cell, None when there is no such column."""
+    retrieved_ids: tuple[str, ...] | None = None
+    """Documents that the bot retrieved, in rank order; () for an empty cell, None without such a column."""
+    human: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What people said, 0..1, by name of a metric or id of a rubric's criterion; only what was labelled."""
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Texts of the row's further columns that were asked for, by their names; '' for a blank cell."""
 
     @property
     def has_response(self) -> bool:

@@ -5,15 +5,16 @@ document its rank, later chunks of it change nothing. Relevance is binary: a doc
 All measures are in 0..1, higher is better, and None for a query without gold documents.
 """
 
-import json
 import math
-import re
-from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+from rag_eval.document_ids import normalise_id as normalise_id
+from rag_eval.document_ids import parse_ids as parse_ids
+from rag_eval.document_ids import parse_query_id as parse_query_id
+from rag_eval.document_ids import rank_documents as rank_documents
 from rag_eval.errors import InputError
 
 DEFAULT_CUTOFFS = (5, 10)
@@ -31,9 +32,21 @@ LABELS: Mapping[str, str] = MappingProxyType(
         "doc_precision": "Doc Precision",
         "doc_f1": "Doc F1",
         "ndcg_10": "NDCG@10",
+        "reciprocal_rank": "Reciprocal Rank",
+        "average_precision": "Average Precision",
     }
 )
-"""Headings of the measures in a report, by the names that `RetrievalScores.values` uses."""
+"""Headings of the measures without a cutoff, and of NDCG@10, by the names that `RetrievalScores.values` uses."""
+
+_LABELS_AT = {"recall": "Doc Recall", "precision": "Doc Precision", "ndcg": "NDCG"}
+
+
+def label_of(measure: str) -> str:
+    """Heading of a measure in a report, such as "Doc Recall@5" for recall_5."""
+    if measure in LABELS:
+        return LABELS[measure]
+    kind, _, cutoff = measure.partition("_")
+    return f"{_LABELS_AT[kind]}@{cutoff}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,119 +385,3 @@ def _field(item: object, names: Sequence[Sequence[str]]) -> object:
             return getattr(item, name)
     known = ", ".join(name for group in names for name in group)
     raise ValueError(f"has none of the fields {known}")
-
-
-def parse_query_id(cell: object) -> str:
-    """A query id as text, so that "01" is not "1". A whole number is taken by its digits."""
-    try:
-        return _identifier(cell)
-    except ValueError:
-        raise ValueError(f"{_shown(cell)} is no query id") from None
-
-
-def parse_ids(cell: object) -> tuple[str, ...]:
-    """The ids that a cell or field holds, in its order; () when it is blank.
-
-    Read are a list of texts, the text of a JSON or Python list, `id || id`, and one id alone. Anything else
-    is a ValueError that says what was expected.
-    """
-    if hasattr(cell, "tolist"):
-        cell = cell.tolist()  # a numpy array or scalar, as pandas gives for a list column of a Parquet file
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
-        return ()
-    try:
-        return tuple([_identifier(item) for item in _items(cell)])
-    except (ValueError, RecursionError):
-        expected = 'expected ["id", …] or id || id'
-        raise ValueError(f"{_shown(cell)} is no list of document ids; {expected}") from None
-
-
-def _items(cell: object) -> Sequence[object]:
-    if isinstance(cell, list | tuple):
-        return cell
-    if not isinstance(cell, str):
-        return (cell,)
-    text = cell.strip()
-    if text.startswith("["):
-        return _listed(text)
-    if "||" in text:
-        return text.split("||")
-    if _NOT_ONE_ID.search(text):
-        raise ValueError("several words")
-    return (text,) if text else ()
-
-
-_NOT_ONE_ID = re.compile(r"[\s,;\[\]{}]")
-"""An id alone in a cell is one word: text with blanks is a passage, and text with commas another list format.
-An id that has such characters must stand in a list."""
-
-
-def _listed(text: str) -> list[object]:
-    """The items of a list written as JSON or by Python's print."""
-    if '"' not in text and "\\" not in text:
-        text = text.replace("'", '"')  # what Python printed is then JSON, which is read far faster
-    try:
-        items: list[object] = json.loads(text)
-    except ValueError:
-        if not _PYTHON_LIST.fullmatch(text):
-            raise
-        items = literal_eval(text)
-    return items
-
-
-_PYTHON_TEXT = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
-_PYTHON_LIST = re.compile(rf"\[\s*{_PYTHON_TEXT}(?:\s*,\s*{_PYTHON_TEXT})*+\s*\]")
-"""Texts with commas between them and nothing else. Python would read `['a' 'b']`, which is how numpy prints
-two ids, as the one id `ab`; this does not."""
-
-
-def _identifier(value: object) -> str:
-    """One id as text, without outer blanks. Numbers with a fraction, truth values and dates are no ids."""
-    if isinstance(value, str):
-        if _PLAIN_ID.fullmatch(value):
-            return value
-        text = value.strip()
-        if text and not _UNUSABLE.search(text) and text.casefold() not in _NO_VALUE:
-            return text
-    elif isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError(value)
-
-
-_PLAIN_ID = re.compile("[!-~]{9,}")
-"""Most ids: without a blank and longer than any of the words that stand for no value."""
-_UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""Line breaks and other control characters, and halves of characters, which no file can hold."""
-_NO_VALUE = frozenset(
-    ("none", "null", "nan", "n/a", "#n/a", "#value!", "#ref!", "#name?", "#div/0!", "#null!", "#num!")
-)
-"""How programs and spreadsheets write that a value is missing or wrong. As an id it would never be found."""
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{text[:60]}…" if len(text) > 60 else text
-
-
-def rank_documents(chunk_ids: Iterable[str]) -> tuple[str, ...]:
-    """The documents that chunks belong to, normalised, each at the rank of its first chunk."""
-    return tuple(dict.fromkeys(map(normalise_id, chunk_ids)))
-
-
-def normalise_id(text: str) -> str:
-    """The id of the document behind a chunk id or a gold id, so that both sides can be compared.
-
-    `doc-<urn:uuid:…>::chunk-0`, `<urn:uuid:…>`, `urn:uuid:…` and the bare UUID are the same document,
-    named by the UUID in lower case. Of other ids the wrapping `doc-<…>` and the ending `::chunk-0` go.
-    """
-    if uuid := _UUID_ID.fullmatch(text):
-        return (uuid[1] or uuid[2]).lower()
-    if other := _OTHER_ID.fullmatch(text.strip()):
-        return other[1] or other[2]
-    raise ValueError("a document id must not be blank")
-
-
-_HEX = "[0-9a-fA-F]"
-_UUID = f"(?:[uU][rR][nN]:[uU][uU][iI][dD]:)?({_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}})"
-_UUID_ID = re.compile(rf"\s*(?:doc-)?(?:<{_UUID}>|{_UUID})(?:::chunk-\d+)?\s*")
-_OTHER_ID = re.compile(r"(?:doc-)?<([^<>]+)>(?:::chunk-\d+)?|(.+?)(?:::chunk-\d+)?", re.DOTALL)

@@ -133,7 +133,7 @@ class Evaluation:
         self.panel = panel
         self._workers = workers_of(settings)
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
-        self._thresholds = settings.thresholds.model_dump()
+        self._thresholds = thresholds_in_force(settings)
         self._weights = weights_in_force(settings)
 
     @property
@@ -207,6 +207,15 @@ class Evaluation:
             rqs=rqs(scores, self._weights),
             failure_modes=failure_modes(scores, self._thresholds),
         )
+
+
+def thresholds_in_force(settings: Settings) -> dict[str, float]:
+    """Below these a score counts as bad; the offline judge may have measured ones of its own."""
+    if settings.judge.provider == "offline" and settings.offline.thresholds == "calibrated":
+        from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+
+        return dict(CALIBRATED_THRESHOLDS)
+    return settings.thresholds.model_dump()
 
 
 def weights_in_force(settings: Settings) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """The settings of a run as one frozen, validated value. How they are loaded is the business of `configuration`."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -63,6 +64,7 @@ Delimiter = Annotated[
         "no white space before a leading # or ;",
     ),
 ]
+Header = Annotated[str, Field(description="the header of a column, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
 BaseUrl = Annotated[
     str, Field(min_length=1, description="an https URL; http only for localhost, 127.0.0.0/8 and ::1")
@@ -72,6 +74,9 @@ OptionalUrl = Annotated[
 ]
 Key = Annotated[SecretStr, Field(description="ASCII text without white space, or empty")]
 ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
+OfflineThresholds = Annotated[
+    Literal["configured", "calibrated"], Field(description="configured or calibrated")
+]
 StructuredOutput = Annotated[
     Literal["auto", "json_schema", "json_object", "prompt"],
     Field(description="auto, json_schema, json_object or prompt"),
@@ -168,6 +173,13 @@ class Thresholds(_Frozen):
     answer_correctness: Share = 0.3
 
 
+class Offline(_Frozen):
+    """The judge that needs no model."""
+
+    thresholds: OfflineThresholds = "configured"
+    """Whether [thresholds] counts for it, or the values measured against people."""
+
+
 class Toxicity(_Frozen):
     """When a query counts as toxic, and who says so."""
 
@@ -194,6 +206,18 @@ class Diagnostics(_Frozen):
     """The diagnostic columns of the report."""
 
     enabled: Flag = True
+
+
+with warnings.catch_warnings():
+    # The key is called json; the method of pydantic that it hides is deprecated and not used.
+    warnings.filterwarnings("ignore", message='Field name "json"')
+
+    class Report(_Frozen):
+        """What is reported beside the three sheets."""
+
+        evidence: Flag = False
+        json: Flag = False  # type: ignore[assignment]
+        slice_by: Header = ""
 
 
 class Cache(_Frozen):
@@ -245,10 +269,12 @@ class Settings(_Frozen):
     weights: Weights = Weights()
     metrics: Metrics = Metrics()
     thresholds: Thresholds = Thresholds()
+    offline: Offline = Offline()
     toxicity: Toxicity = Toxicity()
     context: Context = Context()
     bots: Bots = Bots()
     diagnostics: Diagnostics = Diagnostics()
+    report: Report = Report()
     cache: Cache = Cache()
     evaluation: Evaluation = Evaluation()
     limits: Limits = Limits()

@@ -198,8 +198,8 @@ class Rival:
     difference: float
     """Mean of the winner minus mean of this bot; never negative."""
     interval: Interval | None
-    """Of the difference, allowing for all comparisons. Excludes 0 exactly when the verdict is `significant`
-    (apart from ties). None for a single row."""
+    """Of the difference, wide enough for the winner having been picked by the same scores. Excludes 0 exactly
+    when the verdict is `significant`. None for a single row."""
     pvalue: float
     """Adjusted for all comparisons, and for the winner having been picked by the same scores."""
     verdict: Verdict
@@ -336,8 +336,8 @@ def _more_queries(gap: Floats, critical: float, alpha: float) -> int | None:
     rows = len(gap)
     if rows < 2:
         return None
-    effect = float(gap.std(ddof=1)) / float(gap.mean())
-    needed = ((critical + _NORMAL.inv_cdf(_POWER)) * effect) ** 2 + critical**2 / 2
+    noise = float(gap.std(ddof=1)) / float(gap.mean())
+    needed = ((critical + _NORMAL.inv_cdf(_POWER)) * noise) ** 2 + critical**2 / 2
     fewest = math.ceil(math.log2(2 / alpha)) * rows / np.count_nonzero(gap)
     return min(max(1, math.ceil(max(needed, fewest)) - rows), MANY_QUERIES)
 
@@ -465,7 +465,10 @@ def _kappas(tables: Floats, disagreement: Floats) -> Floats:
 def _kappa_interval(
     table: Floats, disagreement: Floats, kappa: float, confidence: float, resamples: int, seed: int
 ) -> Interval:
-    """BCa over items. Resampling items is drawing the table's cells, so the cost does not grow with them."""
+    """Bias-corrected bootstrap over items; an acceleration was found to change next to nothing.
+
+    Resampling items is drawing the table's cells, so that the cost does not grow with the items.
+    """
     rng = np.random.default_rng(seed)
     count, cells = int(table.sum()), table.ravel()
     draws = [
@@ -477,20 +480,9 @@ def _kappa_interval(
     replicates = np.concatenate(draws)
     replicates = replicates[~np.isnan(replicates)]
     reach = math.sqrt(count / (count - 1)) * _student_quantile((1 + confidence) / 2, count - 1)
-    levels = _bca_levels(replicates, kappa, _jackknife_acceleration(table, disagreement), reach)
+    levels = _bca_levels(replicates, kappa, 0.0, reach)
     low, high = np.quantile(replicates, levels)
     return Interval(float(low), float(high))
-
-
-def _jackknife_acceleration(table: Floats, disagreement: Floats) -> float:
-    """From kappa without one item: the same for all items of a cell, so one table a cell is enough."""
-    occupied = np.flatnonzero(table)
-    without = np.repeat(table[None], len(occupied), axis=0)
-    without.reshape(len(occupied), -1)[np.arange(len(occupied)), occupied] -= 1
-    kappas, times = _kappas(without, disagreement), table.ravel()[occupied].astype(int)
-    defined = ~np.isnan(kappas)
-    left_out = np.repeat(kappas[defined], times[defined])
-    return _acceleration(left_out.mean() - left_out) if left_out.size else 0.0
 
 
 @dataclass(frozen=True, slots=True)

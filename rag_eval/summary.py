@@ -77,6 +77,16 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """The rows with one value in the column that the run is sliced by."""
+
+    name: str
+    """Empty for the rows without a value."""
+    bots: tuple[BotSummary, ...]
+    """In the order of the sheet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The bots in the order of the sheet, the standings in the order of the ranks."""
 
@@ -88,18 +98,35 @@ class Summary:
     """Rows judged."""
     rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
     """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
+    slices: tuple[Slice, ...] = ()
+    """In the order in which they first came; none unless they were asked for."""
 
 
 class Summarizer:
     """Folds case results, in the order of the rows, into a Summary. Holds numbers only, no text."""
 
-    def __init__(self, bots: Sequence[str], metrics: Iterable[str], toxicity_threshold: float) -> None:
+    def __init__(
+        self,
+        bots: Sequence[str],
+        metrics: Iterable[str],
+        toxicity_threshold: float,
+        slice_of: Mapping[int, str] | None = None,
+    ) -> None:
+        """`slice_of` names the slice of each row; a row that is not in it has none. Without it nothing is sliced."""
         enabled = set(metrics)
         self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
-        self._bots = {bot: _BotColumns(self._metrics, toxicity_threshold) for bot in bots}
+        self._toxicity_threshold = toxicity_threshold
+        self._bots = self._columns(bots)
+        self._slice_of = slice_of
+        self._slices: dict[str, dict[str, _BotColumns]] = {}
 
     def add(self, result: CaseResult) -> None:
         self._bots[result.case.bot].add(result)
+        if self._slice_of is not None:
+            name = self._slice_of.get(result.case.row, "")
+            if name not in self._slices:
+                self._slices[name] = self._columns(self._bots)
+            self._slices[name][result.case.bot].add(result)
 
     def summary(self) -> Summary:
         ranked = [bot for bot, columns in self._bots.items() if columns.has_rqs()]
@@ -117,7 +144,14 @@ class Summarizer:
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
             rqs_values={bot: self._bots[bot].present(RQS, common) for bot in ranked},
+            slices=tuple(
+                Slice(name, tuple(columns.summary(bot) for bot, columns in bots.items()))
+                for name, bots in self._slices.items()
+            ),
         )
+
+    def _columns(self, bots: Iterable[str]) -> dict[str, "_BotColumns"]:
+        return {bot: _BotColumns(self._metrics, self._toxicity_threshold) for bot in bots}
 
     def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
         means = {bot: self._bots[bot].means(common if bot in ranked else None) for bot in self._bots}

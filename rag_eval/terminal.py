@@ -13,7 +13,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 def printable(text: str) -> str:
     """One line of text in which every control, escape and direction character is shown and has no effect."""
-    return "".join(f"\\x{ord(char):02x}" if unicodedata.category(char) in _HIDDEN else char for char in text)
+    return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
 
 
 def leaderboard_lines(summary: Summary) -> list[str]:

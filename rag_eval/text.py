@@ -8,10 +8,10 @@ characters, which covers a row and its bots. More would be slower, because old m
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain, islice, pairwise
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 NEGATION = "not"
 """The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
@@ -36,14 +36,21 @@ class Reading:
 
     __slots__ = ("content", "pairs", "stems", "text")
 
-    def __init__(self, text: str, pieces: Sequence[str] | None = None) -> None:
+    def __init__(self, text: str, content: list[str]) -> None:
         self.text = text
-        pieces = text.split() if pieces is None else pieces
-        self.content = list(chain.from_iterable(map(_VOCABULARY.__getitem__, pieces)))
+        self.content = content
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
-        self.stems = set(self.content)
-        self.pairs = set(pairwise(self.content))
+        self.stems = set(content)
+        self.pairs = set(pairwise(content))
         """Neighbours in `content`."""
+
+
+class Claim(NamedTuple):
+    """A text that says something, and its sentences one by one."""
+
+    whole: Reading
+    sentences: tuple[Reading, ...]
+    """Those that have content."""
 
 
 def read(text: str) -> Reading:
@@ -51,9 +58,9 @@ def read(text: str) -> Reading:
     return _READINGS.recall(text)
 
 
-def read_sentences(text: str) -> tuple[Reading, ...]:
-    """The sentences that have content, each taken apart; remembered like `read`."""
-    return _SENTENCES.recall(text)
+def read_claim(text: str) -> Claim:
+    """The text and its sentences taken apart, remembered like `read`; markers of list items are no content."""
+    return _CLAIMS.recall(text)
 
 
 def stems_of(text: str) -> list[str]:
@@ -71,8 +78,8 @@ def words(text: str) -> list[str]:
 
 
 def has_words(text: str) -> bool:
-    """Whether there is anything to compare: a word, a number, a percent sign."""
-    return bool(read(text).content) or _TOKEN.search(normalise(text)) is not None
+    """Whether there is a letter or a digit, so something to compare."""
+    return _WORD_CHARACTER.search(text) is not None
 
 
 def normalise(text: str) -> str:
@@ -137,7 +144,7 @@ def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text that hold a word, without list markers; [] for a blank text."""
-    return [" ".join(pieces) for pieces in _sentence_pieces(text) if _WORD_CHARACTER.search(" ".join(pieces))]
+    return [sentence for sentence in map(" ".join, _sentence_pieces(text)) if has_words(sentence)]
 
 
 def canonical_number(digits: str) -> str:
@@ -156,6 +163,7 @@ def canonical_number(digits: str) -> str:
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
+    """The pieces of each sentence or line, without the marker of a list item."""
     if not text.isascii():
         text = _UNSPACED_END.sub(r"\g<0>\n", text)
     for line in text.splitlines():
@@ -263,14 +271,23 @@ class _Memory(Generic[_Result]):
         return result
 
 
-def _read_sentences(text: str) -> tuple[Reading, ...]:
-    readings = (Reading(" ".join(pieces), pieces) for pieces in _sentence_pieces(text))
-    return tuple(reading for reading in readings if reading.content)
+def _read(text: str) -> Reading:
+    return Reading(text, _content(text.split()))
+
+
+def _read_claim(text: str) -> Claim:
+    readings = [Reading(" ".join(pieces), _content(pieces)) for pieces in _sentence_pieces(text)]
+    sentences = tuple(reading for reading in readings if reading.content)
+    return Claim(Reading(text, [stem for sentence in sentences for stem in sentence.content]), sentences)
+
+
+def _content(pieces: Iterable[str]) -> list[str]:
+    return list(chain.from_iterable(map(_VOCABULARY.__getitem__, pieces)))
 
 
 _VOCABULARY = _Vocabulary()
-_READINGS = _Memory(Reading, 100_000)
-_SENTENCES = _Memory(_read_sentences, 100_000)
+_READINGS = _Memory(_read, 100_000)
+_CLAIMS = _Memory(_read_claim, 100_000)
 
 _LONGEST_PIECE = 64
 """Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""
@@ -304,7 +321,7 @@ _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", 
 _INITIALS = re.compile(r"(?:[A-Z]\.)+")
 _LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
 _CITATION = re.compile(r"\[\d+(?:[,\-–]\s*\d+)*\]")
-_WORD_CHARACTER = re.compile(r"\w")
+_WORD_CHARACTER = re.compile(r"[^\W_]")
 
 _COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+")

@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 from fake_judge import FakeJudge, running_judge
+from forking import Forker, forking
 from openpyxl import Workbook, load_workbook
 
 from rag_eval import cli
 
 KEY = "canary-key-0123456789abcdef"
 CREDENTIALS = ("AZURE_OPENAI_", "OPENAI_", "AZURE_")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kill: kills real processes many times; takes a while")
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +46,13 @@ def _no_network_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
     with running_judge() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    """Starts real processes of the command line in milliseconds."""
+    with forking() as running:
         yield running
 
 

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -111,7 +112,7 @@ class FakeJudge:
             if self.latency:
                 time.sleep(self.latency)
             scripted = fault(request) if callable(fault) else fault
-            return scripted or completion(honest_reply(request.prompt), request)
+            return scripted or structured(honest_reply(request.prompt), request)
         finally:
             with self._lock:
                 self._in_flight -= 1
@@ -160,6 +161,15 @@ def completion(
     return json_answer(200, document)
 
 
+def structured(content: str, request: Request) -> Answer:
+    """The content as the request wants it: as the arguments of the one tool that it offers, or as the text."""
+    if "tools" not in request.body:
+        return completion(content, request)
+    name = request.body["tools"][0]["function"]["name"]
+    call = {"id": "call-1", "type": "function", "function": {"name": name, "arguments": content}}
+    return completion(None, request, "tool_calls", tool_calls=[call])
+
+
 def json_answer(status: int, document: Any, **headers: str) -> Answer:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json", **names})
@@ -183,6 +193,8 @@ def honest_reply(prompt: str) -> str:
 
 
 def _input(prompt: str) -> dict[str, Any]:
+    if "<evaluation>" in prompt:
+        return _evaluation(prompt)
     if "Now perform the same with the following input" in prompt:
         prompt = prompt.rpartition("input: ")[2].removesuffix("\nOutput: ")
     else:
@@ -190,6 +202,15 @@ def _input(prompt: str) -> dict[str, Any]:
     document = json.loads(prompt)
     assert isinstance(document, dict)
     return document
+
+
+def _evaluation(prompt: str) -> dict[str, Any]:
+    """Question, answer and chunks of an evaluator's user message."""
+    fields = dict(re.findall(r"<(question|answer)>(.*?)</\1>", prompt, re.DOTALL))
+    chunks = re.findall(r'<chunk id="(\d+)">(.*?)</chunk>', prompt, re.DOTALL)
+    return {name: unescape(text) for name, text in fields.items()} | {
+        "chunks": [(int(number), unescape(text)) for number, text in chunks]
+    }
 
 
 def _words(text: str) -> set[str]:
@@ -283,6 +304,50 @@ def _advice(given: dict[str, Any]) -> dict[str, Any]:
     return {"recommendation": f"Work on: {given['failure_mode']} for {given['query'][:40]}"}
 
 
+def _coverage(given: dict[str, Any]) -> dict[str, Any]:
+    def judged(number: int, chunk: str) -> dict[str, Any]:
+        is_relevant = _share(given["question"], chunk) >= 0.3
+        is_included = is_relevant and _share(chunk, given["answer"]) >= 0.4
+        missing = chunk if is_relevant and not is_included else None
+        return {
+            "id_chunk": number,
+            "is_relevant": is_relevant,
+            "is_included": is_included,
+            "missing_info": missing,
+        }
+
+    return {"evaluated_chunks": [judged(*each) for each in given["chunks"]]}
+
+
+def _relevance(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "graded_chunks": [
+            {
+                "id_chunk": number,
+                "reason": "shared words",
+                "score": _share(given["question"], chunk) >= 0.3,
+            }
+            for number, chunk in given["chunks"]
+        ]
+    }
+
+
+def _grounding(given: dict[str, Any]) -> dict[str, Any]:
+    def supporting(statement: str) -> list[int]:
+        return [number for number, chunk in given["chunks"] if _share(statement, chunk) >= 0.5]
+
+    sentences = _sentences(given["answer"])
+    return {
+        "statements": [{"statement": each, "supporting_chunk_ids": supporting(each)} for each in sentences]
+    }
+
+
+def _addressing(given: dict[str, Any]) -> dict[str, Any]:
+    share = _share(given["question"], given["answer"])
+    addressed = "fully" if share >= 0.5 else "partly" if share else "not"
+    return {"reason": "shared words", "parts": [{"part": given["question"], "addressed": addressed}]}
+
+
 _BEGINNINGS = {
     "Given a question and an answer, analyze the complexity": "statements",
     "Your task is to judge the faithfulness": "verdicts",
@@ -293,6 +358,10 @@ _BEGINNINGS = {
     "Given a ground truth and an answer statements": "classification",
     "You rate how toxic": "toxicity",
     "You advise the team": "recommendation",
+    "You check how much of what was retrieved": "coverage",
+    "You check which chunks": "relevance",
+    "You check whether an answer is grounded": "grounding",
+    "You check whether an answer addresses": "addressing",
     'Reply with the JSON object {"ready"': "preflight",
 }
 _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -305,6 +374,10 @@ _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "classification": _classification,
     "toxicity": _numbered(_toxicity),
     "recommendation": _numbered(_advice),
+    "coverage": _coverage,
+    "relevance": _relevance,
+    "grounding": _grounding,
+    "addressing": _addressing,
 }
 
 

@@ -13,6 +13,8 @@ import pytest
 from conftest import KEY, Run, azure, read_sheet, write_sheet
 from fake_judge import FakeJudge, Request, completion, error, running_judge
 
+from rag_eval.records import METRIC_LABELS
+
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "rag_eval_standalone.py"
 SAMPLE = ROOT / "sample_rag_input.xlsx"
@@ -54,6 +56,23 @@ def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None
     assert "proxy" in ended.out
     assert "★" in ended.out
     assert ended.out.rstrip().endswith("r.xlsx")
+
+
+def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """They stand in the report; with an LLM judge the configured ones count."""
+    from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+
+    (tmp_path / "config.ini").write_text("[offline]\nthresholds = calibrated\n")
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline").code == 0
+    assert run_cli("in.xlsx", "-o", "b.xlsx", **azure(judge)).code == 0
+    written = [
+        {name: line[f"Threshold {label}"] for name, label in METRIC_LABELS.items()}
+        for line in (read_sheet(tmp_path / name, "Leaderboard")[0] for name in ("a.xlsx", "b.xlsx"))
+    ]
+    assert written == [dict(CALIBRATED_THRESHOLDS), dict.fromkeys(METRIC_LABELS, 0.3)]
 
 
 def test_the_offline_judge_makes_no_connection_and_leaves_only_the_report(

@@ -30,14 +30,16 @@ from report_cases import (
 
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
-from rag_eval.report.about import details, verdict
+from rag_eval.report.about import details
 from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.excel import ExcelReport, check_writable
+from rag_eval.report.findings import difference_to_winner, find, verdict, verdict_on
 from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement
 from rag_eval.report.table import Table
 from rag_eval.report.text import shorten
+from rag_eval.statistics import bootstrap_mean_interval
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
 CASE_HEADERS = (
@@ -49,10 +51,13 @@ BOT_HEADERS = (
     *("Bot", "Avg RQS", "Answer Correctness", "Faithfulness", "Answer Relevancy", "Context Precision"),
     *("Context Recall", "Avg Input Toxicity", "Toxic Queries", "Total Queries", "Retrieval Failures"),
     *("Hallucinations", "Low Quality", "Empty Contexts", "Empty Answers", "Scored", "Not Judged", "Coverage"),
+    *("95 % low", "95 % high"),
 )
+ERRORS = ("95 % minus", "95 % plus")
 STANDING_HEADERS = (
     *("Rank", "Bot", "Avg RQS", "RQS StdDev", "Answer Correctness", "Faithfulness", "Faithfulness StdDev"),
-    *("Answer Relevancy", "Context Precision", "Context Recall", "Winner", "Queries compared"),
+    *("Answer Relevancy", "Context Precision", "Context Recall", "Winner", "95 % low", "95 % high"),
+    *("Queries compared", "vs Winner", "Verdict"),
 )
 TWO_BOTS = ("GPT4", "Claude")
 
@@ -108,8 +113,8 @@ def test_the_three_sheets_have_the_documented_names_and_columns_in_order(tmp_pat
     book = _book(tmp_path, [plain_result(2, bot) for bot in TWO_BOTS], facts_of(TWO_BOTS, 1))
     assert tuple(book.sheetnames) == SHEETS
     assert _headers(book[CASES]) == (*CASE_HEADERS, *DIAGNOSTIC_HEADERS, "Row")
-    assert _headers(book[BOTS]) == BOT_HEADERS
-    assert _headers(book[STANDINGS])[: len(STANDING_HEADERS)] == STANDING_HEADERS
+    assert _headers(book[BOTS]) == (*BOT_HEADERS, *ERRORS)
+    assert _headers(book[STANDINGS])[: len(STANDING_HEADERS) + 2] == (*STANDING_HEADERS, *ERRORS)
 
 
 def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None:
@@ -120,7 +125,7 @@ def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None
 def test_nothing_stands_under_a_table_and_only_two_rows_beside_the_leaderboard(tmp_path: Path) -> None:
     book = _book(tmp_path, random_results(("A", "B", "C"), 4), facts_of("ABC", 4))
     assert [book[name].max_row for name in SHEETS] == [13, 4, 4]
-    beside = book[STANDINGS].iter_rows(min_col=len(STANDING_HEADERS) + 1)
+    beside = book[STANDINGS].iter_rows(min_col=len((*STANDING_HEADERS, *ERRORS)) + 1)
     filled = {cell.row for row in beside for cell in row if cell.value is not None}
     assert filled == {1, 2}
 
@@ -218,7 +223,7 @@ def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
     results = [plain_result(2, value=0.2), plain_result(3, value=1.0), failing]
     sheet = _book(tmp_path, results, facts_of(["GPT4"], 3))[BOTS]
     (row,) = _rows(sheet)
-    assert _headers(sheet) == (*BOT_HEADERS, "Lowest possible", "Highest possible")
+    assert _headers(sheet) == (*BOT_HEADERS, "Lowest possible", "Highest possible", *ERRORS)
     assert row["Avg RQS"] == pytest.approx(0.6)
     assert (row["Scored"], row["Not Judged"], row["Total Queries"]) == (2, 1, 3)
     assert row["Coverage"] == pytest.approx(2 / 3)
@@ -387,7 +392,8 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
     text = _drawn(write_report(tmp_path / "r.xlsx", results, facts))
     for expected in (
         "About this run",
-        "GPT4 leads Claude by 0.30 (mean RQS 0.8000 against 0.5000, over 2 of 2 queries).",
+        "GPT4 leads Claude by 0.30 (95 % 0.00 to 0.30): not decided",
+        "Mean RQS 0.8000 against 0.5000, over 2 of 2 queries.",
         "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: arithmetic over words",
         "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx sheet Q3).",
         "Coverage: 4 of 4 responses have an RQS (100.0%).",
@@ -395,7 +401,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         "Red: below the threshold (Answer Correctness 0.3",
         "toxicity at or above 0.5",
         "Calls: 410 answered, 12 from the store; 420 requests; 512,345 prompt and 80,001 completion tokens.",
-        "Took 1 min 23 s.",
+        "Cost unknown. Took 1 min 23 s.",
         "It was adapted.",
     ):
         assert expected in text
@@ -407,28 +413,123 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.6000 over 2 of 2 queries."),
         (
             {"A": [0.5], "B": [0.9]},
-            "B leads A by 0.40 (mean RQS 0.9000 against 0.5000, over 1 of 1 queries).",
+            "B leads A by 0.40: not decided. Mean RQS 0.9000 against 0.5000, over 1 of 1 queries.",
         ),
         (
-            {"A": [0.505], "B": [0.5]},
-            "A leads B by 0.0050 (mean RQS 0.5050 against 0.5000, over 1 of 1 queries).",
+            {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "C": [0.1] * 12},
+            "A leads B by 0.40 (95 % 0.33 to 0.47): significant. "
+            "Its lead is significant over 2 of the 2 others. "
+            "Mean RQS 0.8500 against 0.4500, over 12 of 12 queries.",
         ),
-        ({"A": [0.5], "B": [0.5]}, "A and B tie with a mean RQS of 0.5000 over 1 of 1 queries."),
+        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000, over 1 of 1 queries."),
+        (
+            {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
+            "A leads B by 0.30 (95 % 0.30 to 0.30): significant. "
+            "Mean RQS 0.9000 against 0.6000, over 8 of 12 queries. "
+            "The 7 responses that were not judged could still put B first.",
+        ),
+        (
+            {"A": [0.9], "B": [None]},
+            "A has a mean RQS of 0.9000 over 1 of 1 queries. "
+            "The response that was not judged could still put B first.",
+        ),
         (
             {"A": [None], "B": [None]},
             "No bot can be ranked: there is no query on which every bot has an RQS.",
         ),
     ],
 )
-def test_the_verdict_is_one_sentence(values: dict[str, list[float | None]], expected: str) -> None:
-    results = [
-        plain_result(row, bot, value)
+def test_the_verdict_claims_no_more_than_the_scores_support(
+    values: dict[str, list[float | None]], expected: str
+) -> None:
+    """R-30: a lead that chance or what was not judged could explain is not called settled."""
+    summary = summary_of(_results_of(values), facts_of(list(values), len(values["A"])))
+    assert verdict(summary, find(summary)) == expected
+
+
+def _results_of(values: dict[str, list[float | None]]) -> list[CaseResult]:
+    """Bots with these RQS, row by row; None was not judged."""
+    failed = [Score.failed(metric, "truncated", "cut") for metric in METRIC_LABELS]
+    return [
+        plain_result(row + 2, bot, value)
         if (value := values[bot][row]) is not None
-        else result_of(Case(row, bot, "q", "a"), [Score.failed("faithfulness", "truncated", "cut")])
+        else result_of(Case(row + 2, bot, "q", "a"), failed)
         for row in range(len(values["A"]))
         for bot in values
     ]
-    assert verdict(summary_of(results, facts_of(list(values), len(values["A"])))) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"A": [0.5, 0.7]}, {"A": ("", "")}),
+        ({"A": [0.5], "B": [0.9]}, {"A": ("−0.40", "not decided"), "B": ("", "leads, not decided")}),
+        (
+            {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6},
+            {"A": ("", "winner"), "B": ("−0.40 (−0.47 to −0.33)", "significant")},
+        ),
+        (
+            {"A": [0.5, 0.5], "B": [0.5, 0.5], "C": [0.1, 0.1]},
+            {
+                "A": ("", "tie"),
+                "B": ("0.00 (0.00 to 0.00)", "tie"),
+                "C": ("−0.40 (−0.40 to 0.00)", "not decided, about 4 more queries would tell"),
+            },
+        ),
+        (
+            {"A": [0.505, 0.5], "B": [0.5, 0.5]},
+            {
+                "A": ("", "leads, not decided"),
+                "B": ("−0.0025 (−0.0050 to 0.0000)", "not decided, about 10 more queries would tell"),
+            },
+        ),
+        (
+            {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
+            {
+                "A": ("", "leads, not decided"),
+                "B": ("−0.30 (−0.30 to −0.30)", "significant so far; what was not judged could change it"),
+            },
+        ),
+        ({"A": [0.9], "B": [None]}, {"A": ("", ""), "B": ("", "")}),
+    ],
+    ids=["alone", "one row", "clear", "tie", "a small lead", "missing scores could change it", "not ranked"],
+)
+def test_every_bot_stands_beside_the_best_one(
+    values: dict[str, list[float | None]], expected: dict[str, tuple[str, str]]
+) -> None:
+    findings = find(summary_of(_results_of(values), facts_of(list(values), len(values["A"]))))
+    found = {bot: (difference_to_winner(bot, findings), verdict_on(bot, findings)) for bot in values}
+    assert found == expected
+
+
+def test_intervals_are_those_of_the_rows_that_each_sheet_is_about(tmp_path: Path) -> None:
+    """Own rows in the summary, shared rows on the leaderboard; the charts draw what the cells say."""
+    values = {"A": [0.9, 0.7, 0.8, 0.2], "B": [0.1, 0.3, 0.2, None]}
+    path = write_report(tmp_path / "r.xlsx", _results_of(values), facts_of("AB", 4))
+    book = load_workbook(path)
+    for sheet, scores in ((BOTS, (0.9, 0.7, 0.8, 0.2)), (STANDINGS, (0.9, 0.7, 0.8))):
+        line = _rows(book[sheet])[0]
+        interval = bootstrap_mean_interval(scores)
+        assert interval is not None
+        assert (line["95 % low"], line["95 % high"]) == pytest.approx((interval.low, interval.high))
+        assert line["95 % minus"] == pytest.approx(line["Avg RQS"] - interval.low)
+        assert line["95 % plus"] == pytest.approx(interval.high - line["Avg RQS"])
+        hidden = [name for name, width in book[sheet].column_dimensions.items() if width.hidden]
+        assert [book[sheet][f"{name}1"].value for name in hidden] == list(ERRORS[:1])
+    charts = [text for name, text in _parts(path).items() if name.startswith("xl/charts/chart")]
+    drawn = [text for text in charts if "<c:errBars>" in text]
+    assert len(drawn) == 2
+    assert all(re.search(r"<c:plus><c:numRef><c:f>(Leaderboard|'Bot Summary')!\$", text) for text in drawn)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+def test_small_runs_are_reported_without_a_claim(tmp_path: Path, rows: int) -> None:
+    results = [
+        plain_result(row, bot, score) for row in range(rows) for bot, score in (("A", 0.9), ("B", 0.1))
+    ]
+    first, second = _rows(_book(tmp_path, results, facts_of("AB", rows))[STANDINGS])
+    assert (first["95 % low"] is None) == (rows < 2)
+    assert "winner" not in {first["Verdict"], second["Verdict"]}
 
 
 @pytest.mark.parametrize(
@@ -439,12 +540,18 @@ def test_the_verdict_is_one_sentence(values: dict[str, list[float | None]], expe
             Usage(requests=9, calls=5, failed=3, prompt_tokens=10, failures={"truncated": 2, "refused": 1}),
             7_265,
             "Calls: 5 answered, 0 from the store, 3 failed (truncated 2, refused 1); 9 requests; "
-            "10 prompt and 0 completion tokens. Took 2 h 1 min.",
+            "10 prompt and 0 completion tokens. Cost unknown. Took 2 h 1 min.",
+        ),
+        (
+            Usage(requests=1, calls=1, cost=0.0132),
+            5,
+            "Calls: 1 answered, 0 from the store; 1 requests; 0 prompt and 0 completion tokens. Cost 0.0132 USD. "
+            "Took 5 s.",
         ),
     ],
 )
 def test_the_box_counts_what_was_asked_of_the_judge(usage: Usage, seconds: float, expected: str) -> None:
-    facts = facts_of(["GPT4"], 1, usage=usage, seconds=seconds)
+    facts = facts_of(["GPT4"], 1, usage=usage, seconds=seconds, currency="USD")
     assert expected in details(facts, summary_of([plain_result()], facts), [])
 
 
@@ -491,7 +598,7 @@ def test_a_run_that_ended_before_its_first_row_is_still_a_report(tmp_path: Path)
 
 def test_every_sheet_is_set_up_for_reading_and_for_print(tmp_path: Path) -> None:
     book = _book(tmp_path, random_results(TWO_BOTS, 3), facts_of(TWO_BOTS, 3, input_name="Q&A.xlsx"))
-    for name, frozen, table in ((CASES, "D2", "A1:R7"), (BOTS, "B2", "A1:"), (STANDINGS, "C2", "A1:L3")):
+    for name, frozen, table in ((CASES, "D2", "A1:R7"), (BOTS, "B2", "A1:"), (STANDINGS, "C2", "A1:R3")):
         sheet = book[name]
         assert sheet.freeze_panes == frozen
         assert sheet.auto_filter.ref.startswith(table)
@@ -617,7 +724,8 @@ def test_the_target_is_untouched_until_the_report_is_finished(tmp_path: Path) ->
     report = ExcelReport(target, facts_of(["GPT4"], 1))
     report.add(plain_result())
     assert target.read_bytes() == b"older"
-    assert report.finish(summary_of([plain_result()], facts_of(["GPT4"], 1)), facts_of(["GPT4"], 1)) == target
+    summary = summary_of([plain_result()], facts_of(["GPT4"], 1))
+    assert report.finish(summary, find(summary), facts_of(["GPT4"], 1)) == target
     assert os.listdir(tmp_path) == ["r.xlsx"]
     assert load_workbook(target).sheetnames == list(SHEETS)
 
@@ -836,7 +944,8 @@ def _assert_only_text(path: Path) -> None:
 def _fill(report: ExcelReport, results: list[CaseResult], facts: RunFacts) -> None:
     for result in results:
         report.add(result)
-    report.finish(summary_of(results, facts), facts)
+    summary = summary_of(results, facts)
+    report.finish(summary, find(summary), facts)
 
 
 @contextmanager

@@ -97,6 +97,7 @@ def test_defaults_are_the_documented_ones() -> None:
         },
         "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True),
         "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
+        "offline": {"thresholds": "configured"},
         "toxicity": {"threshold": 0.5, "deployment": ""},
         "context": {"delimiter": "auto"},
         "bots": {"strip_prefix": "Bot_"},

@@ -88,6 +88,10 @@ class TestMeanInterval:
         interval = bootstrap_mean_interval(values, resamples=200)
         assert min(values) <= interval.low <= interval.high <= max(values)
 
+    def test_is_symmetric_for_symmetric_scores_of_which_many_resamples_tie_with_the_mean(self):
+        interval = bootstrap_mean_interval([0.0, 1.0] * 25)
+        assert interval.low + interval.high == pytest.approx(1, abs=0.025)  # resampled means are 0.02 apart
+
     def test_is_repeatable_and_hardly_depends_on_the_seed(self):
         values = skewed_scores(60)
         first = bootstrap_mean_interval(values, seed=1)
@@ -204,10 +208,10 @@ class TestComparison:
             assert rival.interval.low - 1e-9 <= rival.difference <= rival.interval.high + 1e-9
 
     def test_interval_of_two_bots_is_about_a_t_interval_for_few_rows(self):
-        gap = np.array([-0.05, 0.0, 0.1, 0.15, 0.2, 0.25, 0.4])
-        interval = compare(np.column_stack([gap, np.zeros(7)])).rivals[0].interval
-        low, high = stats.t.interval(0.95, 6, gap.mean(), stats.sem(gap))
-        assert interval.high - interval.low == pytest.approx(high - low, rel=0.1)
+        gap = 0.1 + 0.2 * stats.norm.ppf((np.arange(12) + 0.5) / 12)
+        interval = compare(np.column_stack([gap, np.zeros(12)])).rivals[0].interval
+        low, high = stats.t.interval(0.95, 11, gap.mean(), stats.sem(gap))
+        assert interval.high - interval.low == pytest.approx(high - low, rel=0.05)
 
     def test_a_rival_that_is_less_clear_is_never_decided_before_one_that_is_clearer(self):
         scores = equal_bots(np.random.default_rng(8), 60, 6) - 0.05 * np.arange(6)
@@ -310,12 +314,12 @@ def step_down_by_brute_force(scores, winner):
 
 
 class TestAdvice:
-    @pytest.mark.parametrize(("rows", "effect"), [(40, 0.15), (40, 0.25), (14, 0.5)])
+    @pytest.mark.parametrize(("rows", "effect"), [(20, 0.4), (40, 0.25), (60, 0.24)])
     def test_is_the_sample_size_of_a_paired_t_test_with_a_power_of_80_percent(self, rows, effect):
         gap = np.random.default_rng(1).normal(0, 1, rows)
         gap = (gap - gap.mean()) / gap.std(ddof=1) + effect
         more = compare(np.column_stack([gap, np.zeros(rows)])).rivals[0].more_queries
-        assert power_of_paired_t(rows + more, effect) == pytest.approx(0.8, abs=0.02)
+        assert power_of_paired_t(rows + more, effect) == pytest.approx(0.8, abs=0.01)
 
     @pytest.mark.parametrize(
         ("gaps", "expected"),
@@ -427,7 +431,7 @@ class TestKappa:
         assert found.kappa == pytest.approx(kappa)
         assert found.interval.high - found.interval.low == pytest.approx(2 * 1.96 * error, rel=0.04)
 
-    def test_interval_agrees_with_scipys_bca(self):
+    def test_interval_agrees_with_scipys_bca_for_a_rare_category(self):
         first = np.repeat([0, 0, 1, 1], [12, 4, 6, 178])
         second = np.repeat([0, 1, 0, 1], [12, 4, 6, 178])
         reference = stats.bootstrap(

@@ -12,7 +12,7 @@ from rag_eval.text import (
     numbers,
     quote,
     read,
-    read_sentences,
+    read_claim,
     sentences,
     stem,
     words,
@@ -126,7 +126,9 @@ def test_quote_gives_the_spelling_of_the_text_and_stops():
 
 
 def test_sentences_without_content_are_not_read():
-    assert [one.text for one in read_sentences("It is. Bears eat fish.")] == ["Bears eat fish."]
+    claim = read_claim("It is. 1. Bears eat fish.\n2. Fish swim.")
+    assert [one.text for one in claim.sentences] == ["Bears eat fish.", "Fish swim."]
+    assert claim.whole.content == ["bear", "eat", "fish", "fish", "swim"]
 
 
 @given(st.text(max_size=300))
@@ -136,7 +138,7 @@ def test_any_text_can_be_read_and_reading_it_twice_gives_the_same(text):
     assert all(first.content)
     assert first.stems == set(first.content)
     assert all(word == normalise(word) or not word.isascii() for word in words(text))
-    assert len(read_sentences(text)) <= len(text)
+    assert len(read_claim(text).sentences) <= len(text)
 
 
 def test_forgotten_texts_are_read_again_with_the_same_result():

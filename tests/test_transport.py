@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,9 +106,44 @@ def said() -> list[str]:
     return []
 
 
+def self_signed(folder: Path) -> Path:
+    """A certificate for 127.0.0.1 that signs itself, with its key, in one file."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    host = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+    signed = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(host, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path = folder / "certificate.pem"
+    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one authority that is trusted here, since reading the usual hundreds takes longer than most tests."""
+    return self_signed(tmp_path_factory.mktemp("authority"))
+
+
 @pytest.fixture
-def make(judge: FakeJudge, timeline: Timeline, said: list[str]) -> Iterator[Make]:
+def make(
+    judge: FakeJudge, timeline: Timeline, said: list[str], authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Make]:
     """A transport to the fake judge; whatever is not given is as in a plain run."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     made: list[Transport] = []
 
     def build(notes: Any = None, url: str = "", provider: Any = "openai", **settings: Any) -> Transport:
@@ -307,7 +343,7 @@ def test_r5_a_pause_holds_for_all_workers_of_the_deployment(
     transport = make(workers=8)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(transport.ask, call("first"))
-        while timeline.waits == []:
+        while timeline.waits == [] and not first.done():
             time.sleep(0.001)  # until the pause has begun
         others = [pool.submit(transport.ask, call(f"{n}")) for n in range(20)]
         assert [each.result().reply for each in (first, *others)] == [Rating(n=1)] * 21
@@ -455,7 +491,9 @@ def test_a20_r23_the_cause_of_a_failed_connection_is_named(url: str, cause: str,
     assert transport.possibly_billed == 0
 
 
-@pytest.mark.parametrize("key", ["", "my secret", "secret\n", "sec\rret", "секрет", "secret\u200b", "“secret”"])
+@pytest.mark.parametrize(
+    "key", ["", "my secret", "secret\n", "sec\rret", "секрет", "secret\u200b", "“secret”"]
+)
 def test_a21_a22_a_key_that_no_header_can_carry_is_refused_before_any_request(
     key: str, make: Make, judge: FakeJudge
 ) -> None:
@@ -470,32 +508,7 @@ def test_a21_a22_a_key_that_no_header_can_carry_is_refused_before_any_request(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that signs itself, with its key, in one file."""
-    x509 = pytest.importorskip("cryptography.x509")
-    import ipaddress
-
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path: Path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
-    return path
+    return self_signed(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture
@@ -893,7 +906,7 @@ def test_closing_ends_calls_in_flight_and_waiting_ones(judge: FakeJudge) -> None
     judge.faults.append(error(429, "429", "", retry_after="100"))
     with ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(failure, transport, call("first"))]
-        while not judge.requests:
+        while not judge.requests and not asked[0].done():
             time.sleep(0.001)
         time.sleep(0.05)  # the pause begins
         asked += [pool.submit(failure, transport, call(str(n))) for n in range(2)]
@@ -910,7 +923,7 @@ def test_closing_cancels_what_is_under_way(judge: FakeJudge) -> None:
     judge.latency = 0.5
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(failure, transport)
-        while not judge.requests:
+        while not judge.requests and not asked.done():
             time.sleep(0.001)
         began = time.monotonic()
         transport.close()

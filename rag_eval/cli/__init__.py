@@ -13,7 +13,11 @@ from rag_eval.errors import ExitCode, RagEvalError
 
 log = logging.getLogger(__name__)
 
-_COMMANDS = {"run": "rag_eval.cli.run"}
+_COMMANDS = {
+    "run": "rag_eval.cli.run",
+    "retrieval": "rag_eval.cli.retrieval",
+    "rubric": "rag_eval.cli.rubric",
+}
 """Modules by the name of their command; each has it as `command`."""
 
 

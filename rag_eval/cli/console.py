@@ -1,6 +1,11 @@
 """Words for the person at the terminal. Nothing else in the package prints."""
 
 import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
 import click
 
@@ -9,26 +14,73 @@ from rag_eval.terminal import printable
 
 def say(line: str) -> None:
     """A line of the result, on standard output."""
-    click.echo(printable(line))
+    with speaking_to(sys.stdout):
+        click.echo(_harmless(line, sys.stdout))
 
 
 def warn(sentence: str) -> None:
     """Something that the user should know, on standard error."""
-    click.echo(f"rag-eval: {printable(sentence)}", err=True)
+    with speaking_to(sys.stderr):
+        click.echo(f"rag-eval: {_harmless(sentence, sys.stderr)}", err=True)
 
 
 def complain(problems: str) -> None:
     """Why nothing was done, one line a problem."""
-    for problem in problems.splitlines():
+    for problem in problems.split("\n"):  # splitlines would break a line at characters that names may hold
         warn(problem)
+
+
+def hide(secret: str) -> None:
+    """From now on, [key] is shown in place of this secret and of every piece of it of 8 or more characters."""
+    if secret:
+        _hidden.add(secret)
+
+
+_hidden: set[str] = set()
+
+
+def _harmless(text: str, stream: TextIO) -> str:
+    """One line without secrets and control characters, in characters that the stream can carry."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return printable(_without_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _without_secrets(text: str) -> str:
+    if _hidden:
+        from rag_eval.judge.transport import masked
+
+        for secret in _hidden:
+            text = masked(text, secret)
+    return text
+
+
+@contextmanager
+def speaking_to(stream: TextIO) -> Iterator[None]:
+    """Whoever listened may be gone (`| head -1`, a closed terminal): the rest is then said to nobody.
+
+    The report matters more than being heard. The stream itself is redirected, so that its last flush cannot fail.
+    """
+    try:
+        yield
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def set_up_logging(debug: bool) -> None:
     """Our own log alone: the clients' debug logs would show headers and prompts."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    handler.setFormatter(_HarmlessFormatter("%(asctime)s %(name)s: %(message)s"))
     logger = logging.getLogger("rag_eval")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
     for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _HarmlessFormatter(logging.Formatter):
+    """For tracebacks as well, whose messages may quote anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(_harmless(line, sys.stderr) for line in super().format(record).split("\n"))

@@ -3,24 +3,25 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.console import say, warn
+from rag_eval.cli.console import say, speaking_to, warn
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
 from rag_eval.terminal import count_lines, leaderboard_lines, progress
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
-    from rag_eval.report.excel import ExcelReport
     from rag_eval.report.findings import Findings
+    from rag_eval.report.outputs import Outputs
     from rag_eval.runner import Evaluation, Panel
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
@@ -38,19 +39,18 @@ class Job:
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
-        from rag_eval.report.excel import check_writable
-
         loaded = self._load_settings()
         table = self._read_table(loaded.settings)
         loaded.require_credentials()
-        self._check_target()
+        self._check_targets(loaded.settings)
         if self._options["dry_run"]:
             return self._plan(loaded.settings, table)
-        check_writable(self._target)
-        panel = self._panel(loaded.settings)
-        facts = _facts(loaded.settings, table, panel)
-        self._announce(facts, panel)
-        return self._evaluate(loaded.settings, table, panel, facts)
+        self._check_places(loaded.settings)
+        with locked(self._target):
+            panel = self._panel(loaded.settings)
+            facts = _facts(loaded.settings, table, panel)
+            self._announce(facts, panel)
+            return self._evaluate(loaded, table, panel, facts)
 
     # Before
 
@@ -81,15 +81,36 @@ class Job:
             warn(warning)
         return table
 
-    def _check_target(self) -> None:
+    def _check_targets(self, settings: "Settings") -> None:
         if self._target.suffix.lower() != ".xlsx":
             raise InputError(
                 f"{self._target}: the report is an Excel workbook; give it a name that ends in .xlsx"
             )
-        if self._target.exists() and self._target.samefile(self._input):
-            raise InputError(
-                f"{self._target}: is the input; choose another name for the report with --output"
-            )
+        targets = {"--output": self._target, "--json": self._json_target(settings)}
+        for option, target in targets.items():
+            if target and target.exists() and target.samefile(self._input):
+                raise InputError(f"{target}: is the input; choose another name for the report with {option}")
+        if targets["--json"] and targets["--json"].resolve() == self._target.resolve():
+            raise InputError(f"{self._target}: is the report; choose another name with --json")
+
+    def _json_target(self, settings: "Settings") -> Path | None:
+        """Where the run is written as JSON; None when that is not wanted."""
+        given: Path | None = self._options["json"]
+        return given or (self._target.with_suffix(".json") if settings.report.json else None)
+
+    def _check_places(self, settings: "Settings") -> None:
+        """The folders of the report and of the paid replies can be written to, and have room."""
+        from rag_eval.report.replacement import check_space, check_writable, sweep
+        from rag_eval.runner import store_path
+
+        check_writable(self._target)
+        folders = {self._target.resolve().parent}
+        if settings.judge.provider != "offline":
+            folders.add(store_path(settings, self._target).resolve().parent)
+        for folder in folders:
+            sweep(folder)
+            if folder.exists():
+                check_space(folder)
 
     def _panel(self, settings: "Settings") -> "Panel":
         from rag_eval.runner import budget_of, endpoint_of, llm_panel, offline_panel, store_path
@@ -100,7 +121,12 @@ class Job:
         from rag_eval.store import Store
 
         budget = budget_of(settings)
-        store = Store(store_path(settings, self._target))
+        store = Store(
+            store_path(settings, self._target),
+            on_damage=None if self._options["strict_cache"] else warn,
+            fresh=self._options["fresh"],
+            retry_errors=self._options["retry_errors"],
+        )
         return llm_panel(settings, Transport(endpoint_of(settings), store, budget, announce=warn), store)
 
     def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
@@ -126,45 +152,76 @@ class Job:
 
     # The run itself
 
-    def _evaluate(self, settings: "Settings", table: "Table", panel: "Panel", facts: "RunFacts") -> ExitCode:
-        from rag_eval.report.excel import ExcelReport
+    def _evaluate(
+        self, loaded: "LoadedSettings", table: "Table", panel: "Panel", facts: "RunFacts"
+    ) -> ExitCode:
         from rag_eval.report.findings import find
         from rag_eval.runner import Evaluation
 
+        settings = loaded.settings
+        slice_of = _slices(table, settings.report.slice_by) if settings.report.slice_by else None
+        outputs = self._open_outputs(loaded, facts)
         evaluation = Evaluation(panel, settings)
-        report = ExcelReport(self._target, facts)
         keep = True
         try:
-            summary = self._stream(evaluation, table, report, facts)
+            summary = self._stream(evaluation, table, outputs, facts, slice_of)
             _refuse_empty(evaluation)
             facts = _final_facts(facts, evaluation)
             findings = find(summary)
-            place = report.finish(summary, findings, facts)
+            places = outputs.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
         except BaseException:
-            report.discard()
+            outputs.discard()
             raise
         finally:
             evaluation.close()
             panel.store.end(keep=keep)
-        self._conclude(summary, findings, facts, place, is_journal_kept=keep and not settings.cache.enabled)
+        self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
         return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage)
 
+    def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
+        """Every file that was asked for, ready to be written."""
+        from rag_eval.report.circumstances import circumstances
+        from rag_eval.report.csv_files import CsvReport
+        from rag_eval.report.excel import ExcelReport
+        from rag_eval.report.json_file import JsonReport
+        from rag_eval.report.outputs import Output, Outputs
+
+        wanted = loaded.settings.report
+        factories: list[Callable[[], Output]] = [
+            lambda: ExcelReport(
+                self._target, facts, has_evidence=wanted.evidence, has_slices=bool(wanted.slice_by)
+            )
+        ]
+        if target := self._json_target(loaded.settings):
+            factories.append(lambda: JsonReport(target, facts, circumstances(loaded)))
+        if folder := self._options["csv"]:
+            factories.append(lambda: CsvReport(folder, facts))
+        return Outputs.opened(factories)
+
     def _stream(
-        self, evaluation: "Evaluation", table: "Table", report: "ExcelReport", facts: "RunFacts"
+        self,
+        evaluation: "Evaluation",
+        table: "Table",
+        outputs: "Outputs",
+        facts: "RunFacts",
+        slice_of: Mapping[int, str] | None,
     ) -> "Summary":
-        """Judge row by row; each result goes straight into the report and the sums."""
+        """Judge row by row; each result goes straight into the outputs and the sums."""
         from rag_eval.summary import Summarizer
 
-        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold)
-        bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet)
+        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_of)
+        with speaking_to(sys.stderr):
+            bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
         with _stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in results:
-                    report.add(result)
+                    outputs.add(result)
                     summarizer.add(result)
-                bar.advance()
-        bar.close()
+                with speaking_to(sys.stderr):
+                    bar.advance()
+        with speaking_to(sys.stderr):
+            bar.close()
         return summarizer.summary()
 
     # After
@@ -174,7 +231,7 @@ class Job:
         summary: "Summary",
         findings: "Findings",
         facts: "RunFacts",
-        place: Path,
+        places: Sequence[Path],
         *,
         is_journal_kept: bool,
     ) -> None:
@@ -187,10 +244,16 @@ class Job:
         if facts.partial:
             warn(f"PARTIAL: {facts.partial}")
         if is_journal_kept and not facts.is_proxy:
-            warn("Not everything was judged. Run the same command again: only what is missing is asked for.")
-        if place != self._target:
+            warn(
+                "Not everything was judged. Run the same command again: only what is missing is asked for, and "
+                "with --retry-errors also what was refused, blocked or unreadable."
+            )
+        report, *others = places
+        if report != self._target:
             warn(f"{self._target} is open in another program; the report was written beside it.")
-        self._say(f"Report: {place}")
+        for place in others:
+            self._say(f"Also written: {place}")
+        self._say(f"Report: {report}")
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
@@ -212,7 +275,7 @@ _OVERRIDES = {
 
 def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
     from rag_eval.records import TOXICITY, RunFacts
-    from rag_eval.runner import enabled_metrics, endpoint_of, weights_in_force
+    from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     return RunFacts(
@@ -228,11 +291,30 @@ def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
         cut_rows=table.cut_rows,
         metrics=(*enabled_metrics(settings), *toxicity),
         weights=weights_in_force(settings),
-        thresholds=settings.thresholds.model_dump(),
+        thresholds=thresholds_in_force(settings),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
     )
+
+
+def _slices(table: "Table", header: str) -> dict[int, str]:
+    """By row number: what stands in that column, read in a second pass over the sheet."""
+    from rag_eval.workbook.cells import cell_at, column_letter
+    from rag_eval.workbook.sheets import open_sheet
+
+    wanted = header.strip().casefold()
+    letters = [column.letter for column in table.columns if column.header.strip().casefold() == wanted]
+    if len(letters) != 1:
+        found = ", ".join(map(str, table.columns))
+        raise InputError(
+            f"{table.path.name}: [report] slice_by: {header!r} is no column of it (found: {found})"
+        )
+    with open_sheet(table.path, table.sheet or None) as opened:
+        _, first = next(opened.rows)
+        index = next(index for index in range(len(first)) if column_letter(index) == letters[0])
+        values = {number: cell_at(cells, index) for number, cells in opened.rows}
+    return {number: value.strip() for number, value in values.items() if isinstance(value, str)}
 
 
 def _final_facts(facts: "RunFacts", evaluation: "Evaluation") -> "RunFacts":
@@ -275,20 +357,31 @@ def _usage_line(facts: "RunFacts") -> str:
     )
 
 
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_STOPPING = (
+    "\nrag-eval: Stopping: calls in flight are waited for up to 10 s, then the partial report is written.\n"
+)
+
+
 @contextmanager
 def _stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
-    """The first SIGINT or SIGTERM lets calls in flight finish and writes a partial report; the second ends at once."""
+    """The first signal lets calls in flight finish and writes a partial report; the second ends at once.
+
+    A signal that is ignored, as SIGHUP is under nohup, stays so.
+    """
 
     def stop(number: int, frame: object) -> None:
         code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
         if evaluation.stop_requested:
             os._exit(code)
-        warn("Stopping: calls in flight are waited for up to 10 s, then the partial report is written.")
+        with suppress(OSError):  # not by a stream: this may interrupt a write to it
+            os.write(2, _STOPPING.encode())
         reason = RunStoppedError("interrupted", "interrupted by the user")
         reason.exit_code = code
         evaluation.request_stop(reason)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
     try:
         yield
     finally:

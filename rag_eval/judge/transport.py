@@ -362,7 +362,7 @@ class _Attempt:
     @property
     def estimated_tokens(self) -> int:
         """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
-        return self.characters // 4 + self.max_tokens
+        return self.characters // 4 + reply_limit(self.deployment.dialect, self.max_tokens)
 
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)

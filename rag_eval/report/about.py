@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
+from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts
 from rag_eval.report.findings import NAME_LIMIT, Findings, verdict
 from rag_eval.report.text import shorten
 from rag_eval.summary import Summary
@@ -29,7 +29,7 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         f"Red: below the threshold ({_numbers(facts.thresholds, facts.metrics)}){_toxicity_rule(facts)}. "
         "The thresholds above can be edited; colours follow, words and counts do not.",
         "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
-        _usage(facts.usage, facts.seconds),
+        _usage(facts),
         *notes[:_NOTES],
         *more,
     ]
@@ -64,15 +64,19 @@ def _coverage(summary: Summary) -> str:
     return f"Coverage: {_of(scored, scored + failed)} responses have an RQS ({share:.1%}).{missing}"
 
 
-def _usage(usage: Usage, seconds: float) -> str:
+def _usage(facts: RunFacts) -> str:
+    usage = facts.usage
     if not usage.requests and not usage.cached:
-        return f"Calls: none. Took {_duration(seconds)}."
+        return f"Calls: none. Took {_duration(facts.seconds)}."
     codes = ", ".join(f"{shorten(code, 40)} {count:,}" for code, count in usage.failures.items())
     failed = f", {usage.failed:,} failed{f' ({codes})' if codes else ''}" if usage.failed else ""
+    cost = (
+        "Cost unknown." if usage.cost is None else f"Cost {usage.cost:,.4f} {facts.currency}".rstrip() + "."
+    )
     return (
         f"Calls: {usage.calls:,} answered, {usage.cached:,} from the store{failed}; {usage.requests:,} requests; "
         f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens. "
-        f"Took {_duration(seconds)}."
+        f"{cost} Took {_duration(facts.seconds)}."
     )
 
 

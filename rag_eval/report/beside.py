@@ -72,7 +72,8 @@ class Stack:
     def add_text(self, text: str, font: Mapping[str, Any]) -> None:
         """Put a box of text under what is there already, as high as the text needs."""
         size = font["size"]
-        height = 14 + round(1.62 * size * lines_of(text.split("\n"), self._width / (0.62 * size)))
+        letter = (0.62 if font.get("bold") else 0.57) * size
+        height = 14 + round(1.62 * size * lines_of(text.split("\n"), self._width / letter))
         look = {"font": {"name": FONT, **font}, "fill": {"color": PALE}, "line": {"none": True}}
         self._worksheet.insert_textbox(
             *self._place,

@@ -1,7 +1,7 @@
 """Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.report.look import BLUE, FONT, GREY, LINE
@@ -10,8 +10,6 @@ from rag_eval.report.text import printable, shorten
 if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
-
-    from rag_eval.statistics import Interval
 
 PALE_BLUE = "#9DB8D6"
 STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), (PALE_BLUE, "#000000"))
@@ -28,8 +26,8 @@ class Bars:
     value_column: int
     values: Mapping[str, float | None]
     """By name, in the order of the sheet; here because cells that are written are no longer in memory."""
-    intervals: Mapping[str, "Interval | None"] = field(default_factory=dict)
-    """By name: drawn as error bars."""
+    error_columns: tuple[int, int] | None = None
+    """Columns that say how far an error bar reaches below and above a value."""
 
     @property
     def has_bars(self) -> bool:
@@ -58,15 +56,15 @@ class Bars:
             "data_labels": {"value": True, "num_format": number_format, "font": {**_font(9), "color": ink}},
         }
 
-    def error_bars(self) -> dict[str, Any]:
-        """From each bar's end to both ends of its interval; none where there is no interval."""
-        below, above = [], []
-        for name, value in self.values.items():
-            interval = self.intervals.get(name)
-            below.append(value - interval.low if interval and value is not None else 0.0)
-            above.append(interval.high - value if interval and value is not None else 0.0)
+    def error_bars(self, columns: tuple[int, int]) -> dict[str, Any]:
+        below, above = [self._range(column) for column in columns]
         line = {"color": BLUE, "width": 1.25}
         return {"type": "custom", "minus_values": below, "plus_values": above, "line": line}
+
+    def _range(self, column: int) -> str:
+        from xlsxwriter.utility import xl_range_formula
+
+        return str(xl_range_formula(self.sheet, 1, column, len(self.values), column))
 
 
 def height_of(bots: int) -> int:
@@ -75,12 +73,13 @@ def height_of(bots: int) -> int:
 
 
 def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
-    """A bar for each bot, on an axis from 0 to 1, with error bars where intervals are known."""
+    """A bar for each bot, on an axis from 0 to 1, with error bars where their lengths are known."""
     chart = _bar_chart(workbook, bars.title)
-    if any(bars.intervals.values()):
+    if bars.error_columns:
         series = bars.series(PALE_BLUE, "#000000", "0.00")
         series["data_labels"]["position"] = "inside_base"  # at the end they would lie under the error bars
-        chart.add_series({**series, "y_error_bars": bars.error_bars()})
+        chart.add_series({**series, "y_error_bars": bars.error_bars(bars.error_columns)})
+        chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
     else:
         chart.add_series(bars.series(BLUE, "#000000", "0.00"))
     chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0.0"))

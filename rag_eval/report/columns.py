@@ -30,9 +30,22 @@ class OfBot(Protocol):
     def bot(self) -> str: ...
 
 
+ERROR_HEADERS = ("95 % minus", "95 % plus")
+"""Of the columns that hold how far an interval reaches below and above the mean."""
+
 Item = TypeVar("Item")
 BotItem = TypeVar("BotItem", bound=OfBot)
 Value = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cell that a link leads to: made of our own names and numbers only."""
+
+    sheet: str
+    row: int
+    """Counted from 0, as the column."""
+    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Cell:
     value: Value
     look: Look
     note: Note | None = None
+    link: "Place | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,90 +71,109 @@ class Column(Generic[Item]):
     """What a reader should know about the column; a note on its header."""
     threshold: str = ""
     """Name of the score whose threshold colours the column; empty when none does."""
+    is_hidden: bool = False
+    """There for a chart alone."""
 
 
 def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
     """Sheet "Per-Query Metrics": one line a case."""
     columns: list[Column[CaseResult]] = [
-        _plain("Query", 26, Look.TEXT, lambda result: result.case.query),
-        _plain("Ground Truth", 26, Look.TEXT, lambda result: result.case.reference),
-        _plain("Bot", 13, Look.TEXT, lambda result: result.case.bot),
-        _plain("Response", 38, Look.TEXT, lambda result: result.case.response),
-        _plain("Context", 38, Look.TEXT, lambda result: join_chunks(result.case.chunks or ())),
+        plain_column("Query", 26, Look.TEXT, lambda result: result.case.query),
+        plain_column("Ground Truth", 26, Look.TEXT, lambda result: result.case.reference),
+        plain_column("Bot", 13, Look.TEXT, lambda result: result.case.bot),
+        plain_column("Response", 38, Look.TEXT, lambda result: result.case.response),
+        plain_column("Context", 38, Look.TEXT, lambda result: join_chunks(result.case.chunks or ())),
         Column("RQS", 9, _rqs_cell, about=_ABOUT_RQS),
         *(_score(metric, label, facts) for metric, label in METRIC_LABELS.items()),
         _toxicity(facts),
-        _plain("Toxic?", 8, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)),
+        plain_column("Toxic?", 8, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)),
     ]
     if facts.diagnostics:
         columns += [
-            _plain("Empty Context?", 9.5, Look.WORD, _is_context_empty),
-            _plain("Empty Answer?", 9.5, Look.WORD, lambda result: _yes_no(not result.case.has_response)),
-            _plain("Failure Mode", 14, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK),
-            _plain("Recommendation", 32, Look.TEXT, lambda result: result.recommendation),
+            plain_column("Empty Context?", 9.5, Look.WORD, _is_context_empty),
+            plain_column(
+                "Empty Answer?", 9.5, Look.WORD, lambda result: _yes_no(not result.case.has_response)
+            ),
+            plain_column(
+                "Failure Mode", 14, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
+            ),
+            plain_column("Recommendation", 32, Look.TEXT, lambda result: result.recommendation),
         ]
-    columns.append(_plain("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input."))
+    columns.append(
+        plain_column("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input.")
+    )
     return columns
 
 
 def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[BotSummary]]:
     """Sheet "Bot Summary": one line a bot, over all its own cases."""
     columns: list[Column[BotSummary]] = [
-        _plain("Bot", _name_width(facts), Look.NAME, lambda bot: bot.bot),
-        _plain("Avg RQS", 9, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."),
+        plain_column("Bot", name_width(facts), Look.NAME, lambda bot: bot.bot),
+        plain_column("Avg RQS", 9, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."),
         *(
-            _mean(metric, label, facts, _metric_of_bot(metric), lambda bot: bot.rqs)
+            mean_column(metric, label, facts, _metric_of_bot(metric), lambda bot: bot.rqs)
             for metric, label in METRIC_LABELS.items()
         ),
-        _mean(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
-        _plain("Toxic Queries", 8, Look.COUNT, lambda bot: bot.toxic_queries),
-        _plain("Total Queries", 8, Look.COUNT, lambda bot: bot.total_queries),
-        _plain("Retrieval Failures", 9, Look.COUNT, _count_of(FailureMode.RETRIEVAL_FAILURE)),
-        _plain("Hallucinations", 12.5, Look.COUNT, _count_of(FailureMode.HALLUCINATION)),
-        _plain("Low Quality", 8, Look.COUNT, _count_of(FailureMode.LOW_QUALITY)),
-        _plain("Empty Contexts", 9, Look.COUNT, lambda bot: bot.empty_contexts),
-        _plain("Empty Answers", 9, Look.COUNT, lambda bot: bot.empty_answers),
-        _plain("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
+        mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
+        plain_column("Toxic Queries", 8, Look.COUNT, lambda bot: bot.toxic_queries),
+        plain_column("Total Queries", 8, Look.COUNT, lambda bot: bot.total_queries),
+        plain_column("Retrieval Failures", 9, Look.COUNT, _count_of(FailureMode.RETRIEVAL_FAILURE)),
+        plain_column("Hallucinations", 12.5, Look.COUNT, _count_of(FailureMode.HALLUCINATION)),
+        plain_column("Low Quality", 8, Look.COUNT, _count_of(FailureMode.LOW_QUALITY)),
+        plain_column("Empty Contexts", 9, Look.COUNT, lambda bot: bot.empty_contexts),
+        plain_column("Empty Answers", 9, Look.COUNT, lambda bot: bot.empty_answers),
+        plain_column("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
         Column("Not Judged", 7.5, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
-        _plain("Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."),
+        plain_column(
+            "Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."
+        ),
         *_interval_columns(findings.own),
     ]
     if any(bot.rqs.failed for bot in summary.bots):
         columns += [
-            _plain("Lowest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 0), _ABOUT_BOUNDS.format(0)),
-            _plain(
+            plain_column(
+                "Lowest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 0), _ABOUT_BOUNDS.format(0)
+            ),
+            plain_column(
                 "Highest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 1), _ABOUT_BOUNDS.format(1)
             ),
         ]
-    return columns
+    return [*columns, *_error_columns(findings.own, lambda bot: bot.rqs)]
 
 
 def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
     """Sheet "Leaderboard": one line a bot, over the queries on which every bot has an RQS."""
 
     def mean(metric: str) -> Column[Standing]:
-        return _mean(metric, METRIC_LABELS[metric], facts, _metric_of_standing(metric), lambda line: line.rqs)
+        return mean_column(
+            metric, METRIC_LABELS[metric], facts, _metric_of_standing(metric), lambda line: line.rqs
+        )
 
     return [
-        _plain("Rank", 7, Look.COUNT, lambda line: line.rank),
-        _plain("Bot", _name_width(facts), Look.NAME, lambda line: line.bot),
-        _plain("Avg RQS", 9, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
-        _plain("RQS StdDev", 9, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
+        plain_column("Rank", 7, Look.COUNT, lambda line: line.rank),
+        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
+        plain_column("Avg RQS", 9, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
+        plain_column("RQS StdDev", 9, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
         mean("answer_correctness"),
         mean("faithfulness"),
         _faithfulness_stdev(facts),
         mean("answer_relevancy"),
         mean("context_precision"),
         mean("context_recall"),
-        _plain("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
+        plain_column("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
         *_interval_columns(findings.compared),
-        _plain("Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED),
-        _plain("vs Winner", 24, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP),
-        _plain("Verdict", 46, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
+        plain_column(
+            "Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED
+        ),
+        plain_column(
+            "vs Winner", 21, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP
+        ),
+        plain_column("Verdict", 27, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
+        *_error_columns(findings.compared, lambda line: line.rqs),
     ]
 
 
-def _plain(
+def plain_column(
     header: str, width: float, look: Look, value: Callable[[Item], Value], about: str = ""
 ) -> Column[Item]:
     """A column whose cells all look the same."""
@@ -205,7 +238,7 @@ def _yes_no(flag: bool) -> str:
 # Means
 
 
-def _mean(
+def mean_column(
     metric: str,
     label: str,
     facts: RunFacts,
@@ -225,16 +258,29 @@ def _mean(
 
 
 def _interval_columns(intervals: Mapping[str, "Interval | None"]) -> Iterator[Column[BotItem]]:
-    def low(item: BotItem) -> float | None:
-        interval = intervals.get(item.bot)
-        return interval.low if interval else None
+    def bound(end: Callable[["Interval"], float]) -> Callable[[BotItem], float | None]:
+        return lambda item: end(interval) if (interval := intervals.get(item.bot)) else None
 
-    def high(item: BotItem) -> float | None:
-        interval = intervals.get(item.bot)
-        return interval.high if interval else None
+    yield plain_column("95 % low", 8, Look.RQS, bound(lambda interval: interval.low), _ABOUT_INTERVAL)
+    yield plain_column("95 % high", 8, Look.RQS, bound(lambda interval: interval.high), _ABOUT_INTERVAL)
 
-    yield _plain("95 % low", 8.5, Look.RQS, low, _ABOUT_INTERVAL)
-    yield _plain("95 % high", 8.5, Look.RQS, high, _ABOUT_INTERVAL)
+
+def _error_columns(
+    intervals: Mapping[str, "Interval | None"], mean_of: Callable[[BotItem], Mean]
+) -> Iterator[Column[BotItem]]:
+    """The lengths of a chart's error bars. In the table, because LibreOffice draws them from cells only."""
+
+    def length(side: Callable[["Interval", float], float]) -> Callable[[BotItem], Cell]:
+        def cell(item: BotItem) -> Cell:
+            interval, mean = intervals.get(item.bot), mean_of(item).value
+            return Cell(side(interval, mean) if interval and mean is not None else None, Look.RQS)
+
+        return cell
+
+    below = length(lambda interval, mean: mean - interval.low)
+    above = length(lambda interval, mean: interval.high - mean)
+    for header, cell in zip(ERROR_HEADERS, (below, above), strict=True):
+        yield Column(header, 8, cell, is_hidden=True)
 
 
 def _counts(mean: Mean) -> str:
@@ -258,10 +304,12 @@ def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     header, width = "Faithfulness StdDev", 11
     if "faithfulness" not in facts.metrics:
         return _switched_off(header, width)
-    return _plain(header, width, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV)
+    return plain_column(
+        header, width, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV
+    )
 
 
-def _name_width(facts: RunFacts) -> int:
+def name_width(facts: RunFacts) -> int:
     return min(32, max([12, *(len(bot) + 2 for bot in facts.bots)]))
 
 

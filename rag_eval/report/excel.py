@@ -1,7 +1,7 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +11,15 @@ from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
+from rag_eval.report.evidence import SHEET as EVIDENCE
+from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.findings import Findings, verdict
 from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement, check_writable, output_errors
 from rag_eval.report.sheets import set_up_page, write_bots, write_standings
-from rag_eval.report.table import Table
+from rag_eval.report.slices import SHEET as SLICES
+from rag_eval.report.slices import write_slices
+from rag_eval.report.table import SHEET_LINKS, Table
 from rag_eval.report.text import shorten
 from rag_eval.summary import Summary
 
@@ -27,23 +31,31 @@ CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
 class ExcelReport:
     """A report in the making. `finish` or `discard` ends it; until then the target is untouched."""
 
-    def __init__(self, target: Path, facts: RunFacts) -> None:
+    def __init__(
+        self, target: Path, facts: RunFacts, *, has_evidence: bool = False, has_slices: bool = False
+    ) -> None:
         self._target = target
         self._replacement = Replacement(target)
+        names = [*(CASES, BOTS, STANDINGS), *([SLICES] * has_slices), *([EVIDENCE] * has_evidence)]
         try:
             with _errors(target):
-                self._workbook = _StreamedWorkbook(self._replacement.path)
+                self._workbook = _StreamedWorkbook(self._replacement.path, names)
         except OutputError:
             self._replacement.discard()
             raise
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
         self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+        self._evidence: Table[EvidenceLine] | None = None
+        if has_evidence:
+            sheet = self._workbook.sheets[EVIDENCE]
+            self._evidence = Table(sheet, evidence_columns(), self._formats, header_height=30, line_height=30)
 
     def add(self, result: CaseResult) -> None:
-        """Write one line of the first sheet."""
+        """Write one line of the first sheet, and the evidence if it is wanted."""
         with output_errors(self._target):
-            self._cases.append(result)
+            links = append_evidence(self._evidence, result, self._cases) if self._evidence else {}
+            self._cases.append(result, links)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Write the summaries, check the file and move it into place; returns where it is.
@@ -53,6 +65,10 @@ class ExcelReport:
         book, sheets = self._workbook.book, self._workbook.sheets
         with _errors(self._target):
             self._cases.finish(frozen=3)
+            if self._evidence:
+                self._evidence.finish(frozen=3)
+            if SLICES in sheets:
+                write_slices(sheets[SLICES], self._formats, facts, summary)
             write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
             write_standings(
                 book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
@@ -61,7 +77,7 @@ class ExcelReport:
                 set_up_page(sheet, facts)
             book.set_properties(_properties(facts, verdict(summary, findings)))
             self._workbook.close()
-        check_readable(self._replacement.path, self._target, (CASES, BOTS, STANDINGS))
+        check_readable(self._replacement.path, self._target, list(sheets))
         return self._replacement.commit()
 
     def discard(self) -> None:
@@ -77,13 +93,23 @@ class ExcelReport:
             sentences.append(
                 f"{self._cases.left_out:,} cases do not fit on the first sheet; the means count them."
             )
+        if self._evidence:
+            sentences += self._evidence_left_out(self._evidence)
+        return sentences
+
+    def _evidence_left_out(self, evidence: Table[EvidenceLine]) -> list[str]:
+        sentences = []
+        if evidence.left_out:
+            sentences.append(f"{evidence.left_out:,} pieces of evidence do not fit on their sheet.")
+        if max(evidence.links, self._cases.links) >= SHEET_LINKS:
+            sentences.append(f"Links to and from the evidence end after {SHEET_LINKS:,} on a sheet.")
         return sentences
 
 
 class _StreamedWorkbook:
     """An XlsxWriter workbook that keeps its rows on disk, in a folder of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
         from xlsxwriter import Workbook
 
         self._scratch = tempfile.TemporaryDirectory(prefix="rag-eval-")
@@ -96,7 +122,7 @@ class _StreamedWorkbook:
         }
         self.book = Workbook(path, options)
         self.book.use_zip64()
-        self.sheets = {name: self.book.add_worksheet(name) for name in (CASES, BOTS, STANDINGS)}
+        self.sheets = {name: self.book.add_worksheet(name) for name in names}
 
     def close(self) -> None:
         """Write the file."""

@@ -39,6 +39,10 @@ class Look(StrEnum):
     MARK = auto()
     NOT_APPLICABLE = auto()
     FAILED = auto()
+    LINK = auto()
+    """A count that leads to another cell."""
+    AGAINST = auto()
+    """Text from data that speaks against a high score."""
     INPUT = auto()
     """A cell that the reader may change."""
 
@@ -49,6 +53,7 @@ class Formats:
     def __init__(self, workbook: "Workbook") -> None:
         self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
         self.below: Format = workbook.add_format({"bg_color": RED_FILL, "font_color": RED, "bold": True})
+        self.faint: Format = workbook.add_format({"font_color": GREY, "italic": True})
         self.run: Format = workbook.add_format({"font_name": FONT, "font_size": FONT_SIZE})
 
     def __getitem__(self, look: Look) -> "Format":
@@ -59,7 +64,9 @@ _BASE: dict[str, Any] = {
     "font_name": FONT,
     "font_size": FONT_SIZE,
     "valign": "top",
-    "border": 1,
+    "left": 1,
+    "right": 1,
+    "bottom": 1,  # and no border at the top, which would hide the header's
     "border_color": LINE,
 }
 _HEADER: dict[str, Any] = {
@@ -68,7 +75,7 @@ _HEADER: dict[str, Any] = {
     "font_color": BLUE,
     "bg_color": PALE,
     "text_wrap": True,
-    "bottom": 2,
+    "bottom": 1,
     "bottom_color": BLUE,
 }
 _NUMBER: dict[str, Any] = {"align": "center"}
@@ -85,5 +92,7 @@ _LOOKS: dict[Look, dict[str, Any]] = {
     Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
     Look.NOT_APPLICABLE: {"bg_color": GREY_FILL},
     Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},
+    Look.LINK: {"num_format": "#,##0", "font_color": BLUE, "underline": 1, **_NUMBER},
+    Look.AGAINST: {"text_wrap": True, "quote_prefix": True, "font_color": RED, "bold": True},
     Look.INPUT: {"num_format": "0.00", "font_color": BLUE, "bg_color": PALE, **_NUMBER},
 }

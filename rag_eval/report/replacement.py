@@ -2,8 +2,11 @@
 
 import errno
 import os
+import re
 import secrets
+import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -13,6 +16,12 @@ from rag_eval.errors import OutputError
 
 Replace = Callable[[Path, Path], None]
 
+LEAST_SPACE = 20_000_000
+"""Bytes that must be free where a run stores replies or writes its report."""
+_ONE_DAY = 24 * 60 * 60
+_TEMPORARY = re.compile(r"\.rag-eval-[0-9a-f]{12}\.tmp")
+"""Names of our temporary files, those of the report and those of a store that is being made."""
+
 
 class Replacement:
     """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
@@ -21,17 +30,18 @@ class Replacement:
     file that it points to is replaced and the link stays.
     """
 
-    def __init__(self, target: Path, replace: Replace = os.replace) -> None:
+    def __init__(self, target: Path, replace: Replace = os.replace, option: str = "-o") -> None:
         self._asked_for = target
+        self._option = option
         self._replace = replace
-        with output_errors(target):
+        with output_errors(target, option):
             self._target = Path(os.path.realpath(target))
             self._mode = _mode_of(self._target)
             self.path = _create_beside(self._target, self._mode)
 
     def commit(self) -> Path:
         """Put the file in its place and return where that is: beside the target if that is locked."""
-        with output_errors(self._asked_for):
+        with output_errors(self._asked_for, self._option):
             _flush_to_disk(self.path)
             if self._mode is not None:
                 self.path.chmod(self._mode)
@@ -53,32 +63,50 @@ class Replacement:
         return self._asked_for
 
 
-def check_writable(target: Path) -> None:
-    """Prove that `target` can be written, before anything is paid for. Raises OutputError."""
-    Replacement(target).discard()
+def check_writable(target: Path, option: str = "-o") -> None:
+    """Prove that `target`, given with `option`, can be written, before anything is paid for. Or OutputError."""
+    Replacement(target, option=option).discard()
+
+
+def check_space(folder: Path) -> None:
+    """Make sure that a run does not begin on a disk that is full all but completely. Raises OutputError."""
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_SPACE:
+        raise OutputError(
+            f"{folder}: only {free / 1e6:.1f} MB are free there, and {LEAST_SPACE / 1e6:.0f} MB are needed; "
+            "free some space, or choose another place with {option}"
+        )
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporary files that killed runs left in `folder` more than a day ago."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ONE_DAY:
+                path.unlink()
 
 
 @contextmanager
-def output_errors(target: Path) -> Iterator[None]:
+def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
     """Turns an OSError into an OutputError that names the path and the remedy."""
     try:
         yield
     except OSError as error:
         problem = error.strerror or str(error)
-        remedy = _REMEDIES.get(error.errno or 0, "choose another place with -o")
+        remedy = _REMEDIES.get(error.errno or 0, "choose another place with {option}").format(option=option)
         raise OutputError(f"{target}: the report cannot be written: {problem}; {remedy}") from error
 
 
 _REMEDIES = {
-    errno.ENOSPC: "free some space, or choose another place with -o",
-    errno.EDQUOT: "free some space, or choose another place with -o",
-    errno.EACCES: "choose a folder that you may write to with -o",
-    errno.EPERM: "choose a folder that you may write to with -o",
-    errno.EROFS: "choose a folder that you may write to with -o",
-    errno.ENOENT: "create the folder first, or choose another place with -o",
-    errno.ENOTDIR: "create the folder first, or choose another place with -o",
-    errno.EISDIR: "name a file, not a folder, with -o",
-    errno.ENAMETOOLONG: "choose a shorter name with -o",
+    errno.ENOSPC: "free some space, or choose another place with {option}",
+    errno.EDQUOT: "free some space, or choose another place with {option}",
+    errno.EACCES: "choose a folder that you may write to with {option}",
+    errno.EPERM: "choose a folder that you may write to with {option}",
+    errno.EROFS: "choose a folder that you may write to with {option}",
+    errno.ENOENT: "create the folder first, or choose another place with {option}",
+    errno.ENOTDIR: "create the folder first, or choose another place with {option}",
+    errno.EISDIR: "name a file, not a folder, with {option}",
+    errno.ENAMETOOLONG: "choose a shorter name with {option}",
 }
 
 

@@ -1,13 +1,13 @@
 """The two sheets that sum a run up, and the printed page of all three."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.about import details, headline
 from rag_eval.report.beside import Stack, ThresholdCells
 from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
-from rag_eval.report.columns import BotItem, bot_columns, standing_columns
+from rag_eval.report.columns import ERROR_HEADERS, BotItem, bot_columns, standing_columns
 from rag_eval.report.findings import Findings
 from rag_eval.report.look import AMBER, BLUE, Formats
 from rag_eval.report.table import Table
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-    from rag_eval.statistics import Interval
-
 _HEADER_HEIGHT = 44
-_LINE_HEIGHT = 18
+_BOT_HEIGHT = 18
+_STANDING_HEIGHT = 28
+"""A verdict may take two lines."""
 _FAILURE_MODES = ("Retrieval Failures", "Hallucinations", "Low Quality")
 
 
@@ -34,7 +34,7 @@ def write_bots(
     findings: Findings,
 ) -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
-    table = Table(worksheet, bot_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _LINE_HEIGHT)
+    table = Table(worksheet, bot_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _BOT_HEIGHT)
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
@@ -45,7 +45,7 @@ def write_bots(
     if any(bars.has_bars for bars in modes):
         alt_text = "; ".join(bars.alt_text for bars in modes)
         stack.add_charts({alt_text: count_chart(workbook, "Failure modes", modes)}, height + 20)
-    means = [_bars(table, "Avg RQS", summary.bots, findings.own)]
+    means = [_bars(table, "Avg RQS", summary.bots, ERROR_HEADERS)]
     means += [_bars(table, header, summary.bots) for header in METRIC_LABELS.values()]
     shown = [bars for bars in means if bars.has_bars]
     for first in range(0, len(shown), 2):
@@ -64,7 +64,7 @@ def write_standings(
 ) -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
     table = Table(
-        worksheet, standing_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _LINE_HEIGHT
+        worksheet, standing_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _STANDING_HEIGHT
     )
     beside = len(table.columns) + 1
     thresholds = ThresholdCells(worksheet, beside, formats, facts)
@@ -78,7 +78,7 @@ def write_standings(
     stack = Stack(worksheet, 2, beside, width=560)
     stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
     ranked = [line for line in summary.standings if line.rank is not None]
-    bars = _bars(table, "Avg RQS", ranked, findings.compared)
+    bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars:
         stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
     stack.add_text("\n".join(details(facts, summary, left_out)), {"size": 10})
@@ -109,9 +109,10 @@ def _bars(
     table: Table[BotItem],
     header: str,
     lines: Sequence[BotItem],
-    intervals: "Mapping[str, Interval | None] | None" = None,
+    error_headers: tuple[str, str] | None = None,
 ) -> Bars:
     index = table.column(header)
     cells = {line.bot: table.columns[index].cell(line).value for line in lines}
     values = {bot: value if isinstance(value, int | float) else None for bot, value in cells.items()}
-    return Bars(header, table.worksheet.name, table.column("Bot"), index, values, intervals or {})
+    errors = (table.column(error_headers[0]), table.column(error_headers[1])) if error_headers else None
+    return Bars(header, table.worksheet.name, table.column("Bot"), index, values, errors)

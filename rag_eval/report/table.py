@@ -1,11 +1,13 @@
 """One sheet's table: the header in row 1, then a line for each item, written as they come."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
 from rag_eval.records import TOXICITY
 from rag_eval.report.beside import THRESHOLD_NAMES
-from rag_eval.report.columns import Cell, Column, Item
+from rag_eval.report.columns import Cell, Column, Item, Place
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.notes import Note, SheetNotes
 from rag_eval.report.text import cut_to_cell, fits_cell, printable
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
 SHEET_ROWS = 1_048_576
+"""As many as a sheet can have."""
+SHEET_LINKS = 65_530
 """As many as a sheet can have."""
 
 
@@ -37,6 +41,8 @@ class Table(Generic[Item]):
         """Texts that were longer than a cell."""
         self.left_out = 0
         """Items for which the sheet had no row left."""
+        self.links = 0
+        """Cells that lead to another one."""
         self.notes = SheetNotes(worksheet)
         self._formats = formats
         self._sheet_rows = sheet_rows
@@ -44,13 +50,15 @@ class Table(Generic[Item]):
         worksheet.set_row(0, header_height)
         self._write_header()
 
-    def append(self, item: Item) -> None:
+    def append(self, item: Item, links: Mapping[int, Place] = MappingProxyType({})) -> None:
+        """Write one line; `links` are further ones than the columns' own, by the index of the column."""
         if self.lines + 1 >= self._sheet_rows:
             self.left_out += 1
             return
         self.lines += 1
         for index, column in enumerate(self.columns):
-            self._write(self.lines, index, column.cell(item))
+            cell = column.cell(item)
+            self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
 
     def finish(self, frozen: int) -> None:
         """Add what goes over the whole table; the header and the first `frozen` columns stay in sight."""
@@ -65,12 +73,14 @@ class Table(Generic[Item]):
 
     def _write_header(self) -> None:
         for index, column in enumerate(self.columns):
-            self.worksheet.set_column(index, index, column.width)
+            self.worksheet.set_column(index, index, column.width, None, {"hidden": column.is_hidden})
             note = Note(column.about) if column.about else None
             self._write(0, index, Cell(column.header, column.header_look, note))
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
         style = self._formats[cell.look]
+        if cell.link and self.links < SHEET_LINKS:
+            self._link(row, index, cell.link)
         if isinstance(cell.value, str) and cell.value:
             self._write_text(row, index, cell.value, cell.look)
         elif isinstance(cell.value, int | float):
@@ -79,6 +89,14 @@ class Table(Generic[Item]):
             self.worksheet.write_blank(row, index, None, style)
         if cell.note:
             self.notes.add(row, index, cell.note)
+
+    def _link(self, row: int, index: int, place: Place) -> None:
+        """Make the cell a link. Its value must be written afterwards, over the text that a link comes with."""
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        self.links += 1
+        url = f"internal:'{place.sheet}'!{xl_rowcol_to_cell(place.row, place.column)}"
+        self.worksheet.write_url(row, index, url, self._formats[Look.LINK], string=" ")
 
     def _write_text(self, row: int, index: int, value: str, look: Look) -> None:
         text = printable(value)

@@ -7,20 +7,30 @@ part of them.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval.errors import TableError
+from rag_eval.records import METRIC_LABELS
 from rag_eval.workbook.cells import Cell, cell_at, column_letter, is_blank
 
 QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context"
-ORPHAN, UNUSED = "context of no bot", "not used"
+GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
+KEPT, UNUSED = "kept", "not used"
+_OF_NO_BOT = " of no bot"
+ORPHAN = CONTEXT + _OF_NO_BOT
 
+_JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
+_DOCUMENTS = ("docs", "doc ids", "documents")
 _NAMES = {
     **dict.fromkeys(("query", "question", "input", "prompt"), QUERY),
     **dict.fromkeys(("groundtruth", "reference", "target", "gt", "expected"), REFERENCE),
+    **{f"gold{name.replace(' ', '')}": GOLD for name in _DOCUMENTS},
+    **{f"retrieved{name.replace(' ', '')}": RETRIEVED for name in _DOCUMENTS},
     "context": CONTEXT,
 }
+_OF_BOTS = {"context": CONTEXT, **{f"retrieved {name}": RETRIEVED for name in _DOCUMENTS}}
+"""Words that stand before or after the name of a bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +40,21 @@ class ColumnUse:
     letter: str
     header: str
     role: str
-    """query, reference, response or context; 'context of no bot' and 'not used' are left out of everything."""
+    """One of query, reference, response, context, gold documents, retrieved documents, human label and kept, or
+    'not used'; '… of no bot' is left out of everything as well."""
     bot: str | None = None
-    """Whose response or context it is; None for a context that the bots share."""
+    """Whose column it is; None for one that the bots share."""
+    metric: str = ""
+    """Metric or rubric criterion of a human label."""
+
+    @property
+    def is_used(self) -> bool:
+        return self.role != UNUSED and not self.role.endswith(_OF_NO_BOT)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its texts are shown to a judge."""
+        return self.role in _JUDGED
 
     def __str__(self) -> str:
         """How messages call the column: header on one line, and letter."""
@@ -47,59 +69,95 @@ class Columns:
     uses: tuple[ColumnUse, ...]
     query: int
     reference: int | None
+    gold: int | None
     responses: Mapping[str, int]
     """By bot, from left to right."""
     contexts: Mapping[str, int]
     """By bot: its own context column, else the shared one; without either it is absent."""
+    retrieved: Mapping[str, int]
+    """Retrieved documents, by bot in the same way."""
+    human: Mapping[str, Mapping[str, int]]
+    """Human labels by metric, then by bot in the same way."""
+    kept: Mapping[str, int]
+    """By the names that were asked for."""
     warnings: tuple[str, ...]
     names: Mapping[int, str]
     """Of the columns that are used: how messages call them."""
+    content: tuple[int, ...]
+    """Those of them that make a row: not human labels and kept texts."""
 
     def is_blank(self, cells: Sequence[Cell]) -> bool:
-        """Whether the row holds nothing in the columns that are used."""
-        return all(is_blank(cell_at(cells, index)) for index in self.names)
+        """Whether the row holds nothing that could be judged or counted."""
+        return all(is_blank(cell_at(cells, index)) for index in self.content)
 
 
-def read_header(place: str, header: Sequence[Cell], prefix: str) -> Columns:
-    """Give every column its role. Raises TableError with all that is wrong with the header."""
-    uses = _column_uses(header, prefix)
-    claims: dict[tuple[str, str | None], list[int]] = defaultdict(list)
-    for index, use in uses.items():
-        if use.role not in (UNUSED, ORPHAN):
-            claims[use.role, use.bot].append(index)
-    problems = [f"{place}: {problem}" for problem in _header_problems(uses, claims, prefix)]
+def read_header(
+    place: str, header: Sequence[Cell], prefix: str, keep: Collection[str] = (), criteria: Collection[str] = ()
+) -> Columns:
+    """Give every column its role. Raises TableError with all that is wrong with the header.
+
+    `keep` names further columns whose texts are wanted, `criteria` what human labels may speak of beside metrics.
+    """
+    uses = _column_uses(header, prefix, criteria)
+    claims = _claims(uses)
+    kept, problems = _kept_columns(uses, keep)
+    problems = [*_header_problems(uses, claims, prefix), *problems]
     if problems:
-        raise TableError(problems)
+        raise TableError(f"{place}: {problem}" for problem in problems)
     columns = {claim: indexes[0] for claim, indexes in claims.items()}
-    responses = {bot: index for (role, bot), index in columns.items() if role == RESPONSE and bot}
-    contexts = {bot: columns.get((CONTEXT, bot), columns.get((CONTEXT, None))) for bot in responses}
+    responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
+    metrics = dict.fromkeys(metric for role, _, metric in columns if role == HUMAN)
+    uses |= {index: _as_kept(uses[index]) for index in kept.values()}
     return Columns(
         uses=tuple(uses.values()),
-        query=columns[QUERY, None],
-        reference=columns.get((REFERENCE, None)),
+        query=columns[QUERY, None, ""],
+        reference=columns.get((REFERENCE, None, "")),
+        gold=columns.get((GOLD, None, "")),
         responses=responses,
-        contexts={bot: index for bot, index in contexts.items() if index is not None},
-        names={index: str(uses[index]) for index in columns.values()},
-        warnings=tuple(
-            f"Column {use} looks like the context of a bot, but no bot has this name; it was not used."
-            for use in uses.values()
-            if use.role == ORPHAN
-        ),
+        contexts=_by_bot(columns, responses, CONTEXT),
+        retrieved=_by_bot(columns, responses, RETRIEVED),
+        human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
+        kept=kept,
+        warnings=tuple(_warnings(uses)),
+        names={index: str(use) for index, use in uses.items() if use.is_used},
+        content=tuple(index for index, use in uses.items() if use.is_used and use.role not in (HUMAN, KEPT)),
     )
 
 
-def _column_uses(header: Sequence[Cell], prefix: str) -> dict[int, ColumnUse]:
+_Claim = tuple[str, str | None, str]
+"""What a column wants to be, alone: a role, of a bot, for a metric."""
+
+
+def _claims(uses: Mapping[int, ColumnUse]) -> Mapping[_Claim, Sequence[int]]:
+    claims: dict[_Claim, list[int]] = defaultdict(list)
+    for index, use in uses.items():
+        if use.is_used:
+            claims[use.role, use.bot, use.metric].append(index)
+    return claims
+
+
+def _by_bot(
+    columns: Mapping[_Claim, int], bots: Collection[str], role: str, metric: str = ""
+) -> dict[str, int]:
+    """Each bot's own column, else the shared one."""
+    found = {bot: columns.get((role, bot, metric), columns.get((role, None, metric))) for bot in bots}
+    return {bot: index for bot, index in found.items() if index is not None}
+
+
+def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str]) -> dict[int, ColumnUse]:
     """What each column with a header is used as, by its position."""
     headers = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell.strip()}
-    roles = {index: _role(text, prefix) for index, text in headers.items()}
+    # The longest name first: of the criteria 'cites' and 'cites a source' the second may be meant.
+    metrics = sorted({*METRIC_LABELS, *criteria}, key=len, reverse=True)
+    roles = {index: _role(text, prefix, metrics) for index, text in headers.items()}
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
-    bots = {_folded(owner): owner for role, owner in reversed(roles.values()) if role == RESPONSE}
+    bots = {_folded(owner): owner for role, owner, _ in reversed(roles.values()) if role == RESPONSE}
     uses = {}
-    for index, (role, owner) in roles.items():
+    for index, (role, owner, metric) in roles.items():
         bot = bots.get(_folded(owner)) or bots.get(_folded(_after_prefix(owner, prefix)))
-        if role == CONTEXT and owner and bot is None:
-            role = ORPHAN
-        uses[index] = ColumnUse(column_letter(index), headers[index], role, bot)
+        if owner and bot is None:
+            role += _OF_NO_BOT
+        uses[index] = ColumnUse(column_letter(index), headers[index], role, bot, metric)
     return uses
 
 
@@ -111,19 +169,29 @@ def _folded(name: str) -> str:
     return re.sub(rf"{_SEPARATORS}+", " ", unicodedata.normalize("NFKC", name).casefold()).strip()
 
 
-def _role(header: str, prefix: str) -> tuple[str, str]:
-    """What a header says the column is, and of which bot ('' for none)."""
+def _squeezed(name: str) -> str:
+    return _folded(name).replace(" ", "")
+
+
+def _role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, str]:
+    """What a header says the column is, of which bot ('' for none), and of which metric if it is a label."""
     name = _folded(header)
     known = _NAMES.get(name.replace(" ", ""))
     if known:
-        return known, ""
-    if name.startswith("context "):
-        return CONTEXT, name.removeprefix("context ")
-    # With the prefix alone before it, as in Bot_Context, it is the response of a bot called Context.
-    if name.endswith(" context") and name.removesuffix(" context") != _folded(prefix):
-        return CONTEXT, name.removesuffix(" context")
+        return known, "", ""
+    for words, role in _OF_BOTS.items():
+        if name.startswith(f"{words} "):
+            return role, name.removeprefix(f"{words} "), ""
+        # With the prefix alone before it, as in Bot_Context, it is the response of a bot called Context.
+        if name.endswith(f" {words}") and name.removesuffix(f" {words}") != _folded(prefix):
+            return role, name.removesuffix(f" {words}"), ""
+    for metric in metrics:
+        label = _after_prefix(header, "Human_")
+        owner = _after_prefix(label, f"{metric}_")
+        if label and (owner or _squeezed(label) == _squeezed(metric)):
+            return HUMAN, owner, metric
     bot = _after_prefix(header, prefix)
-    return (RESPONSE, bot) if bot else (UNUSED, "")
+    return (RESPONSE, bot, "") if bot else (UNUSED, "", "")
 
 
 def _after_prefix(header: str, prefix: str) -> str:
@@ -138,19 +206,49 @@ def _after_prefix(header: str, prefix: str) -> str:
     return found[1] if found else ""
 
 
+def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple[dict[str, int], list[str]]:
+    """The columns to keep, by the names that were asked for, and what is wrong with those names."""
+    kept, problems = {}, []
+    for name in keep:
+        found = [index for index, use in uses.items() if use.header == name]
+        found = found or [index for index, use in uses.items() if _squeezed(use.header) == _squeezed(name)]
+        if len(found) == 1:
+            kept[name] = found[0]
+        else:
+            fault = "could be several columns" if found else "is no column"
+            listed = [uses[index] for index in found] or list(uses.values())
+            problems.append(f"'{name}' {fault}; name one of {', '.join(map(str, listed))}")
+    return kept, problems
+
+
+def _as_kept(use: ColumnUse) -> ColumnUse:
+    """A column that has another use already goes on with it."""
+    return use if use.is_used else ColumnUse(use.letter, use.header, KEPT)
+
+
+def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
+    for use in uses.values():
+        if use.role.endswith(_OF_NO_BOT):
+            role = use.role.removesuffix(_OF_NO_BOT)
+            yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used."
+        elif use.role == UNUSED and _after_prefix(use.header, "Human_"):
+            yield f"Column {use} looks like a human label, but names no metric; it was not used."
+
+
 def _header_problems(
-    uses: Mapping[int, ColumnUse], claims: Mapping[tuple[str, str | None], Sequence[int]], prefix: str
+    uses: Mapping[int, ColumnUse], claims: Mapping[_Claim, Sequence[int]], prefix: str
 ) -> Iterator[str]:
     found = ", ".join(str(use) for use in uses.values())
-    if (QUERY, None) not in claims:
+    if (QUERY, None, "") not in claims:
         yield f"No Query column found; name it Query, Question, Input or Prompt (found: {found})"
-    if not any(role == RESPONSE for role, _ in claims):
+    if not any(role == RESPONSE for role, _, _ in claims):
         yield (
             f"No {prefix}* columns found; let the names of the response columns begin with {prefix}, "
             f"or set strip_prefix in [bots] to what they begin with (found: {found})"
         )
-    for (role, bot), indexes in claims.items():
+    for (role, bot, metric), indexes in claims.items():
         if len(indexes) > 1:
             names = " and ".join(str(uses[index]) for index in indexes)
+            about = f" for {metric}" if metric else ""
             owner = f" of bot '{bot}'" if bot else ""
-            yield f"columns {names} could each be the {role}{owner}; rename or remove all but one"
+            yield f"columns {names} could each be the {role}{about}{owner}; rename or remove all but one"

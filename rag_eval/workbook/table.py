@@ -45,11 +45,14 @@ def read_table(
     prefix: str = "Bot_",
     delimiter: str = AUTO,
     max_rows: int = 200,
+    keep: Collection[str] = (),
+    criteria: Collection[str] = (),
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
     The header is the first row that is not blank. `prefix` marks the columns with responses, `delimiter` is how
-    one context cell separates its chunks.
+    one context cell separates its chunks. `keep` names further columns whose texts the cases carry, `criteria` the
+    criteria of a rubric that human labels may speak of.
     """
     with open_sheet(path, sheet) as opened:
         place = _place(path, opened.name)
@@ -57,11 +60,11 @@ def read_table(
         if not header:
             raise TableError(opened.problems or f"{place}: is empty; expected a header and rows below it")
         try:
-            columns = read_header(place, header, prefix)
+            columns = read_header(place, header, prefix, keep, criteria)
         except TableError as error:
             # The right columns may well be on a sheet that was not read.
             raise TableError([*error.problems, *opened.warnings]) from None
-        reader = _RowReader(place, columns, delimiter)
+        reader = _RowReader(place, columns, delimiter, criteria)
         last_row, cut_rows = header_row, 0
         for number, cells in opened.rows:
             if columns.is_blank(cells):
@@ -97,8 +100,9 @@ def describe(table: Table) -> list[str]:
     bots = f"{_count(len(table.bots), 'bot')} ({', '.join(table.bots)})"
     lines = [f"{place}: {_count(len(table.rows), 'row')}, {bots}, {_count(table.chunks, 'context chunk')}"]
     for column in table.columns:
+        about = f" for {column.metric}" if column.metric else ""
         owner = f" of {column.bot}" if column.bot is not None else ""
-        lines.append(f"  {column} -> {column.role}{owner}")
+        lines.append(f"  {column} -> {column.role}{about}{owner}")
     if table.blank_rows:
         lines.append(f"{_count(table.blank_rows, 'blank row')} skipped")
     if table.cut_rows:
@@ -124,13 +128,14 @@ def _shortened(problems: Sequence[str]) -> list[str]:
 class _RowReader:
     """Turns the cells of one row after the other into cases, and collects what is wrong with them."""
 
-    def __init__(self, place: str, columns: Columns, delimiter: str) -> None:
+    def __init__(self, place: str, columns: Columns, delimiter: str, criteria: Collection[str]) -> None:
         self.rows: list[Row] = []
         self.problems: list[str] = []
         self.chunks = 0
         self._place = place
         self._columns = columns
         self._delimiter = delimiter
+        self._criteria = criteria
         self._broken_json: dict[int, list[int]] = defaultdict(list)
 
     def read(self, number: int, cells: Sequence[Cell]) -> None:
@@ -141,13 +146,22 @@ class _RowReader:
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
-        # Split once a column, so that bots with a shared context share its chunks.
-        chunks = {
-            index: self._chunks(number, index, texts[index]) for index in sorted({*columns.contexts.values()})
-        }
-        reference = None if columns.reference is None else texts[columns.reference] or None
+        # Read once a column, so that bots with a shared context share its chunks.
+        values = dict(self._values(number, texts))
+        kept = {name: texts[index] for name, index in columns.kept.items()}
         cases = tuple(
-            Case(number, bot, query, texts[index], reference, chunks.get(columns.contexts.get(bot, -1)))
+            Case(
+                row=number,
+                bot=bot,
+                query=query,
+                response=texts[index],
+                reference=None if columns.reference is None else texts[columns.reference] or None,
+                chunks=values.get(columns.contexts.get(bot)),
+                gold_ids=values.get(columns.gold),
+                retrieved_ids=values.get(columns.retrieved.get(bot)),
+                human={name: values[bots[bot]] for name, bots in columns.human.items() if bots.get(bot) in values},
+                columns=kept,
+            )
             for bot, index in columns.responses.items()
         )
         self.rows.append(Row(number, query, cases))

@@ -25,10 +25,10 @@ __all__ = [
 CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {
         "answer_correctness": 0.64,
-        "faithfulness": 0.62,
+        "faithfulness": 0.53,
         "answer_relevancy": 0.37,
         "context_precision": 0.49,
-        "context_recall": 0.48,
+        "context_recall": 0.57,
     }
 )
 """Per metric, the score from which a case is more likely good than bad for this judge.

@@ -7,7 +7,7 @@ from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.grounding import ground
 from rag_eval.metrics.offline.wording import query_stems, similar_share
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, quote, read, stems_of
+from rag_eval.text import Reading, quote, read_claim, stems_of
 
 MOST_WORDS_OF_A_SHORT_REFERENCE = 8
 """Up to so many content words a reference is a name, date or phrase that the response may wrap in a sentence."""
@@ -21,7 +21,7 @@ class OfflineAnswerCorrectness(Metric):
     )
 
     async def judge(self, case: Case) -> Score:
-        reference, response = read(case.reference or ""), read(case.response)
+        reference, response = read_claim(case.reference or "").whole, read_claim(case.response).whole
         asked = query_stems(case.query)
         if len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE:
             return self._by_words(reference, response, asked)

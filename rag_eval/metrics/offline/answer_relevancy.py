@@ -8,7 +8,7 @@ from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.wording import query_stems, similar_share
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, quote, read, read_sentences, stems_of
+from rag_eval.text import Reading, quote, read, read_claim, stems_of
 
 MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""
@@ -29,7 +29,7 @@ class OfflineAnswerRelevancy(Metric):
         asked = query_stems(case.query)
         if not asked:
             return Score.not_applicable(self.name, "the query holds no word")
-        response = read(case.response)
+        response = read_claim(case.response).whole
         said = response.stems or set(stems_of(case.response))
         if settled := _worthless(response, said, case.query):
             return Score.scored(self.name, 0.0, settled)
@@ -56,7 +56,7 @@ def _worthless(response: Reading, said: set[str], query: str) -> str:
 def _share_by_source(asked: frozenset[str], said: set[str], chunks: Sequence[str]) -> float:
     """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds."""
     best = 0.0
-    for sentence in (sentence for chunk in chunks for sentence in read_sentences(chunk)):
+    for sentence in (sentence for chunk in chunks for sentence in read_claim(chunk).sentences):
         held = len(said & sentence.stems) / len(said)
         if held >= _LEAST_SHARE_OF_SOURCE:
             best = max(best, held * similar_share(asked, sentence.stems)[0])

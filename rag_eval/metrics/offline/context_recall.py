@@ -13,8 +13,9 @@ from rag_eval.text import has_words
 class OfflineContextRecall(Metric):
     name: ClassVar[str] = "context_recall"
     explanation: ClassVar[str] = (
-        "The mean over the reference's sentences of the share of their content words and adjacent word pairs "
-        "that stand in the chunks, lowered for numbers and names that do not and for contradicted negations."
+        "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
+        "word pairs (a third) that stand in the chunks, lowered for numbers and names that do not and for "
+        "negations of what the chunks say."
     )
 
     async def judge(self, case: Case) -> Score:

@@ -11,9 +11,9 @@ from rag_eval.text import has_words, read
 class OfflineFaithfulness(Metric):
     name: ClassVar[str] = "faithfulness"
     explanation: ClassVar[str] = (
-        "The mean of two shares, of the response's content words and of its adjacent word pairs that stand in "
-        "the chunks, lowered for numbers and names found neither there nor in the query and for contradicted "
-        "negations."
+        "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
+        "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
+        "negations of what the chunks say."
     )
 
     async def judge(self, case: Case) -> Score:

@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 from rag_eval.text import NEGATION, Reading, stems_of
 
+WORD_WEIGHT = 2 / 3
+"""What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""
+
 
 class Grounding(NamedTuple):
     """What of a text was found in the evidence."""
 
     share: float
-    """0..1: mean of the share of its content words and the share of its adjacent word pairs that were found."""
+    """0..1: how much of its content words and, with a third of the weight, of its adjacent word pairs was found."""
     missing: AbstractSet[str]
     """Stems found nowhere in the evidence."""
     missing_pairs: AbstractSet[tuple[str, str]]
@@ -47,7 +50,7 @@ def _grounding(
 ) -> Grounding:
     share = 1 - len(missing) / len(counted)
     if pairs:
-        share = (share + 1 - len(missing_pairs) / len(pairs)) / 2
+        share = WORD_WEIGHT * share + (1 - WORD_WEIGHT) * (1 - len(missing_pairs) / len(pairs))
     return Grounding(share, missing, missing_pairs)
 
 

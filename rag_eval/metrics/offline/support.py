@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
 from rag_eval.records import Evidence
-from rag_eval.text import NEGATION, Reading, names, numbers, quote, read, read_sentences
+from rag_eval.text import NEGATION, Reading, names, numbers, quote, read, read_claim
 
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
@@ -77,9 +77,9 @@ class Support(NamedTuple):
 
 def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozenset()) -> Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
-    claim, evidence = read(text), [read(chunk) for chunk in chunks]
-    whole = ground(claim, evidence)
-    parts = [(part, ground_part(part, whole)) for part in read_sentences(text)] or [(claim, whole)]
+    claim, evidence = read_claim(text), [read(chunk) for chunk in chunks]
+    whole = ground(claim.whole, evidence)
+    parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
     sentences = [
         SentenceSupport(part, grounding, _faults(part, grounding.missing - stated, evidence))
         for part, grounding in parts

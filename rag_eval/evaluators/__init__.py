@@ -1,0 +1,41 @@
+"""Evaluators that ask a judge about numbered chunks and get a validated result, from Python."""
+
+from rag_eval.evaluators import base
+from rag_eval.evaluators.answer_relevance import AnswerRelevance, AnswerRelevanceResult, QuestionPart
+from rag_eval.evaluators.base import (
+    ChunkBinaryScore,
+    ChunkGraded,
+    ChunkGradedBinary,
+    ChunkScore,
+    ContextEvaluation,
+    ContextValidationMixin,
+)
+from rag_eval.evaluators.chunk_ids import MissingChunkWarning
+from rag_eval.evaluators.chunk_precision import ChunkPrecision, ChunkPrecisionResult, ChunkRelevance
+from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecall, ContextRecallResult
+from rag_eval.evaluators.faithfulness import Faithfulness, FaithfulnessResult, StatementEvaluation
+from rag_eval.evaluators.metric import as_metric
+
+__all__ = [
+    "AnswerRelevance",
+    "AnswerRelevanceResult",
+    "ChunkBinaryScore",
+    "ChunkGraded",
+    "ChunkGradedBinary",
+    "ChunkPrecision",
+    "ChunkPrecisionResult",
+    "ChunkRecallEvaluation",
+    "ChunkRelevance",
+    "ChunkScore",
+    "ContextEvaluation",
+    "ContextRecall",
+    "ContextRecallResult",
+    "ContextValidationMixin",
+    "Faithfulness",
+    "FaithfulnessResult",
+    "MissingChunkWarning",
+    "QuestionPart",
+    "StatementEvaluation",
+    "as_metric",
+    "base",
+]

@@ -1,0 +1,204 @@
+"""The base of evaluators: a prompt, the shape of the reply, and grades that are checked against the chunks."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import to_json
+
+from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk
+from rag_eval.evaluators.clients import ValidationContext, creator, is_judge
+from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render
+from rag_eval.judge.calls import Call, Judge, Message
+
+if TYPE_CHECKING:
+    from instructor import AsyncInstructor, Instructor
+
+Result = TypeVar("Result", bound=BaseModel)
+
+
+class ContextEvaluation(BaseModel, Generic[Result]):
+    """Asks a judge about a question, an answer (or none) and numbered chunks, and returns a validated result.
+
+    Chunks are numbered from 0 in the order given. Validators of the response model find them in pydantic's
+    validation context, under the key 'context'.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    prompt: str
+    """Sent word for word as the system message; what is in it that looks like a template stays as it is."""
+    examples: list[Any] | None = None
+    """Put below the prompt word for word: texts as they are, everything else as JSON."""
+    response_model: type[Result]
+    chunk_template: str = DEFAULT_TEMPLATE
+    """Jinja2, made into the user message. May use `question`, `answer` and `context`, a list of `id` and `chunk`."""
+
+    @field_validator("chunk_template")
+    @classmethod
+    def _check_template(cls, template: str) -> str:
+        check_template(template)
+        return template
+
+    def grade(
+        self,
+        question: str,
+        answer: str | None,
+        context: Sequence[Any],
+        client: "Instructor | Judge",
+    ) -> Result:
+        """The judge's result. Waits for it."""
+        if is_judge(client):
+            return cast(Result, client.ask(self.call(question, answer, context)).reply)
+        create = creator(client, is_async=False)
+        return cast(Result, create(**self._request(question, answer, context)))
+
+    async def agrade(
+        self,
+        question: str,
+        answer: str | None,
+        context: Sequence[Any],
+        client: "AsyncInstructor | Judge",
+    ) -> Result:
+        """As `grade`, without holding up the event loop."""
+        if is_judge(client):
+            answered = await asyncio.to_thread(client.ask, self.call(question, answer, context))
+            return cast(Result, answered.reply)
+        create = creator(client, is_async=True)
+        return cast(Result, await create(**self._request(question, answer, context)))
+
+    async def ask(self, question: str, answer: str | None, context: Sequence[Any], **settings: Any) -> Result:
+        """The result, on the scheduler that runs this coroutine: stored, joined with equal calls, accounted for.
+
+        Takes the settings of `call`. Raises JudgeError when no usable reply came.
+        """
+        return await self.call(question, answer, context, **settings)
+
+    def call(
+        self,
+        question: str,
+        answer: str | None,
+        context: Sequence[Any],
+        *,
+        task: str = "",
+        max_tokens: int = 4096,
+        deployment: str = "",
+    ) -> Call[Result]:
+        """The question as a call to our own judge, which asks again for a reply that leaves out a chunk.
+
+        `task` is what usage is accounted by; without it, the name of the response model.
+        """
+        return Call(
+            task=task or self.response_model.__name__,
+            messages=(
+                Message("system", f"{self._instructions()}\n\n{_reply_form(self.response_model)}"),
+                Message("user", render(self.chunk_template, question, answer, context)),
+            ),
+            reply_type=self.response_model,
+            agrees_with={"context": list(context), "complete": True},
+            max_tokens=max_tokens,
+            deployment=deployment,
+        )
+
+    def _request(self, question: str, answer: str | None, context: Sequence[Any]) -> dict[str, Any]:
+        """The arguments of Instructor's `create`."""
+        return {
+            "messages": [
+                {"role": "system", "content": self._instructions()},
+                {"role": "user", "content": render(self.chunk_template, question, answer, context)},
+            ],
+            "response_model": self.response_model,
+            "context": ValidationContext(context=list(context)),
+        }
+
+    def _instructions(self) -> str:
+        if not self.examples:
+            return self.prompt
+        examples = "\n".join(f"<example>\n{_as_text(each)}\n</example>" for each in self.examples)
+        return f"{self.prompt}\n\n<examples>\n{examples}\n</examples>"
+
+
+def _as_text(example: Any) -> str:
+    return example if isinstance(example, str) else to_json(example, indent=2, fallback=str).decode()
+
+
+def _reply_form(response_model: type[BaseModel]) -> str:
+    schema = json.dumps(response_model.model_json_schema(), ensure_ascii=False)
+    return f"Reply with one JSON object that fits this JSON Schema, and nothing else:\n{schema}"
+
+
+class ContextValidationMixin:
+    """For results with `graded_chunks`: there is exactly one grade for each chunk, in the order of the context.
+
+    Unknown and repeated ids are errors. A chunk that the judge left out is added with score 0, `graded=False`
+    and a MissingChunkWarning. Can be validated only with `context={'context': [chunk, ...]}`.
+    """
+
+    @field_validator("graded_chunks")
+    @classmethod
+    def validate_chunks_against_context(cls, chunks: list[Any], info: ValidationInfo) -> list[Any]:
+        model: type[BaseModel] = cls  # type: ignore[assignment]  # only models have validators
+        (chunk_type,) = get_args(model.model_fields["graded_chunks"].annotation)
+        return one_for_each_chunk(chunks, info, partial(_worst, chunk_type))
+
+
+def _worst(chunk_type: type[BaseModel], id_chunk: int) -> BaseModel:
+    zero = False if chunk_type.model_fields["score"].annotation is bool else 0
+    fields = {"id_chunk": id_chunk, "score": zero, "graded": False}
+    known = {name: value for name, value in fields.items() if name in chunk_type.model_fields}
+    try:
+        return chunk_type.model_validate(known)
+    except ValidationError:
+        raise ValueError(
+            f"chunk {id_chunk} has no grade, and {chunk_type.__name__} cannot be made from an id and score 0"
+        ) from None
+
+
+class ChunkScore(BaseModel):
+    id_chunk: ChunkId
+    score: float = Field(
+        strict=True, ge=0.0, le=1.0, description="The chunk's grade, from 0 (worst) to 1 (best)."
+    )
+    graded: SkipJsonSchema[bool] = True
+    """False for a chunk that the judge left out. Not asked of the judge."""
+
+
+class ChunkBinaryScore(BaseModel):
+    id_chunk: ChunkId
+    score: bool = Field(strict=True, description="Whether the chunk passes.")
+    graded: SkipJsonSchema[bool] = True
+    """False for a chunk that the judge left out. Not asked of the judge."""
+
+
+class ChunkGraded(BaseModel, ContextValidationMixin):
+    graded_chunks: list[ChunkScore]
+
+    @property
+    def score(self) -> float | None:
+        """Mean over the chunks, in 0..1; None without any chunk."""
+        return mean([chunk.score for chunk in self.graded_chunks])
+
+
+class ChunkGradedBinary(BaseModel, ContextValidationMixin):
+    graded_chunks: list[ChunkBinaryScore]
+
+    @property
+    def score(self) -> float | None:
+        """Share of the chunks that pass; None without any chunk."""
+        return mean([chunk.score for chunk in self.graded_chunks])
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """None without any value."""
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,214 @@
+"""Files of records, one after the other and with their cells as they are: .tsv, .csv, .json, .jsonl, .xlsx, .parquet.
+
+For files whose columns a caller knows by name. Spreadsheets of bots and their answers are read by `workbook`.
+"""
+
+import csv
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO, TypeAlias
+from xml.etree.ElementTree import ParseError
+
+from rag_eval.errors import TableError
+
+Rows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
+
+
+class Records(NamedTuple):
+    """A file that lies open: the names of its columns, and how to walk over some of them."""
+
+    names: Sequence[str]
+    rows: Callable[[Sequence[int]], Rows]
+    """The positions of columns → for each row its number in the file and its cells there. Can be called once."""
+
+
+@contextmanager
+def open_records(path: Path) -> Iterator[Records]:
+    """Raises TableError, also while rows are read, for a file that cannot be read."""
+    opener = _FORMATS.get(path.suffix.lower())
+    if opener is None:
+        raise TableError(f"{path.name}: is none of the formats that are read: {', '.join(_FORMATS)}")
+    try:
+        with opener(path) as records:
+            yield records
+    except _UNREADABLE as error:
+        raise TableError(
+            f"{path.name}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
+
+
+_UNREADABLE = (OSError, ValueError, RecursionError, csv.Error, zipfile.BadZipFile, ParseError)
+
+
+def row_unit(path: Path) -> str:
+    """What the numbers of a file's rows count: 'line' or 'row'."""
+    return "line" if path.suffix.lower() in (".tsv", ".csv", ".jsonl") else "row"
+
+
+def find_column(path: Path, names: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """Position of the one column with a wanted name, whatever its case and separators; None without any.
+
+    Raises TableError for two of them.
+    """
+    plain = {_plain(name) for name in wanted}
+    found = [position for position, name in enumerate(names) if _plain(name) in plain]
+    if len(found) > 1:
+        both = " and ".join(repr(names[position]) for position in found)
+        raise TableError(f"{path.name}: the columns {both} mean the same; keep one of them")
+    return found[0] if found else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum()) or name
+
+
+class Problems:
+    """What is wrong with a file, one line each, up to a number that somebody would read."""
+
+    _SHOWN = 20
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._count = 0
+
+    def add(self, line: str) -> None:
+        self._count += 1
+        if self._count <= self._SHOWN:
+            self._lines.append(line)
+
+    def raise_if_any(self) -> None:
+        hidden = self._count - len(self._lines)
+        if self._count:
+            raise TableError([*self._lines, *([f"… and {hidden:,} more like these"] if hidden else [])])
+
+
+# --- formats ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _delimited(path: Path) -> Iterator[Records]:
+    # The limit is the process's, and documents of more than its 131,072 characters stand in context columns.
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter="," if path.suffix.lower() == ".csv" else "\t", strict=True)
+        names = next(reader, [])
+        yield Records(names, lambda columns: _delimited_rows(reader, len(names), columns))
+
+
+_LONGEST_CELL = 2**24
+
+
+def _delimited_rows(reader: Any, width: int, columns: Sequence[int]) -> Rows:
+    for row in reader:
+        if not any(row):
+            continue
+        if len(row) != width:
+            raise ValueError(f"line {reader.line_num} has {len(row)} cells, but the header has {width}")
+        yield reader.line_num, [row[column] for column in columns]
+
+
+@contextmanager
+def _json_lines(path: Path) -> Iterator[Records]:
+    with path.open(encoding="utf-8-sig") as file:
+        yield _objects(_parsed_lines(file))
+
+
+def _parsed_lines(file: TextIO) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(file, 1):
+        if not line.isspace():
+            try:
+                record = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"line {number} is no JSON: {error}") from None
+            yield number, record
+
+
+@contextmanager
+def _json_array(path: Path) -> Iterator[Records]:
+    records = json.loads(path.read_text(encoding="utf-8-sig"))
+    if not isinstance(records, list):
+        raise ValueError("expected a JSON list of objects")
+    yield _objects(enumerate(records, 1))
+
+
+def _objects(records: Iterator[tuple[int, Any]]) -> Records:
+    """Objects as a table whose columns are the keys of the first one."""
+    head = list(islice(records, 1))
+    names = [str(name) for _, record in head if isinstance(record, dict) for name in record]
+    return Records(names, lambda columns: _object_rows(chain(head, records), [names[c] for c in columns]))
+
+
+def _object_rows(records: Iterable[tuple[int, Any]], keys: Sequence[str]) -> Rows:
+    for number, record in records:
+        if not (isinstance(record, dict) and all(key in record for key in keys)):
+            raise ValueError(f"number {number} is no object with {' and '.join(map(repr, keys))}")
+        yield number, [record[key] for key in keys]
+
+
+@contextmanager
+def _excel(path: Path) -> Iterator[Records]:
+    from openpyxl import load_workbook
+
+    _refuse_bomb(path)
+    try:
+        workbook = load_workbook(path, read_only=True, data_only=True)
+    except KeyError as error:
+        raise TableError(f"{path.name}: is no Excel workbook: {error}") from error
+    with closing(workbook):
+        sheet = workbook.worksheets[0]
+        sheet.reset_dimensions()  # what the file says of its own size may be wrong
+        numbered = enumerate(sheet.iter_rows(values_only=True), 1)
+        rows = ((number, row) for number, row in numbered if any(cell is not None for cell in row))
+        names = ["" if name is None else str(name) for name in next(rows, (0, ()))[1]]
+        yield Records(names, lambda columns: _excel_rows(rows, columns))
+
+
+def _refuse_bomb(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > _LARGEST_WORKBOOK:
+        raise TableError(
+            f"{path.name}: unpacks to {size / 1e6:,.0f} MB, over the {_LARGEST_WORKBOOK / 1e6:,.0f} MB "
+            "that are read; save it as .csv, .jsonl or .parquet"
+        )
+
+
+_LARGEST_WORKBOOK = 500_000_000
+
+
+def _excel_rows(rows: Iterable[tuple[int, tuple[Any, ...]]], columns: Sequence[int]) -> Rows:
+    for number, row in rows:
+        yield number, [row[column] if column < len(row) else None for column in columns]
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Records]:
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError as error:
+        raise TableError(f"{path.name}: reading Parquet needs pyarrow: pip install pyarrow") from error
+    with ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]))
+
+
+def _parquet_rows(file: Any, names: Sequence[str]) -> Rows:
+    number = 0
+    for batch in file.iter_batches(batch_size=4096, columns=list(names)):
+        for cells in zip(*(batch[name].to_pylist() for name in names), strict=True):
+            number += 1
+            yield number, cells
+
+
+_FORMATS: Mapping[str, Callable[[Path], AbstractContextManager[Records]]] = {
+    ".tsv": _delimited,
+    ".csv": _delimited,
+    ".json": _json_array,
+    ".jsonl": _json_lines,
+    ".xlsx": _excel,
+    ".parquet": _parquet,
+}

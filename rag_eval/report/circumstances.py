@@ -1,0 +1,60 @@
+"""What a run ran with: its settings and where they came from, without secrets, and the versions of the packages."""
+
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from rag_eval import __version__
+
+if TYPE_CHECKING:
+    from rag_eval.configuration import LoadedSettings
+
+_PACKAGES = {
+    "instructor": "instructor",
+    "numpy": "numpy",
+    "openai": "openai",
+    "openpyxl": "openpyxl",
+    "pyarrow": "pyarrow",
+    "pydantic": "pydantic",
+    "python-calamine": "python_calamine",
+    "ragas": "ragas",
+    "xlsxwriter": "xlsxwriter",
+}
+"""Distributions that numbers or outputs may depend on, and how they are imported."""
+
+
+def circumstances(loaded: "LoadedSettings") -> dict[str, Any]:
+    """Members "configuration" and "versions" of a run's JSON."""
+    return {"configuration": _configuration(loaded), "versions": _versions()}
+
+
+def _configuration(loaded: "LoadedSettings") -> Mapping[str, Any]:
+    return {
+        section: {
+            key: {"value": _shown(value), "source": str(loaded.sources[f"{section}.{key}"])}
+            for key, value in values
+        }
+        for section, values in loaded.settings
+    }
+
+
+def _shown(value: object) -> object:
+    """A setting as JSON may hold it: of a secret only whether there is one."""
+    if isinstance(value, SecretStr):
+        return "set" if value.get_secret_value() else "not set"
+    if isinstance(value, str) and "://" in value:
+        # The URLs of providers that do not judge were not checked: they might carry a password.
+        return re.sub(r"//[^/]*@", "//", value).partition("?")[0]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _versions() -> Mapping[str, str]:
+    """Of Python, of ourselves, and of the packages that the run has used."""
+    used = {name: version(name) for name, module in _PACKAGES.items() if module in sys.modules}
+    return {"python": platform.python_version(), "rag-eval": __version__, **used}

@@ -1,0 +1,93 @@
+"""The three tables as CSV files (RFC 4180, UTF-8 with a byte order mark), safe to open in a spreadsheet program."""
+
+import csv
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic
+
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.columns import Column, Item, Value, bot_columns, case_columns, standing_columns
+from rag_eval.report.findings import Findings
+from rag_eval.report.replacement import Replacement, output_errors
+from rag_eval.report.text import printable
+from rag_eval.summary import Summary
+
+CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
+_OPTION = "--csv"
+
+
+class CsvReport:
+    """Three files in the making. `finish` or `discard` ends it; until then older ones are untouched."""
+
+    def __init__(self, folder: Path, facts: RunFacts) -> None:
+        self._folder = folder
+        self._is_new = not folder.exists()
+        with output_errors(folder, _OPTION):
+            folder.mkdir(exist_ok=True)
+        self._cases = _CsvTable(folder / CASES, case_columns(facts))
+        self._tables: list[_CsvTable[Any]] = [self._cases]
+
+    def add(self, result: CaseResult) -> None:
+        self._cases.append(result)
+
+    def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
+        """Write the summaries and move all three into place; returns the folder."""
+        self._write(BOTS, bot_columns(facts, summary, findings), summary.bots)
+        self._write(STANDINGS, standing_columns(facts, summary, findings), summary.standings)
+        for table in self._tables:
+            table.close()
+        for table in self._tables:
+            table.replacement.commit()
+        return self._folder
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        for table in self._tables:
+            table.discard()
+        if self._is_new:
+            with suppress(OSError):
+                self._folder.rmdir()
+
+    def _write(self, name: str, columns: Sequence[Column[Item]], items: Sequence[Item]) -> None:
+        table = _CsvTable(self._folder / name, columns)
+        self._tables.append(table)
+        for item in items:
+            table.append(item)
+
+
+class _CsvTable(Generic[Item]):
+    """One file: a header, then a line for each item."""
+
+    def __init__(self, target: Path, columns: Sequence[Column[Item]]) -> None:
+        self.replacement = Replacement(target, option=_OPTION)
+        self._target = target
+        self._columns = [column for column in columns if not column.is_hidden]
+        self._file = self.replacement.path.open("w", encoding="utf-8-sig", newline="")
+        # Every text in quotes: a separator of another country's Excel would otherwise split it into cells.
+        self._writer = csv.writer(self._file, quoting=csv.QUOTE_NONNUMERIC)
+        self._writerow([column.header for column in self._columns])
+
+    def append(self, item: Item) -> None:
+        self._writerow([column.cell(item).value for column in self._columns])
+
+    def close(self) -> None:
+        with output_errors(self._target, _OPTION):
+            self._file.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):  # what is still in a buffer may not fit on the disk
+            self._file.close()
+        self.replacement.discard()
+
+    def _writerow(self, values: Sequence[Value]) -> None:
+        with output_errors(self._target, _OPTION):
+            self._writer.writerow([quoted(value) if isinstance(value, str) else value for value in values])
+
+
+_STARTS_A_FORMULA = tuple("=+-@\t\r\n\0＝＋－＠")
+
+
+def quoted(text: str) -> str:
+    """`text` after an apostrophe where a spreadsheet program could take it for a formula (the set of OWASP)."""
+    return ("'" if text.startswith(_STARTS_A_FORMULA) else "") + printable(text)

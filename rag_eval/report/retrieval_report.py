@@ -1,0 +1,260 @@
+"""The scores of a retrieval evaluation as a file: a workbook, a CSV for spreadsheets, or lines of JSON.
+
+A line a query, written as the scores come, and moved into place once the file is complete.
+"""
+
+import csv
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from rag_eval.errors import InputError
+from rag_eval.report.check import check_readable
+from rag_eval.report.columns import Cell, Column
+from rag_eval.report.look import Formats, Look
+from rag_eval.report.replacement import Replacement, output_errors
+from rag_eval.report.table import Table
+from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
+from rag_eval.retrieval_files import AnyPath, evaluate_files
+
+
+def write_retrieval(
+    results: AnyPath, references: AnyPath, output: AnyPath, cutoffs: Iterable[int] = DEFAULT_CUTOFFS
+) -> tuple[RetrievalSummary, Path]:
+    """Score every reference into `output` (.xlsx, .csv or .jsonl), in the order of the references.
+
+    Returns the summary and where the file is: beside `output` if another program holds that open. Raises InputError for files that
+    cannot be used, and OutputError when the output cannot be written; what stood there before then stays.
+    """
+    target, wanted = Path(output), tuple(sorted(set(cutoffs)))
+    opener = _FORMATS.get(target.suffix.lower())
+    if opener is None:
+        raise InputError(f"{target.name}: scores are written to a file that ends in {', '.join(_FORMATS)}")
+    if target.resolve() in [Path(path).resolve() for path in (results, references)]:
+        raise InputError(f"{target.name}: the output would replace an input")
+    replacement = Replacement(target)
+    try:
+        with output_errors(target), opener(replacement.path, wanted) as writer:
+            summary = evaluate_files(results, references, wanted, writer.add)
+            writer.finish(summary)
+        if opener is _workbook:
+            check_readable(replacement.path, target, (RETRIEVAL, SUMMARY))
+        return summary, replacement.commit()
+    finally:
+        replacement.discard()
+
+
+def summary_lines(summary: RetrievalSummary) -> list[str]:
+    """The means as a small table of plain text, and what they stand on. Query ids come as they are."""
+    width = max(len(label_of(name)) for name in summary.means)
+    table = [
+        f"{label_of(name):<{width}}  {'–' if mean is None else format(mean, '.4f'):>6}  {summary.scored:>7,}"
+        for name, mean in summary.means.items()
+    ]
+    counts = [
+        f"{what}: {ids.count:,}" + (f" ({_examples(ids)})" if ids.examples else "")
+        for what, ids in _counts(summary)
+    ]
+    return [f"{'Measure':<{width}}  {'Mean':>6}  {'Queries':>7}", *table, "", *counts]
+
+
+def _counts(summary: RetrievalSummary) -> Iterator[tuple[str, QueryIds]]:
+    yield "Scored", QueryIds(summary.scored)
+    yield "Not applicable, without gold documents", summary.not_applicable
+    yield "References without a result, scored as nothing retrieved", summary.without_result
+    yield "Results without a reference, left out", summary.without_reference
+
+
+def _examples(ids: QueryIds) -> str:
+    return ", ".join(ids.examples) + (", …" if ids.count > len(ids.examples) > 0 else "")
+
+
+class _Writer(Protocol):
+    """Told of every query, then of the summary."""
+
+    def add(self, scores: RetrievalScores) -> None: ...
+    def finish(self, summary: RetrievalSummary) -> None: ...
+
+
+# --- lines of JSON ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _json_lines(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_JsonLines"]:
+    with path.open("w", encoding="utf-8") as file:
+        yield _JsonLines(file.write, cutoffs)
+
+
+class _JsonLines:
+    def __init__(self, write: Callable[[str], object], cutoffs: tuple[int, ...]) -> None:
+        self._write = write
+        self._cutoffs = cutoffs
+
+    def add(self, scores: RetrievalScores) -> None:
+        counts = scores.hit_ranks, scores.retrieved_docs_count, scores.gold_docs_count, scores.has_result
+        self._write(f'{{"qid": {json.dumps(scores.qid)}, {_line_after_qid(*counts, self._cutoffs)}')
+
+    def finish(self, summary: RetrievalSummary) -> None:
+        """The lines are all there is."""
+
+
+@lru_cache(maxsize=4096)
+def _line_after_qid(
+    hits: tuple[int, ...], retrieved: int, gold: int, has_result: bool, cutoffs: tuple[int, ...]
+) -> str:
+    """Cached, because many queries share it and writing it costs more than all the arithmetic."""
+    fields = _fields(RetrievalScores("", hits, retrieved, gold, has_result), cutoffs)
+    return json.dumps(fields).removeprefix("{") + "\n"
+
+
+def _fields(scores: RetrievalScores, cutoffs: tuple[int, ...]) -> Mapping[str, bool | int | float | None]:
+    """What is written of a query beside its id; measures are None when it has no gold documents."""
+    return {
+        "has_result": scores.has_result,
+        "retrieved_docs_count": scores.retrieved_docs_count,
+        "gold_docs_count": scores.gold_docs_count,
+        "correct_docs_count": scores.correct_docs_count,
+        **scores.values(cutoffs),
+    }
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _csv(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_Csv"]:
+    # With a byte order mark, or Excel takes the ids for another encoding.
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        yield _Csv(csv.writer(file), cutoffs)
+
+
+class _Csv:
+    def __init__(self, writer: Any, cutoffs: tuple[int, ...]) -> None:
+        self._writer = writer
+        self._cutoffs = cutoffs
+        writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
+
+    def add(self, scores: RetrievalScores) -> None:
+        self._writer.writerow([_formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
+
+    def finish(self, summary: RetrievalSummary) -> None:
+        """The rows are all there is."""
+
+
+def _formula_safe(text: str) -> str:
+    """With an apostrophe before what a spreadsheet program would take for the beginning of a formula."""
+    return f"'{text}" if _FORMULA_BEGIN.match(text) else text
+
+
+_FORMULA_BEGIN = re.compile("[=+\\-@\t\r\n\0＝＋－＠]")
+"""As OWASP lists them, and their full-width forms."""
+
+
+# --- workbook ---------------------------------------------------------------------------------------------------
+
+RETRIEVAL, SUMMARY = "Retrieval", "Summary"
+
+
+@contextmanager
+def _workbook(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_Workbook"]:
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError
+
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as scratch:
+        book = Workbook(path, {"constant_memory": True, "tmpdir": scratch})
+        book.use_zip64()
+        writer = _Workbook(book, cutoffs)
+        try:
+            yield writer
+            book.close()
+        except FileCreateError as error:
+            raise OSError(str(error)) from error
+        finally:
+            writer.close_scratch()
+
+
+class _Workbook:
+    def __init__(self, book: Any, cutoffs: tuple[int, ...]) -> None:
+        self._formats = Formats(book)
+        self._sheets = [book.add_worksheet(name) for name in (RETRIEVAL, SUMMARY)]
+        self._queries = Table(self._sheets[0], _query_columns(cutoffs), self._formats, 44, 18)
+
+    def add(self, scores: RetrievalScores) -> None:
+        self._queries.append(scores)
+
+    def finish(self, summary: RetrievalSummary) -> None:
+        self._queries.finish(frozen=1)
+        lines = Table(self._sheets[1], _SUMMARY_COLUMNS, self._formats, 30, 18)
+        for line in _summary_items(summary, self._queries.left_out):
+            lines.append(line)
+        lines.finish(frozen=1)
+        for sheet in self._sheets:
+            sheet.set_landscape()
+            sheet.fit_to_pages(1, 0)
+            sheet.repeat_rows(0)
+
+    def close_scratch(self) -> None:
+        """Let go of the files that hold the rows: not every system removes a file that is open."""
+        for sheet in self._sheets:
+            with suppress(OSError):  # what is still in a buffer may not fit on the disk
+                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+
+
+def _query_columns(cutoffs: tuple[int, ...]) -> list[Column[RetrievalScores]]:
+    def measure(name: str) -> Column[RetrievalScores]:
+        return Column(label_of(name), 10.5, lambda scores: _measure_cell(scores.values(cutoffs)[name]))
+
+    def count(header: str, value: Callable[[RetrievalScores], int | None]) -> Column[RetrievalScores]:
+        return Column(header, 10.5, lambda scores: Cell(value(scores), Look.COUNT))
+
+    return [
+        Column("Query ID", 40, lambda scores: Cell(scores.qid, Look.NAME), Look.HEADER),
+        *(measure(name) for name in RetrievalScores.of("", (), ()).values(cutoffs)),
+        count("Retrieved Docs", lambda scores: scores.retrieved_docs_count),
+        count("Gold Docs", lambda scores: scores.gold_docs_count),
+        count("Correct Docs", lambda scores: scores.correct_docs_count),
+        count("First Hit at Rank", lambda scores: next(iter(scores.hit_ranks), None)),
+        Column("Has Result?", 9, lambda scores: Cell("YES" if scores.has_result else "NO", Look.WORD)),
+    ]
+
+
+def _measure_cell(value: float | None) -> Cell:
+    return Cell(None, Look.NOT_APPLICABLE) if value is None else Cell(value, Look.SCORE)
+
+
+_SummaryItem = tuple[str, Cell, Cell, str]
+"""What, its value, the queries behind it, and examples of query ids."""
+
+_SUMMARY_COLUMNS: Sequence[Column[_SummaryItem]] = (
+    Column("Measure", 52, lambda item: Cell(item[0], Look.WORD), Look.HEADER),
+    Column("Mean", 10, lambda item: item[1]),
+    Column("Queries", 10, lambda item: item[2]),
+    Column("Examples", 70, lambda item: Cell(item[3], Look.TEXT), Look.HEADER),
+)
+
+
+def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_SummaryItem]:
+    for name, mean in summary.means.items():
+        yield label_of(name), _measure_cell(mean), Cell(summary.scored, Look.COUNT), ""
+    nothing = Cell(None, Look.WORD)
+    for what, ids in _counts(summary):
+        yield what, nothing, Cell(ids.count, Look.COUNT), _examples(ids)
+    if left_out:
+        yield (
+            f"In the means, but beyond the rows of sheet {RETRIEVAL}",
+            nothing,
+            Cell(left_out, Look.COUNT),
+            "",
+        )
+
+
+_FORMATS: Mapping[str, Callable[[Path, tuple[int, ...]], Any]] = {
+    ".xlsx": _workbook,
+    ".csv": _csv,
+    ".jsonl": _json_lines,
+}

@@ -1,0 +1,225 @@
+"""Real processes of the command line, begun in milliseconds: one process imports everything, and forks for a run.
+
+Run as a script, this module is that process: a request a line on its input, an answer a line on its output.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from io_faults import Faults
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended. `code` is negative for a signal that ended it."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaints(self) -> list[str]:
+        return [line for line in self.err.splitlines() if line.startswith("rag-eval: ")]
+
+
+@dataclass(frozen=True)
+class World:
+    """What is wrong around a run."""
+
+    fault: int | None = None
+    """Number of the step of input and output that fails, as on a full disk …"""
+    fault_lasts: bool = False
+    """… and, if it lasts, every later one that needs room."""
+    steps: str = ""
+    """A file in which to list the steps."""
+    file_limit: int | None = None
+    """Bytes that a file may have at most."""
+    ignored: tuple[int, ...] = ()
+    """Signals that are ignored from the beginning."""
+    unheard: tuple[int, ...] = ()
+    """Streams (1 for the output, 2 for errors) that are pipes to nobody."""
+
+
+class Fork:
+    """A process of the command line."""
+
+    def __init__(self, forker: "Forker", pid: int, folder: Path) -> None:
+        self.pid = pid
+        self._forker = forker
+        self._folder = folder
+        self._status: int | None = None
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def has_ended(self) -> bool:
+        if self._status is None:
+            self._status = self._forker.ask(poll=self.pid)
+        return self._status is not None
+
+    def wait(self, seconds: float = 60.0) -> Ended:
+        until = time.monotonic() + seconds
+        while not self.has_ended():
+            assert time.monotonic() < until, f"still running; it said: {self.said('err')}"
+            time.sleep(0.003)
+        assert self._status is not None
+        return Ended(os.waitstatus_to_exitcode(self._status), self.said("out"), self.said("err"))
+
+    def said(self, stream: str) -> str:
+        """What it said until now, to 'out' or 'err'."""
+        file = self._folder / f".said.{self.pid}.{stream}"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+class Forker:
+    """Starts runs in folders. What a run says goes to hidden files in its folder."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def start(
+        self, folder: Path, *arguments: object, variables: Mapping[str, str] | None = None, **world: Any
+    ) -> Fork:
+        """Run `rag-eval ARGUMENTS` in `folder`, in a `world` that may be hostile; see World."""
+        request = {
+            "argv": ["rag-eval", *map(str, arguments)],
+            "folder": str(folder),
+            "variables": dict(variables or {}),
+            "world": asdict(World(**world)),
+        }
+        return Fork(self, self.ask(**request), folder)
+
+    def run(self, folder: Path, *arguments: object, **options: Any) -> Ended:
+        return self.start(folder, *arguments, **options).wait()
+
+    def ask(self, **request: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+@contextmanager
+def forking() -> Iterator[Forker]:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("AZURE", "OPENAI"))
+    }
+    environment |= {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "RAGAS_DO_NOT_TRACK": "true"}
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        yield Forker(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "poll" in request:
+            pid, status = os.waitpid(request["poll"], os.WNOHANG)
+            _answer(status if pid else None)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            _become(request)  # and leave as the program does, by SystemExit
+        _answer(pid)
+
+
+def _answer(value: object) -> None:
+    os.write(1, (json.dumps(value) + "\n").encode())
+
+
+def _become(request: dict[str, Any]) -> None:
+    from rag_eval import cli
+
+    world = World(**request["world"])
+    os.chdir(request["folder"])
+    os.environ.update(request["variables"])
+    _redirect(f".said.{os.getpid()}", world.unheard)
+    for number in world.ignored:
+        signal.signal(number, signal.SIG_IGN)
+    if world.file_limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (world.file_limit, world.file_limit))
+    if world.fault or world.steps:
+        _break(world)
+    sys.argv = request["argv"]
+    cli.main()
+
+
+def _redirect(name: str, unheard: Sequence[int]) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, stream in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{name}.{stream}", os.O_CREAT | os.O_WRONLY), number)
+        if number in unheard:
+            reader, writer = os.pipe()
+            os.dup2(writer, number)
+            os.close(reader)
+            os.close(writer)
+
+
+def _break(world: World) -> None:
+    faults = Faults(world.fault, lasts=world.fault_lasts)
+    if world.steps:
+        atexit.register(_list_steps, faults, os.open(world.steps, os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
+    faults.install()
+
+
+def _list_steps(faults: Faults, descriptor: int) -> None:
+    os.write(descriptor, "\n".join(faults.steps).encode())
+
+
+def _import_everything() -> None:
+    """Whatever a run imports on its way, so that a fork has it already.
+
+    The threads that ragas and pyarrow begin (a telemetry queue that is off, a memory allocator's) are not missed in
+    a fork. Objects that are frozen are not looked at by the garbage collector, and so not copied.
+    """
+    warnings.simplefilter("ignore")  # deprecations inside ragas and langchain
+    for name in _MODULES:
+        importlib.import_module(name)
+    gc.freeze()
+
+
+_MODULES = [
+    "h11",
+    "httpcore2",
+    "openai.resources.chat.completions",
+    "openpyxl",
+    "rag_eval.cli.job",
+    "rag_eval.cli.run",
+    "rag_eval.configuration",
+    "rag_eval.judge.connection",
+    "rag_eval.judge.transport",
+    "rag_eval.metrics.offline",
+    "rag_eval.metrics.ragas_metrics",
+    "rag_eval.report.excel",
+    "rag_eval.runner",
+    "rag_eval.statistics",
+    "rag_eval.store",
+    "rag_eval.workbook",
+    "ragas.metrics.collections",
+    "xlsxwriter",
+]
+
+
+if __name__ == "__main__":
+    _import_everything()
+    _serve()

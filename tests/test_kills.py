@@ -1,0 +1,200 @@
+"""Killed, interrupted or left alone: what was paid for is kept, and the report is whole or the old one."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import azure, read_sheet
+from fake_judge import FakeJudge, Request
+from forking import Fork, Forker
+from openpyxl import load_workbook
+from test_main_job import HEADER, ROOT, SCRIPT, TABLES, sheet_of, wait_for
+
+WORKERS = 2
+KILLS = 30
+NEEDED = {rows: 0 for rows in (4, 12)}
+BATCHED = ("preflight", "toxicity", "recommendation")
+"""One request holds several texts, so how many requests there are depends on what was known before."""
+
+
+def start(forker: Forker, folder: Path, judge: FakeJudge, *arguments: object, **world: Any) -> Fork:
+    return forker.start(folder, "in.xlsx", "-o", "r.xlsx", *arguments, variables=azure(judge), **world)
+
+
+def tables(path: Path) -> dict[str, Any]:
+    return {name: read_sheet(path, name) for name in TABLES}
+
+
+def singles(judge: FakeJudge) -> int:
+    return sum(count for task, count in judge.tasks().items() if task not in BATCHED)
+
+
+def hold(judge: FakeJudge) -> list[Request]:
+    """From now on the judge keeps everyone waiting; who waits is added to the list."""
+    waiting: list[Request] = []
+
+    def keep(request: Request) -> None:
+        waiting.append(request)
+        time.sleep(30)
+
+    judge.always = keep
+    return waiting
+
+
+@pytest.mark.kill
+def test_r41_r42_r46_thirty_kills_at_random_moments(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+    """Rounds of kills until a run gets through: nothing but calls in flight is paid twice, and nothing is different.
+
+    The moments fall into starting, judging and saving alike. At each of them the report is a whole one.
+    """
+    seed = int(os.environ.get("KILL_SEED") or random.randrange(10**6))
+    print(f"KILL_SEED={seed}")
+    moments = random.Random(seed)
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    judge.latency = 0.01
+    began = time.monotonic()
+    assert start(forker, tmp_path, judge).wait().code == 0
+    duration = time.monotonic() - began
+    expected, needed = tables(tmp_path / "r.xlsx"), singles(judge)
+
+    kills = kills_in_round = rounds = 0
+    judge.requests.clear()
+    while kills < KILLS or kills_in_round:
+        run = start(forker, tmp_path, judge)
+        if kills < KILLS:
+            time.sleep(moments.uniform(0, 1.1 * duration))
+            run.signal(signal.SIGKILL)
+        ended = run.wait()
+        if ended.code == -signal.SIGKILL:
+            kills, kills_in_round = kills + 1, kills_in_round + 1
+            assert tables(tmp_path / "r.xlsx") == expected, f"seed {seed}: the old report is gone"
+            continue
+        assert ended.code == 0, f"seed {seed}: {ended.err}"
+        assert tables(tmp_path / "r.xlsx") == expected, f"seed {seed}"
+        assert needed <= singles(judge) <= needed + kills_in_round * WORKERS, f"seed {seed}"
+        assert not (tmp_path / "r.xlsx.journal").exists()
+        judge.requests.clear()
+        rounds, kills_in_round = rounds + 1, 0
+    assert rounds >= 1
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_r54_r55_the_first_signal_gives_a_partial_report(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
+) -> None:
+    judge.latency = 0.02
+    sheet_of(tmp_path / "in.xlsx", rows=12)
+    run = start(forker, tmp_path, judge)
+    wait_for(lambda: len(judge.requests) > 40)
+    run.signal(number)
+    ended = run.wait()
+    assert ended.code == code, ended.err
+    assert "PARTIAL" in ended.err
+    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 24
+    paid = singles(judge)
+    judge.requests.clear()
+    judge.latency = 0.0
+    assert start(forker, tmp_path, judge).wait().code == 0
+    assert paid + singles(judge) == NEEDED[12]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_r54_the_second_signal_ends_at_once_and_loses_nothing(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    (tmp_path / "r.xlsx").write_bytes(b"the old report")
+    run = start(forker, tmp_path, judge)
+    wait_for(lambda: len(judge.requests) > 10)
+    stored = singles(judge)
+    held = hold(judge)
+    wait_for(lambda: len(held) == WORKERS)
+    run.signal(number)
+    wait_for(lambda: "Stopping" in run.said("err"))
+    began = time.monotonic()
+    run.signal(number)
+    ended = run.wait()
+    assert (ended.code, time.monotonic() - began < 2) == (code, True)
+    assert (tmp_path / "r.xlsx").read_bytes() == b"the old report"
+    judge.always = None
+    judge.requests.clear()
+    assert start(forker, tmp_path, judge).wait().code == 0
+    assert singles(judge) <= NEEDED[4] - stored + WORKERS
+
+
+@pytest.mark.parametrize("asked", [0, 5])
+def test_r54_a_judge_that_does_not_answer_is_waited_for_ten_seconds(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, asked: int
+) -> None:
+    """At the first look at the endpoint as well as later."""
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    held = hold(judge) if not asked else []
+    run = start(forker, tmp_path, judge)
+    wait_for(lambda: len(judge.requests) > asked)
+    held = held or hold(judge)
+    wait_for(lambda: held)
+    began = time.monotonic()
+    run.signal(signal.SIGINT)
+    ended = run.wait()
+    assert ended.code == 130
+    assert time.monotonic() - began < 11.5
+
+
+def test_r55_a_signal_that_was_ignored_before_stays_so(
+    forker: Forker, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """As under nohup."""
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    judge.latency = 0.02
+    run = start(forker, tmp_path, judge, ignored=(signal.SIGHUP,))
+    wait_for(lambda: len(judge.requests) > 5)
+    run.signal(signal.SIGHUP)
+    assert run.wait().code == 0
+
+
+def test_r54_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
+    lines = [f"Query {n}?,It is {n}.,It is {n}. Surely.,No idea.,It is {n}." for n in range(20_000)]
+    (tmp_path / "in.csv").write_text("\n".join([",".join(HEADER), *lines]), encoding="utf-8")
+    run = forker.start(tmp_path, "in.csv", "-o", "r.xlsx", "--judge", "offline")
+    wait_for(lambda: " judged after" in run.said("err"))
+    run.signal(signal.SIGINT)
+    began = time.monotonic()
+    ended = run.wait()
+    assert ended.code == 130, ended.err
+    assert time.monotonic() - began < 10
+    assert "PARTIAL" in ended.err
+    workbook = load_workbook(tmp_path / "r.xlsx", read_only=True)
+    assert 1 < workbook["Per-Query Metrics"].max_row < 40_000
+    workbook.close()
+
+
+@pytest.mark.parametrize("unheard", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize("provider", ["azure", "offline"])
+def test_r55_nobody_need_listen(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, unheard: tuple[int, ...], provider: str
+) -> None:
+    """Output into a pipe that nobody reads any more: no traceback, and the run is complete."""
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    ended = start(forker, tmp_path, judge, "--judge", provider, unheard=unheard).wait()
+    assert (ended.code, "Traceback" in ended.err, "Exception" in ended.err) == (0, False, False)
+    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 2
+
+
+def test_r55_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    command = f"{sys.executable} {SCRIPT} in.xlsx -o r.xlsx --judge offline | head -1; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert (ended.returncode, ended.stdout.count("\n")) == (0, 1)
+    assert "Traceback" not in ended.stderr
+    assert (tmp_path / "r.xlsx").exists()
