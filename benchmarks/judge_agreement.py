@@ -1,17 +1,21 @@
-"""How well the offline judge agrees with people, beside baselines, as the tables of docs/judge-quality.md.
+"""How well a judge agrees with people, beside baselines, as the tables of docs/judge-quality.md.
 
-    python benchmarks/judge_agreement.py FIXTURES_DIR
+    python benchmarks/judge_agreement.py FIXTURES_DIR [--judge offline|azure|openai] [--config FILE] [--rows N]
 
-FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere.
+FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere,
+but the replies of an LLM judge, which are kept in [cache] directory, so that a second run pays nothing twice. An
+LLM judge is configured as for the main program; --rows N takes the first N examples of each metric.
 Intervals are 95 %, from 1,000 resamples of whole source groups (a conversation, article or question), because
 rows of one group are not independent.
 """
 
-import asyncio
+import argparse
 import json
+import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +25,20 @@ from scipy.stats import rankdata, spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.configuration import load_settings
+from rag_eval.judge.calls import Scheduler
+from rag_eval.judge.transport import Transport
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
-from rag_eval.records import METRIC_LABELS, Case
+from rag_eval.records import METRIC_LABELS, Case, Score
+from rag_eval.runner import CACHE_NAME, Panel, endpoint_of, llm_panel, offline_panel, workers_of
+from rag_eval.settings import Settings
+from rag_eval.store import Store
 
 DEFAULT_THRESHOLD = 0.3
 RESAMPLES = 1000
-OFFLINE = "offline judge"
+JUDGE = "judge"
 Row = dict[str, Any]
-METRICS = {metric.name: metric for metric in offline_metrics(METRIC_LABELS)}
 
 
 class Judged(NamedTuple):
@@ -43,17 +52,64 @@ class Judged(NamedTuple):
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit((__doc__ or "").split("\n\n")[1].strip())
-    folder = Path(sys.argv[1])
-    judged = {metric: list(JUDGES[metric](_rows(folder, metric))) for metric in METRIC_LABELS}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, metavar="FIXTURES_DIR")
+    parser.add_argument("--judge", choices=["offline", "azure", "openai"], default="offline")
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--rows", type=int)
+    options = parser.parse_args()
+    loaded = load_settings(options.config, {"judge.provider": options.judge}, os.environ, Path.cwd())
+    loaded.require_credentials()
+    judging = Judging(_panel(loaded.settings), workers_of(loaded.settings))
+    rows = {metric: list(_rows(options.folder, metric))[: options.rows] for metric in METRIC_LABELS}
+    judged = {metric: list(JUDGES[metric](rows[metric], judging)) for metric in METRIC_LABELS}
     for metric, examples in judged.items():
         print(f"\n### {METRIC_LABELS[metric]}\n")
         _print_agreement(metric, examples)
     print("\n### Pairs of responses (RAGChecker)\n")
-    _print_pairs(_rows(folder, "answer_correctness"))
+    _print_pairs(rows["answer_correctness"], judging)
     print("\n### Thresholds\n")
-    _print_thresholds(judged, folder)
+    judged["context_precision"] = list(_whole_rankings(rows["context_precision"], judging))
+    _print_thresholds(judged)
+
+
+def _panel(settings: Settings) -> Panel:
+    if settings.judge.provider == "offline":
+        return offline_panel(settings)
+    store = Store(settings.cache.directory / CACHE_NAME)
+    return llm_panel(settings, Transport(endpoint_of(settings), store, announce=print), store)
+
+
+class Judging:
+    """Scores of many cases at once, by any judge; what could not be judged is counted, never made a number."""
+
+    def __init__(self, panel: Panel, workers: int) -> None:
+        self.is_proxy = panel.is_proxy
+        self._scheduler = Scheduler(panel.judge, panel.store, workers=workers)
+        self._metrics = {metric.name: metric for metric in panel.metrics}
+        self._window = 4 * workers + 32
+
+    def scores(self, name: str, cases: list[Case]) -> list[Score]:
+        measuring = (self._metrics[name].measure(case) for case in cases)
+        found = list(self._scheduler.run(measuring, window=self._window))
+        if missing := sum(score.value is None for score in found):
+            print(
+                f"{name}: {missing} of {len(found)} examples have no score and are left out", file=sys.stderr
+            )
+        return found
+
+    def relevance(self, rows: list[Row]) -> Iterator[Sequence[float]]:
+        """Of each row's chunks: graded with the offline judge, 0 or 1 with an LLM; empty where it has none."""
+        if self.is_proxy:
+            yield from (
+                chunk_relevance(row["question"], row["ground_truth"], row["contexts"]) for row in rows
+            )
+            return
+        cases = [_case("context_precision", row, row["ground_truth"]) for row in rows]
+        for score in self.scores("context_precision", cases):
+            yield [float(each.favourable) for each in score.evidence]
 
 
 def _print_agreement(metric: str, examples: list[Judged]) -> None:
@@ -67,9 +123,9 @@ def _print_agreement(metric: str, examples: list[Judged]) -> None:
         areas = {method: _auc(binary, method) for method in methods}
         for method, area in areas.items():
             columns[method].append(area)
-        low, high = _interval(binary, lambda sample: _auc(sample, OFFLINE))
+        low, high = _interval(binary, lambda sample: _auc(sample, JUDGE))
         rho, rho_low, rho_high = _spearman(members), *_interval(members, _spearman)
-        cells = [f"{areas[OFFLINE]:.3f} [{low:.3f}, {high:.3f}]", *(f"{areas[m]:.3f}" for m in methods[1:])]
+        cells = [f"{areas[JUDGE]:.3f} [{low:.3f}, {high:.3f}]", *(f"{areas[m]:.3f}" for m in methods[1:])]
         accuracy = _balanced_accuracy(binary, threshold)
         spearman = f"{rho:.2f} [{rho_low:.2f}, {rho_high:.2f}]"
         print(f"| {dataset} | {len(binary)} | {' | '.join(cells)} | {spearman} | {accuracy:.3f} |")
@@ -77,22 +133,37 @@ def _print_agreement(metric: str, examples: list[Judged]) -> None:
     print(f"| **mean** | | {means} | | |")
 
 
-def _print_pairs(rows: Iterable[Row]) -> None:
+def _print_pairs(rows: Iterable[Row], judging: Judging) -> None:
     pairs = [row for row in rows if row["dataset"] == "ragchecker_pairs"]
+    first, second = (
+        judging.scores(
+            "answer_correctness",
+            [_case("answer_correctness", row, row["ground_truth"], row[name]) for row in pairs],
+        )
+        for name in ("answer", "answer_b")
+    )
+    differences = [
+        (row, b.value - a.value)
+        for row, a, b in zip(pairs, first, second, strict=True)
+        if a.value is not None and b.value is not None
+    ]
+    if not differences:
+        return
     for aspect in ("overall", "correctness", "completeness"):
-        examples = [_judged_pair(row, aspect) for row in pairs]
+        examples = [
+            _example(row, float(np.mean(row["label"][aspect])), None, {JUDGE: difference})
+            for row, difference in differences
+        ]
         low, high = _interval(examples, _spearman)
         print(f"* {aspect}: Spearman {_spearman(examples):.2f} [{low:.2f}, {high:.2f}], {len(pairs)} pairs")
 
 
-def _print_thresholds(judged: dict[str, list[Judged]], folder: Path) -> None:
+def _print_thresholds(judged: dict[str, list[Judged]]) -> None:
     print(
         "| metric | best threshold | macro balanced accuracy there | at 0.30 | exported |\n|---|---|---|---|---|"
     )
     for metric in METRIC_LABELS:
         examples = judged[metric]
-        if metric == "context_precision":
-            examples = list(_whole_rankings(_rows(folder, metric)))
         macro = {value / 100: _macro_accuracy(examples, value / 100) for value in range(5, 100)}
         best = max(macro.values())
         value = float(
@@ -107,41 +178,46 @@ def _judge_claims(
 ) -> Callable[..., Iterator[Judged]]:
     """Examples of a metric that compares claims with one evidence; the best of several accepted claims counts."""
 
-    def judge(rows: Iterable[Row]) -> Iterator[Judged]:
+    def judge(rows: Iterable[Row], judging: Judging) -> Iterator[Judged]:
         rows = [row for row in rows if row["dataset"] != "ragchecker_pairs"]
         methods = _baselines(text for row in rows for text in (*parts(row)[0], parts(row)[1]))
+        cases = [_case(metric, row, claim) for row in rows for claim in parts(row)[0]]
+        found = iter(judging.scores(metric, cases))
         for row in rows:
             claims, evidence = parts(row)
-            scores = {OFFLINE: max(_value(metric, row, claim) for claim in claims)}
-            scores |= {
-                name: max(method(claim, evidence) for claim in claims) for name, method in methods.items()
-            }
-            yield _example(row, row["label"], row["label_binary"], scores)
+            values = [score.value for score in islice(found, len(claims)) if score.value is not None]
+            if values:
+                by_baseline = {
+                    name: max(method(c, evidence) for c in claims) for name, method in methods.items()
+                }
+                yield _example(row, row["label"], row["label_binary"], {JUDGE: max(values), **by_baseline})
 
     return judge
 
 
-def _judge_chunks(rows: Iterable[Row]) -> Iterator[Judged]:
+def _judge_chunks(rows: Iterable[Row], judging: Judging) -> Iterator[Judged]:
     """Every chunk is an example; the baselines compare it with query and reference together."""
     rows = list(rows)
     methods = _baselines(chunk for row in rows for chunk in row["contexts"])
-    for row in rows:
+    for row, relevance in zip(rows, judging.relevance(rows), strict=True):
         wanted = f"{row['question']} {row['ground_truth'] or ''}"
-        relevance = chunk_relevance(row["question"], row["ground_truth"], row["contexts"])
-        for chunk, label, value in zip(row["contexts"], row["chunk_labels"], relevance, strict=True):
-            scores = {OFFLINE: value} | {name: method(wanted, chunk) for name, method in methods.items()}
-            yield _example(row, label, label, scores)
+        for chunk, label, value in zip(row["contexts"], row["chunk_labels"], relevance, strict=False):
+            by_baseline = {name: method(wanted, chunk) for name, method in methods.items()}
+            yield _example(row, label, label, {JUDGE: value, **by_baseline})
 
 
-def _whole_rankings(rows: Iterable[Row]) -> Iterator[Judged]:
+def _whole_rankings(rows: Iterable[Row], judging: Judging) -> Iterator[Judged]:
     """A ranking counts as good when the average precision of the human chunk labels is at least a half."""
-    for row in rows:
-        if row["ground_truth"] and len(row["contexts"]) > 1:
-            value = _value("context_precision", row, row["ground_truth"])
-            yield _example(row, row["label"], row["label"] >= 0.5, {OFFLINE: value})
+    rankings = [row for row in rows if row["ground_truth"] and len(row["contexts"]) > 1]
+    found = judging.scores(
+        "context_precision", [_case("context_precision", row, row["ground_truth"]) for row in rankings]
+    )
+    for row, score in zip(rankings, found, strict=True):
+        if score.value is not None:
+            yield _example(row, row["label"], row["label"] >= 0.5, {JUDGE: score.value})
 
 
-JUDGES: dict[str, Callable[[Iterable[Row]], Iterator[Judged]]] = {
+JUDGES: dict[str, Callable[[Iterable[Row], Judging], Iterator[Judged]]] = {
     "answer_correctness": _judge_claims(
         "answer_correctness", lambda row: (row.get("ground_truths") or [row["ground_truth"]], row["answer"])
     ),
@@ -166,18 +242,10 @@ def _baselines(texts: Iterable[str]) -> dict[str, Callable[[str, str], float]]:
     }
 
 
-def _value(metric: str, row: Row, claim: str) -> float:
+def _case(metric: str, row: Row, claim: str | None, answer: str | None = None) -> Case:
     reference = row["ground_truth"] if metric in ("faithfulness", "answer_relevancy") else claim
-    case = Case(2, "bot", row["question"] or "", row["answer"] or "", reference, tuple(row["contexts"] or ()))
-    value = asyncio.run(METRICS[metric].judge(case)).value
-    assert value is not None, f"{row['id']} was not scored"
-    return value
-
-
-def _judged_pair(row: Row, aspect: str) -> Judged:
-    first = _value("answer_correctness", row, row["ground_truth"])
-    second = _value("answer_correctness", row | {"answer": row["answer_b"]}, row["ground_truth"])
-    return _example(row, float(np.mean(row["label"][aspect])), None, {OFFLINE: second - first})
+    response = row["answer"] if answer is None else answer
+    return Case(2, "bot", row["question"] or "", response or "", reference, tuple(row["contexts"] or ()))
 
 
 def _example(row: Row, label: float, positive: int | None, scores: dict[str, float]) -> Judged:
@@ -205,7 +273,7 @@ def _auc(examples: list[Judged], method: str) -> float:
 
 
 def _spearman(examples: list[Judged]) -> float:
-    labels, scores = [one.label for one in examples], [one.scores[OFFLINE] for one in examples]
+    labels, scores = [one.label for one in examples], [one.scores[JUDGE] for one in examples]
     if len(set(labels)) < 2 or len(set(scores)) < 2:
         return float("nan")
     return float(spearmanr(labels, scores).statistic)
@@ -229,7 +297,7 @@ def _balanced_accuracy(examples: list[Judged], threshold: float) -> float:
     """Mean of the share of positives at or above the threshold and of negatives below it."""
     passed = {True: [], False: []}
     for one in examples:
-        passed[bool(one.positive)].append(one.scores[OFFLINE] >= threshold)
+        passed[bool(one.positive)].append(one.scores[JUDGE] >= threshold)
     return float((np.mean(passed[True]) + 1 - np.mean(passed[False])) / 2)
 
 

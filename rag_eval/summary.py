@@ -110,20 +110,20 @@ class Summarizer:
         bots: Sequence[str],
         metrics: Iterable[str],
         toxicity_threshold: float,
-        slice_of: Mapping[int, str] | None = None,
+        slice_by: str = "",
     ) -> None:
-        """`slice_of` names the slice of each row; a row that is not in it has none. Without it nothing is sliced."""
+        """`slice_by` names the column whose values are the slices; without it there are none."""
         enabled = set(metrics)
         self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
         self._toxicity_threshold = toxicity_threshold
         self._bots = self._columns(bots)
-        self._slice_of = slice_of
+        self._slice_by = slice_by
         self._slices: dict[str, dict[str, _BotColumns]] = {}
 
     def add(self, result: CaseResult) -> None:
         self._bots[result.case.bot].add(result)
-        if self._slice_of is not None:
-            name = self._slice_of.get(result.case.row, "")
+        if self._slice_by:
+            name = result.case.columns.get(self._slice_by, "").strip()
             if name not in self._slices:
                 self._slices[name] = self._columns(self._bots)
             self._slices[name][result.case.bot].add(result)

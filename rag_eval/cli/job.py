@@ -74,6 +74,7 @@ class Job:
             prefix=settings.bots.strip_prefix,
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,
+            keep=[settings.report.slice_by] if settings.report.slice_by else [],
         )
         for line in describe(table):
             self._say(line)
@@ -159,12 +160,11 @@ class Job:
         from rag_eval.runner import Evaluation
 
         settings = loaded.settings
-        slice_of = _slices(table, settings.report.slice_by) if settings.report.slice_by else None
         outputs = self._open_outputs(loaded, facts)
         evaluation = Evaluation(panel, settings)
         keep = True
         try:
-            summary = self._stream(evaluation, table, outputs, facts, slice_of)
+            summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by)
             _refuse_empty(evaluation)
             facts = _final_facts(facts, evaluation)
             findings = find(summary)
@@ -205,12 +205,12 @@ class Job:
         table: "Table",
         outputs: "Outputs",
         facts: "RunFacts",
-        slice_of: Mapping[int, str] | None,
+        slice_by: str,
     ) -> "Summary":
         """Judge row by row; each result goes straight into the outputs and the sums."""
         from rag_eval.summary import Summarizer
 
-        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_of)
+        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_by)
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
         with _stopping_on_signals(evaluation):
@@ -296,25 +296,6 @@ def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
     )
-
-
-def _slices(table: "Table", header: str) -> dict[int, str]:
-    """By row number: what stands in that column, read in a second pass over the sheet."""
-    from rag_eval.workbook.cells import cell_at, column_letter
-    from rag_eval.workbook.sheets import open_sheet
-
-    wanted = header.strip().casefold()
-    letters = [column.letter for column in table.columns if column.header.strip().casefold() == wanted]
-    if len(letters) != 1:
-        found = ", ".join(map(str, table.columns))
-        raise InputError(
-            f"{table.path.name}: [report] slice_by: {header!r} is no column of it (found: {found})"
-        )
-    with open_sheet(table.path, table.sheet or None) as opened:
-        _, first = next(opened.rows)
-        index = next(index for index in range(len(first)) if column_letter(index) == letters[0])
-        values = {number: cell_at(cells, index) for number, cells in opened.rows}
-    return {number: value.strip() for number, value in values.items() if isinstance(value, str)}
 
 
 def _final_facts(facts: "RunFacts", evaluation: "Evaluation") -> "RunFacts":

@@ -18,9 +18,13 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
 
 @click.command("retrieval", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("results", type=_PATH)
-@click.option("--reference", type=_PATH, required=True, help="The file with the gold documents of each query.")
+@click.option(
+    "--reference", type=_PATH, required=True, help="The file with the gold documents of each query."
+)
 @click.option("-o", "--output", type=_PATH, help="Scores of each query: a file .xlsx, .csv or .jsonl.")
-@click.option("--k", "cutoffs", default="5,10", show_default=True, callback=_cutoffs, help="Ranks to look at.")
+@click.option(
+    "--k", "cutoffs", default="5,10", show_default=True, callback=_cutoffs, help="Ranks to look at."
+)
 def command(results: Path, reference: Path, output: Path | None, cutoffs: tuple[int, ...]) -> None:
     """Say how many of the documents that matter were retrieved, and how high they stand.
 

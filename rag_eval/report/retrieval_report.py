@@ -28,8 +28,8 @@ def write_retrieval(
 ) -> tuple[RetrievalSummary, Path]:
     """Score every reference into `output` (.xlsx, .csv or .jsonl), in the order of the references.
 
-    Returns the summary and where the file is: beside `output` if another program holds that open. Raises InputError for files that
-    cannot be used, and OutputError when the output cannot be written; what stood there before then stays.
+    Returns the summary and where the file is: beside `output` if another program holds that open. Raises InputError
+    for files that cannot be used, and OutputError when the output cannot be written; what stood there before stays.
     """
     target, wanted = Path(output), tuple(sorted(set(cutoffs)))
     opener = _FORMATS.get(target.suffix.lower())

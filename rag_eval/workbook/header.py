@@ -20,6 +20,7 @@ KEPT, UNUSED = "kept", "not used"
 _OF_NO_BOT = " of no bot"
 ORPHAN = CONTEXT + _OF_NO_BOT
 
+_HUMAN_PREFIX = "Human_"
 _JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
 _DOCUMENTS = ("docs", "doc ids", "documents")
 _NAMES = {
@@ -86,13 +87,22 @@ class Columns:
     content: tuple[int, ...]
     """Those of them that make a row: not human labels and kept texts."""
 
+    @property
+    def documents(self) -> set[int]:
+        """The columns that hold document ids."""
+        return {*self.retrieved.values(), *([] if self.gold is None else [self.gold])}
+
     def is_blank(self, cells: Sequence[Cell]) -> bool:
         """Whether the row holds nothing that could be judged or counted."""
         return all(is_blank(cell_at(cells, index)) for index in self.content)
 
 
 def read_header(
-    place: str, header: Sequence[Cell], prefix: str, keep: Collection[str] = (), criteria: Collection[str] = ()
+    place: str,
+    header: Sequence[Cell],
+    prefix: str,
+    keep: Collection[str] = (),
+    criteria: Collection[str] = (),
 ) -> Columns:
     """Give every column its role. Raises TableError with all that is wrong with the header.
 
@@ -185,8 +195,8 @@ def _role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, s
         # With the prefix alone before it, as in Bot_Context, it is the response of a bot called Context.
         if name.endswith(f" {words}") and name.removesuffix(f" {words}") != _folded(prefix):
             return role, name.removesuffix(f" {words}"), ""
+    label = _after_prefix(unicodedata.normalize("NFKC", header), _HUMAN_PREFIX)
     for metric in metrics:
-        label = _after_prefix(header, "Human_")
         owner = _after_prefix(label, f"{metric}_")
         if label and (owner or _squeezed(label) == _squeezed(metric)):
             return HUMAN, owner, metric
@@ -231,7 +241,7 @@ def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
         if use.role.endswith(_OF_NO_BOT):
             role = use.role.removesuffix(_OF_NO_BOT)
             yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used."
-        elif use.role == UNUSED and _after_prefix(use.header, "Human_"):
+        elif use.role == UNUSED and _after_prefix(use.header, _HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
 
 

@@ -1,16 +1,21 @@
 """The rows of a sheet to cases. All problems of a file are reported together, with their places and remedies."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rag_eval.chunking import AUTO, looks_like_broken_json, split_chunks
+from rag_eval.document_ids import parse_ids, rank_documents
 from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
 from rag_eval.workbook.cells import BadCell, Cell, cell_at, column_letter, is_blank
 from rag_eval.workbook.header import Columns, ColumnUse, read_header
+from rag_eval.workbook.labels import parse_score, parse_verdict
 from rag_eval.workbook.sheets import Area, open_sheet
+
+Value = TypeVar("Value")
 
 _MOST_LISTED = 20
 
@@ -146,8 +151,15 @@ class _RowReader:
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
-        # Read once a column, so that bots with a shared context share its chunks.
-        values = dict(self._values(number, texts))
+        # Read once a column, so that bots share what their row has in common.
+        chunks = {
+            index: self._chunks(number, index, texts[index]) for index in sorted({*columns.contexts.values()})
+        }
+        documents = {
+            index: self._parsed(number, index, texts[index], _documents)
+            for index in sorted(columns.documents)
+        }
+        labels = self._labels(number, texts)
         kept = {name: texts[index] for name, index in columns.kept.items()}
         cases = tuple(
             Case(
@@ -156,10 +168,10 @@ class _RowReader:
                 query=query,
                 response=texts[index],
                 reference=None if columns.reference is None else texts[columns.reference] or None,
-                chunks=values.get(columns.contexts.get(bot)),
-                gold_ids=values.get(columns.gold),
-                retrieved_ids=values.get(columns.retrieved.get(bot)),
-                human={name: values[bots[bot]] for name, bots in columns.human.items() if bots.get(bot) in values},
+                chunks=chunks.get(columns.contexts.get(bot, -1)),
+                gold_ids=documents.get(-1 if columns.gold is None else columns.gold),
+                retrieved_ids=documents.get(columns.retrieved.get(bot, -1)),
+                human=labels[bot],
                 columns=kept,
             )
             for bot, index in columns.responses.items()
@@ -190,8 +202,35 @@ class _RowReader:
         self.chunks += len(chunks)
         return chunks
 
+    def _labels(self, number: int, texts: Mapping[int, str]) -> dict[str, dict[str, float]]:
+        """What people said about the row, by bot and metric; blank cells are left out."""
+        labels: dict[str, dict[str, float]] = {bot: {} for bot in self._columns.responses}
+        for metric, indexes in self._columns.human.items():
+            parse = parse_verdict if metric in self._criteria else parse_score
+            found = {
+                index: self._parsed(number, index, texts[index], parse)
+                for index in sorted({*indexes.values()})
+                if texts[index]
+            }
+            for bot, index in indexes.items():
+                if (label := found.get(index)) is not None:
+                    labels[bot][metric] = label
+        return labels
+
+    def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
+        """The cell's value; None for one that cannot be parsed, which is reported."""
+        try:
+            return parse(text)
+        except ValueError as error:
+            self._report(number, index, str(error))
+            return None
+
     def _report(self, number: int, index: int, problem: str) -> None:
         self.problems.append(f"{self._place}, row {number}, column {self._columns.names[index]}: {problem}")
+
+
+def _documents(cell: str) -> tuple[str, ...]:
+    return rank_documents(parse_ids(cell))
 
 
 def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:

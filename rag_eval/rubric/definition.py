@@ -1,0 +1,356 @@
+"""A rubric and its results.
+
+A rubric passes when every mandatory metric passes and at least `passing_score_threshold` of the others,
+the cumulative ones, do. Here a metric is one criterion and a verdict is its plain boolean; the judge is
+anything that returns a boolean for every metric id.
+"""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictStr,
+    create_model,
+    model_validator,
+)
+
+from rag_eval.rubric.alignment import AlignmentReport, CriterionAlignment, count_verdicts
+from rag_eval.rubric.json_text import parse_json
+
+
+class EvaluationRubric(BaseModel):
+    """Metrics and the number of cumulative ones that must pass. Immutable, hashable, equal by content."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    rubric_id: Identifier
+    metrics: Annotated[Sequence[MetricDefinition], AfterValidator(tuple)]
+    """In the order in which they are printed and reported. Any list is taken, a tuple is kept."""
+    passing_score_threshold: Annotated[int, Field(ge=0)]
+    """Fewest cumulative metrics that must pass; 0 leaves the verdict to the mandatory ones."""
+
+    @property
+    def mandatory_metrics(self) -> list[MetricDefinition]:
+        return [metric for metric in self.metrics if metric.mandatory]
+
+    @property
+    def cumulative_metrics(self) -> list[MetricDefinition]:
+        return [metric for metric in self.metrics if not metric.mandatory]
+
+    def to_prompt_text(self) -> str:
+        """The rubric as Markdown for a judge's prompt."""
+        return prompt_text(self)
+
+    def to_json_schema(self) -> dict[str, Any]:
+        """JSON Schema of a result: a boolean for each metric, an optional explanation beside it."""
+        properties: dict[str, Any] = {}
+        for metric in self.metrics:
+            properties |= _schema_properties(metric)
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": [metric.id for metric in self.metrics],
+            "additionalProperties": False,
+        }
+
+    def to_response_format(self) -> dict[str, Any]:
+        """The value of `response_format` for OpenAI's strict structured output.
+
+        Strict output demands that every property is required, so the explanations are, too.
+        """
+        schema = self.to_json_schema()
+        strict_schema = schema | {"required": list(schema["properties"])}
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": self.schema_name, "strict": True, "schema": strict_schema},
+        }
+
+    @property
+    def schema_name(self) -> str:
+        """The rubric's id in letters that OpenAI's API takes for the name of a schema."""
+        return _slug(self.rubric_id)[:_LONGEST_SCHEMA_NAME]
+
+    def to_pydantic_model(self) -> type["EvaluationResult"]:
+        """The model of this rubric's results; equal rubrics share one class."""
+        with _MODEL_LOCK:
+            return _result_model(self)
+
+    def validate_result(self, result: str | Mapping[str, Any]) -> bool:
+        """Whether `result`, a mapping or its JSON text, passes.
+
+        Only the metrics' own keys are read. ValueError when one is missing or no boolean, or when the text is
+        not exactly one JSON object with distinct keys, bare or in one Markdown code fence.
+        """
+        return self.is_passed_by(_read_verdicts(self, result))
+
+    def is_passed_by(self, verdicts: Mapping[str, bool]) -> bool:
+        """Whether verdicts by metric id pass. Metrics without a verdict are those that do not apply.
+
+        All mandatory ones must pass, and as many cumulative ones as the threshold says; where fewer apply, all.
+        """
+        cumulative = [verdicts[metric.id] for metric in self.cumulative_metrics if metric.id in verdicts]
+        all_mandatory = all(verdicts.get(metric.id, True) for metric in self.mandatory_metrics)
+        return all_mandatory and sum(cumulative) >= min(self.passing_score_threshold, len(cumulative))
+
+    def generate_report(
+        self,
+        result: Mapping[str, Any],
+        reasoning: Mapping[str, str | None] | None = None,
+        title: str | None = None,
+    ) -> str:
+        """The result as Markdown, with the explanations of `reasoning` by metric id."""
+        heading = f"Evaluation Report: {self.rubric_id}" if title is None else title
+        return report_text(self, _read_verdicts(self, result), reasoning or {}, heading)
+
+    def calculate_alignment(
+        self, results_a: BaseModel | Sequence[BaseModel], results_b: BaseModel | Sequence[BaseModel]
+    ) -> float:
+        """Share of pairs, 0..1, on which both raters have the same overall verdict; 1.0 for two empty lists.
+
+        TypeError unless both are results of this rubric or lists of them, ValueError for unequal lengths.
+        """
+        agreement = self.alignment_report(results_a, results_b).agreement
+        return 1.0 if agreement is None else agreement
+
+    def alignment_report(
+        self, results_a: BaseModel | Sequence[BaseModel], results_b: BaseModel | Sequence[BaseModel]
+    ) -> AlignmentReport:
+        """How far both raters agree, on the overall verdict and on each metric, chance taken into account.
+
+        Raises what `calculate_alignment` raises.
+        """
+        pairs = _pair_results(self, results_a, results_b)
+        return self.align_verdicts([(a.verdicts(), b.verdicts()) for a, b in pairs])
+
+    def align_verdicts(
+        self, pairs: Sequence[tuple[Mapping[str, bool], Mapping[str, bool]]]
+    ) -> AlignmentReport:
+        """The same from both raters' verdicts by metric id.
+
+        Of a metric those pairs count in which both raters have a verdict on it; overall those that have any.
+        """
+        overall = [(self.is_passed_by(a), self.is_passed_by(b)) for a, b in pairs if a and b]
+        return AlignmentReport(
+            **count_verdicts(overall),
+            criteria=tuple(
+                CriterionAlignment(
+                    **count_verdicts((a[id_], b[id_]) for a, b in pairs if id_ in a and id_ in b),
+                    metric_id=id_,
+                )
+                for id_ in (metric.id for metric in self.metrics)
+            ),
+        )
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        problems = "\n".join(_inconsistencies(self))
+        if problems:
+            raise ValueError(problems)
+        return self
+
+
+class EvaluationResult(BaseModel):
+    """One rater's verdicts on one answer. The subclass with the fields comes from `to_pydantic_model`.
+
+    Metric `M1` is the field `M1`, its explanation `M1_reasoning`. An id that cannot be a field (it begins
+    with an underscore or is an attribute that every result has) is the field `metric_<id>`, but it goes
+    in and comes out under the id itself.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), serialize_by_alias=True)
+
+    __rubric__: ClassVar[EvaluationRubric]
+
+    if TYPE_CHECKING:  # A type checker cannot know the fields, which come from the rubric.
+
+        def __init__(self, **values: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+    def passes(self) -> bool:
+        return self.__rubric__.is_passed_by(self.verdicts())
+
+    def get_failed_metrics(self) -> list[str]:
+        return [id_ for id_, passed in self.verdicts().items() if not passed]
+
+    def get_passed_metrics(self) -> list[str]:
+        return [id_ for id_, passed in self.verdicts().items() if passed]
+
+    def to_report(self, title: str | None = None) -> str:
+        """The result as Markdown, with the explanations that it carries."""
+        values = self.model_dump(by_alias=True)
+        reasoning = {metric.id: values[_reasoning_key(metric)] for metric in self.__rubric__.metrics}
+        return self.__rubric__.generate_report(self.verdicts(), reasoning, title)
+
+    def verdicts(self) -> dict[str, bool]:
+        """Metric id → passed, in the rubric's order, whatever the ids look like."""
+        values = self.model_dump(by_alias=True)
+        return {metric.id: values[metric.id] for metric in self.__rubric__.metrics}
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """As pydantic's, but a repeated key is an error and one Markdown code fence is no obstacle."""
+        return cls.model_validate(json_data, **options)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, data: Any) -> Any:
+        return parse_json(data) if isinstance(data, str | bytes | bytearray) else data
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        # A generated class has no importable name, so the rubric travels along and makes it again.
+        return _restore_result, (self.__rubric__, self.model_dump(by_alias=True, exclude_unset=True))
+
+
+_LONGEST_SCHEMA_NAME = 64
+_MODEL_LOCK = threading.Lock()
+"""Two threads must not make two classes for one rubric: their results would not be equal."""
+
+
+def _reasoning_key(metric: MetricDefinition) -> str:
+    return f"{metric.id}_reasoning"
+
+
+def _inconsistencies(rubric: EvaluationRubric) -> Iterator[str]:
+    ids = Counter(metric.id for metric in rubric.metrics)
+    if not ids:
+        yield "A rubric needs at least one metric"
+    if repeated := [id_ for id_, count in ids.items() if count > 1]:
+        yield f"Duplicate metric IDs found: {', '.join(repeated)}"
+    for metric in rubric.metrics:
+        if _reasoning_key(metric) in ids:
+            yield (
+                f"Metric ID {_reasoning_key(metric)!r} is taken by the explanation of metric {metric.id!r}; "
+                "rename one of the two"
+            )
+    n_cumulative = len(rubric.cumulative_metrics)
+    if rubric.passing_score_threshold > n_cumulative:
+        yield (
+            f"Invalid passing threshold: {rubric.passing_score_threshold} exceeds the number of cumulative "
+            "metrics (the threshold cannot exceed the number of cumulative metrics). The rubric has "
+            f"{len(rubric.mandatory_metrics)} mandatory metric(s) and {n_cumulative} cumulative metric(s). "
+            f"Please set passing_score_threshold to {n_cumulative} or less"
+        )
+
+
+def _schema_properties(metric: MetricDefinition) -> dict[str, Any]:
+    return {
+        metric.id: {"type": "boolean", "description": _question(metric)},
+        _reasoning_key(metric): {"type": "string", "description": _explanation(metric)},
+    }
+
+
+def _question(metric: MetricDefinition) -> str:
+    return f"Does this pass the criterion: {metric.rubric}"
+
+
+def _explanation(metric: MetricDefinition) -> str:
+    return f"Explanation for the {metric.id} evaluation"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text)
+
+
+@cache
+def _result_model(rubric: EvaluationRubric) -> type[EvaluationResult]:
+    fields: dict[str, Any] = {}
+    taken = {key for metric in rubric.metrics for key in (metric.id, _reasoning_key(metric))}
+    for metric in rubric.metrics:
+        fields |= _field(metric.id, StrictBool, ..., _question(metric), taken)
+        fields |= _field(_reasoning_key(metric), StrictStr | None, None, _explanation(metric), taken)
+    model = create_model(f"EvaluationResult_{_slug(rubric.rubric_id)}", __base__=EvaluationResult, **fields)
+    model.__rubric__ = rubric
+    return model
+
+
+def _field(key: str, kind: Any, default: Any, description: str, taken: set[str]) -> dict[str, Any]:
+    if not (key.startswith("_") or hasattr(EvaluationResult, key)):
+        return {key: (kind, Field(default, description=description))}
+    name = f"metric_{key}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return {name: (kind, Field(default, description=description, alias=key))}
+
+
+def _restore_result(rubric: EvaluationRubric, values: dict[str, Any]) -> EvaluationResult:
+    return rubric.to_pydantic_model()(**values)
+
+
+def _read_verdicts(rubric: EvaluationRubric, result: str | Mapping[str, Any]) -> dict[str, bool]:
+    values = parse_json(result) if isinstance(result, str) else result
+    if not isinstance(values, Mapping):
+        raise ValueError(
+            "an evaluation result must be a JSON string or dictionary with one boolean for each metric, "
+            f"got {type(values).__name__}"
+        )
+    if problems := "\n".join(_verdict_problems(rubric, values)):
+        raise ValueError(problems)
+    return {metric.id: values[metric.id] for metric in rubric.metrics}
+
+
+def _verdict_problems(rubric: EvaluationRubric, values: Mapping[str, Any]) -> Iterator[str]:
+    if missing := [metric for metric in rubric.metrics if metric.id not in values]:
+        mandatory = ", ".join(metric.id for metric in missing if metric.mandatory)
+        cumulative = ", ".join(metric.id for metric in missing if not metric.mandatory)
+        kinds = (("Mandatory", mandatory), ("Cumulative", cumulative))
+        yield (
+            f"Missing evaluation results for {len(missing)} metric(s): "
+            f"{'; '.join(f'{kind}: {ids}' for kind, ids in kinds if ids)}. "
+            f"Missing metric results for: {', '.join(metric.id for metric in missing)}"
+        )
+    for metric in rubric.metrics:
+        if metric.id in values and not isinstance(value := values[metric.id], bool):
+            yield (
+                f"Invalid result for metric '{metric.id}': expected boolean, got {type(value).__name__} "
+                "(must be boolean)"
+            )
+
+
+def _pair_results(
+    rubric: EvaluationRubric,
+    results_a: BaseModel | Sequence[BaseModel],
+    results_b: BaseModel | Sequence[BaseModel],
+) -> list[tuple[EvaluationResult, EvaluationResult]]:
+    if isinstance(results_a, BaseModel) != isinstance(results_b, BaseModel):
+        raise TypeError("results_a and results_b must be either single instances or lists, both the same")
+    listed_a = _list_results(rubric, "results_a", results_a)
+    listed_b = _list_results(rubric, "results_b", results_b)
+    if len(listed_a) != len(listed_b):
+        raise ValueError(
+            "results_a and results_b must have the same length to be compared pair by pair, "
+            f"got {len(listed_a)} and {len(listed_b)}"
+        )
+    return list(zip(listed_a, listed_b, strict=True))
+
+
+def _list_results(
+    rubric: EvaluationRubric, name: str, results: BaseModel | Sequence[BaseModel]
+) -> list[EvaluationResult]:
+    if isinstance(results, BaseModel):
+        return [_own_result(rubric, name, results)]
+    if not isinstance(results, Sequence):
+        raise TypeError(f"{name} must be BaseModel instances or lists of them, not {type(results).__name__}")
+    return [_own_result(rubric, f"{name}[{index}]", result) for index, result in enumerate(results)]
+
+
+def _own_result(rubric: EvaluationRubric, place: str, result: object) -> EvaluationResult:
+    if not isinstance(result, BaseModel):
+        raise TypeError(f"{place} is not a BaseModel instance but a {type(result).__name__}")
+    if not isinstance(result, EvaluationResult):
+        raise TypeError(f"{place}: results must be instances from to_pydantic_model(), with passes() method")
+    if result.__rubric__ != rubric:
+        raise TypeError(
+            f"{place} is a result of rubric '{result.__rubric__.rubric_id}', "
+            f"which differs from rubric '{rubric.rubric_id}'"
+        )
+    return result

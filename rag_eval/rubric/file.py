@@ -1,0 +1,132 @@
+"""A rubric from a YAML or JSON file, with every problem of the file named by its place."""
+
+import difflib
+import reprlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from rag_eval.errors import SettingsError
+from rag_eval.rubric.definition import EvaluationRubric, MetricDefinition
+from rag_eval.rubric.json_text import load_json
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+    from yaml import Node
+
+
+def load_rubric(path: str | Path) -> EvaluationRubric:
+    """The rubric in a YAML or JSON file. SettingsError names every problem with its place and the remedy."""
+    path = Path(path)
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise SettingsError(f"{path}: unknown kind of rubric file; expected {', '.join(_READERS)}")
+    try:
+        content = read(_read_file(path))
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: {problem}" for problem in str(error).splitlines()) from error
+    return _build_rubric(path, content)
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+
+
+def _load_yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise ValueError("reading YAML needs PyYAML; install it or write the rubric as JSON") from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if repeated := "\n".join(_repeated_yaml_keys(root, set())):
+            raise ValueError(repeated)
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"{line}{error.problem}") from error
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
+    """A line for each key that a mapping holds twice: a YAML reader silently keeps the last.
+
+    `seen` holds the nodes already looked at, because anchors can share them and form cycles.
+    """
+    if node is None or isinstance(node.value, str) or id(node) in seen:
+        return
+    seen.add(id(node))
+    keys: set[str] = set()
+    for child in node.value:
+        key, value = child if isinstance(child, tuple) else (None, child)
+        if key is not None and isinstance(key.value, str):
+            if key.value in keys:
+                yield f"line {key.start_mark.line + 1}: duplicate key {key.value!r}; keep one of each"
+            keys.add(key.value)
+        yield from _repeated_yaml_keys(value, seen)
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    ".yaml": _load_yaml,
+    ".yml": _load_yaml,
+    ".json": load_json,
+}
+
+
+def _build_rubric(path: Path, content: Any) -> EvaluationRubric:
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: expected the keys {', '.join(EvaluationRubric.model_fields)}")
+    try:
+        return EvaluationRubric.model_validate(content)
+    except ValidationError as error:
+        problems = [problem for details in error.errors() for problem in _describe(details)]
+        raise SettingsError(f"{path}: {problem}" for problem in problems) from error
+
+
+def _describe(details: "ErrorDetails") -> Iterator[str]:
+    """One line for each problem that pydantic found at one place of the file, with the remedy."""
+    kind, place = details["type"], _place(details["loc"])
+    if kind == "value_error":
+        yield from (f"{place}{line}" for line in str(details["ctx"]["error"]).splitlines())
+    elif kind == "missing":
+        yield f"{place}is missing; add it"
+    elif kind == "extra_forbidden":
+        yield f"{place}unknown key{_suggest(details['loc'])}"
+    elif kind in _EXPECTED:
+        yield f"{place}{reprlib.repr(details['input'])} is not allowed; expected {_EXPECTED[kind]}"
+    else:
+        yield f"{place}{details['msg']}"
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    words = [str(part) for part in location]
+    if len(words) > 1:  # The metrics are all that nests, so the second part is the place in their list.
+        words[1] = f"entry {int(words[1]) + 1}"
+    return f"{', '.join(words)}: " if words else ""
+
+
+def _suggest(location: tuple[int | str, ...]) -> str:
+    known = (EvaluationRubric if len(location) == 1 else MetricDefinition).model_fields
+    close = difflib.get_close_matches(str(location[-1]), known, n=1)
+    return f" (did you mean '{close[0]}'?)" if close else f"; known are {', '.join(known)}"
+
+
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "column: value pairs",
+    "greater_than_equal": "0 or more",
+    "int_type": "a whole number",
+    "is_instance_of": "a list of metrics",
+    "model_type": "a metric with id and rubric",
+    "sequence_str": "a list of metrics",
+    "string_type": "text; put it in quotes",
+}
+"""What pydantic's error types ask for, in the words of a rubric file."""
