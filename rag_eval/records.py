@@ -163,6 +163,8 @@ class Usage:
     completion_tokens: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed calls by code."""
+    possibly_billed: int = 0
+    """Requests that ended without an answer after they were sent."""
     cost: float | None = None
     """In the currency of the configured prices; None when they are unknown."""
 

@@ -62,6 +62,8 @@ class BotSummary:
     """Failed scores by code."""
     rqs_values: Sequence[float] = field(repr=False)
     """What the mean of RQS was taken over."""
+    metric_values: Mapping[str, Sequence[float]] = field(repr=False)
+    """The same for each metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,7 @@ class _BotColumns:
             empty_answers=self._empty_answers,
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
+            metric_values={name: self.present(name) for name in means},
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":

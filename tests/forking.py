@@ -125,12 +125,15 @@ def forking() -> Iterator[Forker]:
     with subprocess.Popen(
         [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
         yield Forker(process)
         assert process.stdin is not None
         process.stdin.close()
 
 
 def _serve() -> None:
+    os.write(1, b"ready\n")
     for line in sys.stdin:
         request = json.loads(line)
         if "poll" in request:

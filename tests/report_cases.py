@@ -19,6 +19,7 @@ from rag_eval.records import (
 )
 from rag_eval.report.excel import ExcelReport
 from rag_eval.report.findings import find
+from rag_eval.report.outputs import Output
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.summary import Summarizer, Summary
 
@@ -101,18 +102,34 @@ def random_results(bots: Sequence[str], rows: int, seed: int = 7, words: int = 6
 
 
 def write_report(
-    target: Path, results: Sequence[CaseResult], facts: RunFacts, final: RunFacts | None = None
+    target: Path,
+    results: Sequence[CaseResult],
+    facts: RunFacts,
+    final: RunFacts | None = None,
+    slice_by: str = "",
+    has_evidence: bool = False,
 ) -> Path:
     """A whole report, from the first line to its place."""
-    report = ExcelReport(target, facts)
+    report = ExcelReport(target, facts, has_evidence=has_evidence, has_slices=bool(slice_by))
+    return write_output(report, results, facts, final, slice_by)
+
+
+def write_output(
+    output: Output,
+    results: Sequence[CaseResult],
+    facts: RunFacts,
+    final: RunFacts | None = None,
+    slice_by: str = "",
+) -> Path:
+    """Fill and finish any kind of output."""
     for result in results:
-        report.add(result)
-    summary = summary_of(results, facts)
-    return report.finish(summary, find(summary), final or facts)
+        output.add(result)
+    summary = summary_of(results, facts, slice_by)
+    return output.finish(summary, find(summary), final or facts)
 
 
-def summary_of(results: Sequence[CaseResult], facts: RunFacts) -> Summary:
-    summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold)
+def summary_of(results: Sequence[CaseResult], facts: RunFacts, slice_by: str = "") -> Summary:
+    summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, slice_by)
     for result in results:
         summarizer.add(result)
     return summarizer.summary()

@@ -144,6 +144,14 @@ def test_what_is_in_flight_is_held_back_at_its_most() -> None:
     budget.reserve("m", 0, 1_000_000)
 
 
+def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
+    budget = Budget(Caps(cost=1.0), {"m": Price(0.0, 0.6)})
+    budget.forfeit(budget.reserve("m", 0, 1_000_000))
+    assert budget.spent == pytest.approx(0.6)
+    with pytest.raises(RunStoppedError):
+        budget.reserve("m", 0, 1_000_000)
+
+
 def test_the_cost_is_unknown_without_prices() -> None:
     assert Budget().spent is None
     assert Budget(prices={"m": Price(1, 1)}).spent == 0.0

@@ -18,7 +18,8 @@ from test_main_job import HEADER, ROOT, SCRIPT, TABLES, sheet_of, wait_for
 
 WORKERS = 2
 KILLS = 30
-NEEDED = {rows: 0 for rows in (4, 12)}
+PER_ROW = 5 * 2 + 4 + 2
+"""Calls of a row of two bots and four chunks, batched ones apart."""
 BATCHED = ("preflight", "toxicity", "recommendation")
 """One request holds several texts, so how many requests there are depends on what was known before."""
 
@@ -56,12 +57,13 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(forker: Forker, judge: FakeJ
     seed = int(os.environ.get("KILL_SEED") or random.randrange(10**6))
     print(f"KILL_SEED={seed}")
     moments = random.Random(seed)
-    sheet_of(tmp_path / "in.xlsx", rows=4)
+    sheet_of(tmp_path / "in.xlsx", rows=2)
     judge.latency = 0.01
     began = time.monotonic()
     assert start(forker, tmp_path, judge).wait().code == 0
     duration = time.monotonic() - began
     expected, needed = tables(tmp_path / "r.xlsx"), singles(judge)
+    assert needed == 2 * PER_ROW
 
     kills = kills_in_round = rounds = 0
     judge.requests.clear()
@@ -71,14 +73,15 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(forker: Forker, judge: FakeJ
             time.sleep(moments.uniform(0, 1.1 * duration))
             run.signal(signal.SIGKILL)
         ended = run.wait()
-        if ended.code == -signal.SIGKILL:
-            kills, kills_in_round = kills + 1, kills_in_round + 1
-            assert tables(tmp_path / "r.xlsx") == expected, f"seed {seed}: the old report is gone"
-            continue
-        assert ended.code == 0, f"seed {seed}: {ended.err}"
+        was_killed = ended.code == -signal.SIGKILL
+        assert was_killed or ended.code == 0, f"seed {seed}: {ended.err}"
+        kills, kills_in_round = kills + was_killed, kills_in_round + was_killed
         assert tables(tmp_path / "r.xlsx") == expected, f"seed {seed}"
+        if (tmp_path / "r.xlsx.journal").exists() or not judge.requests:
+            assert was_killed
+            continue
+        # The journal is gone: the report was saved, even if the kill came before the process could end.
         assert needed <= singles(judge) <= needed + kills_in_round * WORKERS, f"seed {seed}"
-        assert not (tmp_path / "r.xlsx.journal").exists()
         judge.requests.clear()
         rounds, kills_in_round = rounds + 1, 0
     assert rounds >= 1
@@ -103,7 +106,7 @@ def test_r54_r55_the_first_signal_gives_a_partial_report(
     judge.requests.clear()
     judge.latency = 0.0
     assert start(forker, tmp_path, judge).wait().code == 0
-    assert paid + singles(judge) == NEEDED[12]
+    assert paid + singles(judge) == 12 * PER_ROW
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -127,7 +130,7 @@ def test_r54_the_second_signal_ends_at_once_and_loses_nothing(
     judge.always = None
     judge.requests.clear()
     assert start(forker, tmp_path, judge).wait().code == 0
-    assert singles(judge) <= NEEDED[4] - stored + WORKERS
+    assert singles(judge) <= 4 * PER_ROW - stored + WORKERS
 
 
 @pytest.mark.parametrize("asked", [0, 5])

@@ -204,7 +204,7 @@ def test_the_journal_of_a_complete_run_is_removed(run_cli: Run, judge: FakeJudge
 def test_r26_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """The filter blocks one response: no 0 anywhere, exit 3, and the same command asks only for what is missing."""
+    """The filter blocks one response: no 0 anywhere, exit 3; asking again is one call, and only when it is wanted."""
 
     def block(request: Request) -> Any:
         if request.task == "verdicts" and "Says 1" in request.prompt and "London" in request.prompt:
@@ -224,7 +224,9 @@ def test_r26_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     assert "nan" not in json.dumps(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")).casefold()
     judge.always = None
     judge.requests.clear()
-    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 3
+    assert judge.requests == []
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--retry-errors", **azure(judge)).code == 0
     assert judge.tasks()["verdicts"] == 1
     assert judge.tasks()["statements"] == 0
     assert not (tmp_path / "r.xlsx.journal").exists()

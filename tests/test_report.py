@@ -619,6 +619,11 @@ def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_tex
     """R-65, R-66, R-73: in every place of the workbook that data can reach."""
     path = _everywhere(tmp_path / "r.xlsx", HOSTILE)
     book = load_workbook(path)
+    for row in _rows(book["Evidence"]):
+        assert {unescape(row[header]) for header in ("Bot", "Subject", "Text", "Verdict", "Reason")} <= {
+            *HOSTILE
+        }
+    assert {unescape(row["Slice"]) for row in _rows(book["Slices"])} == {text.strip() for text in HOSTILE}
     for row, text in zip(_rows(book[CASES]), HOSTILE, strict=True):
         for header in ("Query", "Ground Truth", "Bot", "Response", "Context", "Recommendation"):
             assert unescape(row[header]) == text
@@ -904,7 +909,7 @@ def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
     evidence = [Evidence(text, text, text, False, text) for text in texts]
     results = [
         result_of(
-            Case(row, text, text, text, text, (text,)),
+            Case(row, text, text, text, text, (text,), columns={text: text, "Topic": text}),
             [
                 Score.scored("faithfulness", 0.1, text, (found,)),
                 Score.failed("answer_relevancy", text, text),
@@ -927,17 +932,24 @@ def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:
         notes=tuple(texts),
         usage=Usage(1, 1, failures=dict.fromkeys(texts, 1)),
     )
-    return write_report(target, results, facts)
+    return write_report(target, results, facts, slice_by="Topic", has_evidence=True)
+
+
+LINK = re.compile(
+    r"""<hyperlink ref="[A-Z]+[0-9]+" location="'(Per-Query Metrics|Evidence)'!\$?[A-Z]+\$?[0-9]+" display=" "/>"""
+)
 
 
 def _assert_only_text(path: Path) -> None:
-    """No formula, link, error or boolean in a cell, no part that could reach outside, and all of it XML."""
+    """No formula, error or boolean in a cell, no link but ours between two sheets, no part that could reach
+    outside, and all of it XML."""
     for name, text in _parts(path).items():
         _xml(text)
         assert "externalLink" not in name
         assert 'TargetMode="External"' not in text
         if name.startswith("xl/worksheets/sheet"):
-            assert not re.search(r"<f[ >]|<hyperlink", text)
+            assert not re.search(r"<f[ >]", text)
+            assert text.count("<hyperlink ") == len(LINK.findall(text))
             assert set(re.findall(r'<c [^>]*\bt="(\w+)"', text)) == {"inlineStr"}
 
 

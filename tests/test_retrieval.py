@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.errors import InputError, OutputError, TableError
+from rag_eval.report.retrieval_report import write_retrieval
 from rag_eval.retrieval import (
     LABELS,
     ContextRecall,
@@ -24,6 +25,7 @@ from rag_eval.retrieval import (
     document_f1,
     document_precision,
     document_recall,
+    label_of,
     ndcg_at_k,
     normalise_id,
     parse_ids,
@@ -460,7 +462,8 @@ def test_every_format_gives_the_same_scores(tmp_path, suffix):
     results, references, output = (tmp_path / name for name in (f"r{suffix}", f"g{suffix}", "scores.jsonl"))
     WRITERS[suffix](results, "Doc IDs", RESULTS)
     WRITERS[suffix](references, "Gold_Docs", REFERENCES)
-    summary = evaluate_files(results, references, output)
+    summary, place = write_retrieval(results, references, output)
+    assert place == output
     expected = ContextRecall().evaluate(
         [{"qid": qid, "doc_ids": documents} for qid, documents in RESULTS],
         [{"qid": qid, "gold_docs": documents} for qid, documents in REFERENCES],
@@ -550,7 +553,7 @@ BAD_FILES = [
         "r.jsonl: cannot be read: number 2 is no object with 'qid' and 'doc_ids'"
     ]),
     ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is no JSON: Extra data: line 1 column 3 (char 2)"]),
-    ("r.json", "{}", ["r.json: cannot be read: expected a JSON list of objects, one per query"]),
+    ("r.json", "{}", ["r.json: cannot be read: expected a JSON list of objects"]),
     ("r.json", "[1]", ["r.json: has none of the columns qid, query_id, question_id, id; it has none"]),
     ("r.xlsx", "no workbook", ["r.xlsx: cannot be read: File is not a zip file"]),
     ("r.txt", "", ["r.txt: is none of the formats that are read: .tsv, .csv, .json, .jsonl, .xlsx, .parquet"]),
@@ -565,7 +568,7 @@ def test_a_bad_file_is_refused_with_place_value_and_remedy(tmp_path, name, text,
     output = tmp_path / "scores.jsonl"
     output.write_text("older")
     with pytest.raises(TableError) as caught:
-        evaluate_files(tmp_path / name, tmp_path / "gold.csv", output)
+        write_retrieval(tmp_path / name, tmp_path / "gold.csv", output)
     assert list(caught.value.problems) == problems
     assert output.read_text() == "older"
     assert not list(tmp_path.glob(".*"))
@@ -612,16 +615,122 @@ def test_a_long_passage_beside_the_ids_does_not_disturb(tmp_path):
     assert [row.documents for row in read_results(path)] == [("a",)]
 
 
-def test_the_output_has_to_be_another_file_of_json_lines_in_a_folder_that_exists(tmp_path):
+def test_one_file_can_be_results_and_references(tmp_path):
     path = tmp_path / "both.jsonl"
     path.write_text('{"qid": 1, "doc_ids": "a", "gold_docs": "a"}\n')
-    assert evaluate_files(path, path).means["doc_recall"] == 1, "one file can hold both"
-    with pytest.raises(InputError, match="would replace an input"):
-        evaluate_files(path, path, path)
-    with pytest.raises(InputError, match=r"ends in \.jsonl"):
-        evaluate_files(path, path, tmp_path / "scores.xlsx")
+    assert evaluate_files(path, path).means["doc_recall"] == 1
+
+
+def test_each_query_is_handed_over_as_it_is_scored(tmp_path):
+    write_json_lines(tmp_path / "r.jsonl", "doc_ids", RESULTS)
+    write_json_lines(tmp_path / "g.jsonl", "gold_docs", REFERENCES)
+    seen: list[RetrievalScores] = []
+    evaluate_files(tmp_path / "r.jsonl", tmp_path / "g.jsonl", (1,), seen.append)
+    assert [(one.qid, one.correct_docs_count, one.has_result) for one in seen] == [
+        ("1", 1, True),
+        ("01", 1, True),
+        ("e", 0, True),
+        ("m", 0, False),
+        ("n", 0, False),
+    ]
+
+
+# --- what is written ----------------------------------------------------------------------------------
+
+
+def scored(folder: Path, name: str, qids: list[str], cutoffs: tuple[int, ...] = (1,)) -> Path:
+    """The scores of queries that all retrieved 'a' and 'b' and want 'b', and of a last one that wants nothing."""
+    rows = [{"qid": qid, "doc_ids": ["a", "b"], "gold_docs": ["b"]} for qid in qids]
+    rows.append({"qid": "last", "doc_ids": [], "gold_docs": []})
+    (folder / "both.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_retrieval(folder / "both.jsonl", folder / "both.jsonl", folder / name, cutoffs)
+    return folder / name
+
+
+def test_a_workbook_has_typed_cells_and_its_tables_can_be_used(tmp_path):
+    from openpyxl import load_workbook
+
+    book = load_workbook(scored(tmp_path, "scores.xlsx", ["01", "=1+1", "<r>x</r>"], (1, 2)))
+    assert book.sheetnames == ["Retrieval", "Summary"]
+    header, *lines = book["Retrieval"].iter_rows(values_only=True)
+    assert header == (
+        *("Query ID", "Doc Recall", "Doc Precision", "Doc F1", "NDCG@10", "Reciprocal Rank"),
+        *(
+            "Average Precision",
+            "Doc Recall@1",
+            "Doc Precision@1",
+            "NDCG@1",
+            "Doc Recall@2",
+            "Doc Precision@2",
+        ),
+        *("NDCG@2", "Retrieved Docs", "Gold Docs", "Correct Docs", "First Hit at Rank", "Has Result?"),
+    )
+    ndcg = pytest.approx(1 / log2(3))
+    values = (1, 1 / 2, pytest.approx(2 / 3), ndcg, 1 / 2, 1 / 2, 0, 0, 0, 1, 1 / 2, ndcg, 2, 1, 1, 2, "YES")
+    assert [line[0] for line in lines] == ["01", "=1+1", "<r>x</r>", "last"]
+    assert all(line[1:] == values for line in lines[:3])
+    assert lines[3] == ("last", *[None] * 12, 0, 0, 0, None, "YES")
+    sheet = book["Retrieval"]
+    assert {cell.data_type for cell in sheet["A"]} == {"s"}, "no formula comes from data"
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B2", "A1:R5")
+    assert (sheet["B2"].number_format, sheet["N2"].number_format) == ("0.00", "#,##0")
+    summary = {row[0]: row[1:] for row in book["Summary"].iter_rows(min_row=2, values_only=True)}
+    assert summary["Doc Precision"] == (1 / 2, 3, None)
+    assert summary["Not applicable, without gold documents"] == (None, 1, "last")
+    assert summary["Results without a reference, left out"] == (None, 0, None)
+
+
+@pytest.mark.parametrize("qid", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1+1", "＋1", "－1", "＠x"])
+def test_r69_no_cell_of_a_csv_is_a_formula(tmp_path, qid):
+    """With an apostrophe before it, as OWASP advises; other ids and all numbers stay as they are."""
+    with scored(tmp_path, "scores.csv", [qid, "1=1"]).open(encoding="utf-8-sig", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["qid"] for line in lines] == [f"'{qid}", "1=1", "last"]
+    assert (lines[0]["doc_precision"], lines[0]["precision_1"], lines[0]["gold_docs_count"]) == (
+        "0.5",
+        "0.0",
+        "1",
+    )
+    assert lines[2]["doc_precision"] == ""
+
+
+def test_a_csv_of_scores_can_be_read_back_as_a_table(tmp_path):
+    """Names of queries and scores are those of the JSON lines."""
+    fields = scored(tmp_path, "scores.csv", ["1"]).read_text(encoding="utf-8-sig").splitlines()[0].split(",")
+    assert fields == list(json.loads(scored(tmp_path, "scores.jsonl", ["1"]).read_text().splitlines()[0]))
+
+
+def test_the_output_is_another_file_of_a_known_kind_in_a_folder_that_exists(tmp_path):
+    scored(tmp_path, "scores.csv", ["1"])
+    path = tmp_path / "both.jsonl"
+    with pytest.raises(InputError, match=r"^both\.jsonl: the output would replace an input$"):
+        write_retrieval(path, path, path)
+    with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv, \.jsonl$"):
+        write_retrieval(path, path, tmp_path / "scores.txt")
     with pytest.raises(OutputError, match="cannot be written"):
-        evaluate_files(path, path, tmp_path / "nowhere" / "scores.jsonl")
+        write_retrieval(path, path, tmp_path / "nowhere" / "scores.jsonl")
+
+
+def test_r46_an_older_output_stays_until_the_new_one_is_complete(tmp_path):
+    """And its permissions stay even then."""
+    for suffix in (".xlsx", ".csv", ".jsonl"):
+        output = tmp_path / f"scores{suffix}"
+        output.write_text("older")
+        output.chmod(0o640)
+        (tmp_path / "bad.csv").write_text("qid,doc_ids\n1,a b\n")
+        with pytest.raises(TableError):
+            write_retrieval(tmp_path / "bad.csv", tmp_path / "bad.csv", output)
+        assert output.read_text() == "older"
+        scored(tmp_path, output.name, ["1"])
+        assert output.read_bytes() != b"older"
+        assert output.stat().st_mode & 0o777 == 0o640
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_measure_of_every_kind_has_a_heading():
+    assert [label_of(name) for name in ("doc_f1", "ndcg_10", "recall_3", "precision_3", "ndcg_3")] == [
+        *("Doc F1", "NDCG@10", "Doc Recall@3", "Doc Precision@3", "NDCG@3")
+    ]
 
 
 # --- documentation ------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The scheduler: unique calls once, results in order, nothing counted before it is stored, stops that lose nothing."""
 
 import json
+import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -206,6 +208,23 @@ def test_a_judge_that_cannot_be_reached_stops_the_run_after_one_look() -> None:
     judge.refuses_at_first = RunStoppedError("unauthorized", "wrong key")
     assert run([outcome(n) for n in range(100)], judge) == ["not_run"] * 100
     assert (judge.prepared, judge.prompts) == ([""], [])
+
+
+def test_r54_a_stop_request_is_heard_while_the_endpoint_does_not_answer_at_first() -> None:
+    class Silent(ObjectJudge):
+        def prepare(self, deployment: str) -> None:
+            answer.wait(10)
+
+    answer = threading.Event()
+    judge = Silent(echo)
+    scheduler = Scheduler(judge, DictStore(), workers=1)
+    threading.Timer(0.05, scheduler.request_stop, [RunStoppedError("interrupted", "by the user")]).start()
+    began = time.monotonic()
+    assert list(scheduler.run([outcome(1), outcome(2)], window=2)) == ["not_run", "not_run"]
+    assert time.monotonic() - began < 5
+    assert judge.prompts == []
+    answer.set()
+    scheduler.close()
 
 
 def test_each_deployment_is_prepared_once() -> None:

@@ -7,6 +7,7 @@ of it, while the judge's endpoint throws the key back in every form that it can.
 import json
 import logging
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -27,6 +28,7 @@ from rag_eval.runner import endpoint_of
 ROOT = Path(__file__).parent.parent
 KEY = "Zq7-Canary_Vw9xKe3LpTn5RsYuHg"
 PIECES = {KEY[start : start + 8].encode() for start in range(len(KEY) - 7)}
+EVERY_OUTPUT = ("--json", "r.json", "--csv", "r")
 CONFIG = """
 [judge]
 timeout_seconds = 0.5
@@ -116,7 +118,7 @@ def test_r76_whatever_the_endpoint_answers_the_key_is_written_nowhere(
     judge.always = misbehave
     sheet(tmp_path)
     (tmp_path / "config.ini").write_text(CONFIG)
-    ended = run_cli("in.xlsx", "--debug", **variables(judge))
+    ended = run_cli("in.xlsx", "--debug", *EVERY_OUTPUT, **variables(judge))
     assert {request.headers["api-key"] for request in judge.requests} == {KEY}
     assert ended.code in (3, 4)
     assert leaks(tmp_path, ended) == []
@@ -130,7 +132,7 @@ def test_r76_a_run_that_succeeds_writes_no_key(
     sheet(tmp_path)
     (tmp_path / "config.ini").write_text(CONFIG)
     extra = {"OPENAI_BASE_URL": f"{judge.url}/v1", "OPENAI_API_KEY": KEY} if provider == "openai" else {}
-    ended = run_cli("in.xlsx", "--debug", "--judge", provider, **variables(judge) | extra)
+    ended = run_cli("in.xlsx", "--debug", "--judge", provider, *EVERY_OUTPUT, **variables(judge) | extra)
     assert ended.code == 0, ended.err
     assert leaks(tmp_path, ended) == []
     assert "capital" not in ended.err
@@ -423,3 +425,15 @@ def test_what_a_request_tells_about_this_machine(run_cli: Run, judge: FakeJudge,
     told = json.dumps([[request.headers, request.body, request.path] for request in judge.requests])
     private = (str(tmp_path), "in.xlsx", socket.gethostname(), "Bot_", "Ground_Truth")
     assert [text for text in private if text in told] == []
+
+
+def test_every_test_that_the_security_document_names_is_there() -> None:
+    document = (ROOT / "docs" / "security.md").read_text("utf-8")
+    named = re.findall(r"`(test_\w+\.py)::(\w+)`", document)
+    missing = [
+        f"{file}::{name}"
+        for file, name in named
+        if f"def {name}(" not in (ROOT / "tests" / file).read_text("utf-8")
+    ]
+    assert len(named) > 30
+    assert missing == []

@@ -280,21 +280,13 @@ def test_r3_headers_that_trickle_in_count_as_well(make: Make) -> None:
 
 
 def test_many_timeouts_leave_connections_for_later(make: Make, judge: FakeJudge) -> None:
-    transport = make(timeout_seconds=0.05, max_attempts=1, workers=2)
-    judge.always, judge.latency = OK, 0.15
+    transport = make(timeout_seconds=0.3, max_attempts=1, workers=8)
+    judge.latency = 0.5
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: failure(transport).code, range(8))) == {"timeout"}
-    time.sleep(0.15)
+    time.sleep(0.3)
     judge.latency = 0.0
-    assert make(workers=2).ask(call()).attempts == 1
-    assert any(_succeeds(transport) for _ in range(5))
-
-
-def _succeeds(transport: Transport) -> bool:
-    try:
-        return transport.ask(call()).attempts == 1
-    except JudgeError:
-        return False  # 50 ms are little on a busy machine
+    assert transport.ask(call()).attempts == 1
 
 
 # Waiting

@@ -799,6 +799,166 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
     ]
 
 
+# Documents, human labels and kept columns
+
+
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("Gold_Docs", "gold documents"),
+        ("gold doc ids", "gold documents"),
+        ("GoldDocuments", "gold documents"),
+        ("Gold", "not used"),
+        ("Retrieved_Docs", "retrieved documents"),
+        ("Retrieved Doc-IDs", "retrieved documents"),
+        ("Retrieved_Docs_GPT-4", "retrieved documents GPT_4"),
+        ("gpt 4 retrieved docs", "retrieved documents GPT_4"),
+        ("Bot_GPT_4_Retrieved_Documents", "retrieved documents GPT_4"),
+        ("Bot_Retrieved_Docs", "response Retrieved_Docs"),
+        ("Retrieved_Docs_Other", "retrieved documents of no bot"),
+        ("Human_Faithfulness", "human label"),
+        ("human answer-correctness", "human label"),
+        ("Human_AnswerCorrectness_gpt 4", "human label GPT_4"),
+        ("Human_Context_Recall_Bot_GPT_4", "human label GPT_4"),
+        ("Human_on topic", "human label"),
+        ("Human_On_Topic_GPT_4", "human label GPT_4"),
+        ("Human_on_topic_too", "human label"),
+        ("Human_Faithfulness_Other", "human label of no bot"),
+        ("Human_Faithfullness", "not used"),
+        ("Humanity", "not used"),
+    ],
+)
+def test_columns_of_documents_and_labels_are_known_by_name(tmp_path: Path, header: str, role: str) -> None:
+    """R-103: bound to bots like contexts; one that looks like them but fits nowhere is left out with a warning."""
+    path = write(tmp_path / "a.xlsx", [["Query", "Bot_GPT_4", header], ["q", "a", "1"]])
+    table = read_table(path, criteria=["on-topic", "on-topic too"])
+    assert roles(table)["C"] == role
+    is_doubtful = "of no bot" in role or header == "Human_Faithfullness"
+    assert [f"'{header}' (C) looks like" in warning for warning in table.warnings] == [True] * is_doubtful
+
+
+def test_documents_are_read_in_rank_order_and_normalised(tmp_path: Path) -> None:
+    """A column that is not there is None, a blank cell is (); a bot's own column counts before the shared one."""
+    uuid = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
+    header = ["Query", "Gold_Docs", "Bot_A", "Bot_B", "Retrieved_Docs", "B_Retrieved_Docs"]
+    rows = [
+        header,
+        ["q", f"<urn:uuid:{uuid.upper()}>", "a", "b", "x::chunk-1 || y || x::chunk-2", f"['{uuid}']"],
+    ]
+    rows.append(["r", None, "a", "b", 7, None])
+    first, second, third, fourth = cases(read_table(write(tmp_path / "a.xlsx", rows)))
+    assert (first.gold_ids, first.retrieved_ids) == ((uuid,), ("x", "y"))
+    assert (second.gold_ids, second.retrieved_ids) == ((uuid,), (uuid,))
+    assert (third.gold_ids, third.retrieved_ids) == ((), ("7",))
+    assert (fourth.gold_ids, fourth.retrieved_ids) == ((), ())
+    (plain,) = cases(read_table(write(tmp_path / "b.xlsx", [["Query", "Bot_A"], ["q", "a"]])))
+    assert (plain.gold_ids, plain.retrieved_ids, plain.human, plain.columns) == (None, None, {}, {})
+
+
+def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Path) -> None:
+    header = ["Query", "Bot_A", "Bot_B", "Human_Faithfulness", "Human_grounded_A", "Human_grounded_B"]
+    values = [
+        (0.25, "Yes", False),
+        (" 1 ", " FAIL ", 1),
+        ("0.5", True, "pass"),
+        (0, 0, None),
+        (None, None, "no"),
+    ]
+    rows = [header, *[["q", "a", "b", *three] for three in values]]
+    table = read_table(write(tmp_path / "a.xlsx", rows), criteria=["grounded"])
+    assert [dict(case.human) for case in cases(table)] == [
+        {"faithfulness": 0.25, "grounded": 1.0},
+        {"faithfulness": 0.25, "grounded": 0.0},
+        {"faithfulness": 1.0, "grounded": 0.0},
+        {"faithfulness": 1.0, "grounded": 1.0},
+        {"faithfulness": 0.5, "grounded": 1.0},
+        {"faithfulness": 0.5, "grounded": 1.0},
+        {"faithfulness": 0.0, "grounded": 0.0},
+        {"faithfulness": 0.0},
+        {},
+        {"grounded": 0.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "message"),
+    [
+        ("Human_Faithfulness", 1.5, "'1.5' is no label; expected a number from 0 to 1"),
+        ("Human_Faithfulness", -0.1, "'-0.1' is no label"),
+        ("Human_Faithfulness", "0,8", "'0,8' is no label"),
+        ("Human_Faithfulness", "yes", "'yes' is no label"),
+        ("Human_Faithfulness", "nan", "'nan' is no label"),
+        ("Human_Faithfulness", "0_1", "'0_1' is no label"),
+        ("Human_Faithfulness", "#N/A", "the error value #N/A"),
+        (
+            "Human_grounded",
+            0.5,
+            r"'0.5' is no label; expected yes or no \(or true, false, pass, fail, 1, 0\)",
+        ),
+        ("Human_grounded", "maybe", "'maybe' is no label"),
+        ("Gold_Docs", "a, b", r"'a, b' is no list of document ids; expected \["),
+        ("Retrieved_Docs_A", "nan", "'nan' is no list of document ids"),
+    ],
+)
+def test_a_label_or_list_of_ids_that_cannot_be_read_is_a_problem(
+    tmp_path: Path, header: str, cell: object, message: str
+) -> None:
+    """With its place, and once a cell however many bots share it."""
+    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", "Bot_B", header], ["q", "a", "b", cell]])
+    found = problems(path, criteria=["grounded"])
+    assert_each_matches(found, [rf"^a\.xlsx, sheet 'Q3', row 2, column '{header}' \(D\): {message}"])
+
+
+def test_a_row_with_only_labels_and_kept_texts_is_blank(tmp_path: Path) -> None:
+    """Their values are then not even looked at; documents without a query are a row without a query."""
+    header = ["Query", "Bot_A", "Human_Faithfulness", "Category", "Gold_Docs"]
+    rows = [header, ["q", "a", 1, "x"], [None, None, 7, "x"], ["r", "a", None, "x"]]
+    table = read_table(write(tmp_path / "a.xlsx", rows), keep=["Category"])
+    assert ([row.number for row in table.rows], table.blank_rows) == ([2, 4], 1)
+    path = write(tmp_path / "b.xlsx", [*rows, [None, None, None, None, "d1"]])
+    assert_each_matches(problems(path, keep=["Category"]), [r"row 5, column 'Query' \(A\): is blank"])
+
+
+def test_columns_can_be_kept_for_later(tmp_path: Path) -> None:
+    """By the names that were asked for, as text, blank as ''; a column with a use of its own keeps that too."""
+    rows = [["Query", "Bot_A", "Product line", "Level", "Notes"], ["q", "a", " legal ", 3, "n"], ["r", "a"]]
+    path = write(tmp_path / "a.xlsx", rows)
+    table = read_table(path, keep=["product_line", "Level", "Bot_A"])
+    assert [case.columns for case in cases(table)] == [
+        {"product_line": " legal ", "Level": "3", "Bot_A": "a"},
+        {"product_line": "", "Level": "", "Bot_A": "a"},
+    ]
+    assert list(roles(table).values()) == ["query", "response A", "kept", "kept", "not used"]
+    assert [use.header for use in table.columns if use.is_judged] == ["Query", "Bot_A"]
+
+
+def test_a_column_to_keep_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", "Top ic", "TOPIC"], ["q", "a"]])
+    assert_each_matches(
+        problems(path, keep=["Category", "Topic", "TOPIC"]),
+        [
+            r"^a\.xlsx, sheet 'Q3': 'Category' is no column; name one of 'Query' \(A\), .*'TOPIC' \(D\)$",
+            r"'Topic' could be several columns; name one of 'Top ic' \(C\), 'TOPIC' \(D\)$",
+        ],
+    )
+
+
+def test_two_columns_for_one_label_are_an_error(tmp_path: Path) -> None:
+    header = ["Query", "Bot_A", "Human_Faithfulness_A", "human faithfulness a", "Gold_Docs", "Gold Doc Ids"]
+    assert_each_matches(
+        problems(write(tmp_path / "a.xlsx", [header, ["q"]])),
+        [
+            r"\(C\) and .* \(D\) could each be the human label for faithfulness of bot 'A'; rename",
+            r"'Gold_Docs' \(E\) and 'Gold Doc Ids' \(F\) could each be the gold documents; rename",
+        ],
+    )
+
+
+def test_cases_with_labels_can_still_be_told_apart_by_hash(tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A", "Human_Faithfulness"], ["q", "a", 1], ["q", "a", 0]]
+    assert len(set(cases(read_table(write(tmp_path / "a.xlsx", rows))))) == 2
+
+
 # What the command line shows
 
 
@@ -816,6 +976,26 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "  'Context_C' (G) -> context of no bot",
         "1 blank row skipped",
         "1 row beyond the first 2 left out (max_rows)",
+    ]
+
+
+def test_the_roles_of_documents_labels_and_kept_columns_are_described(tmp_path: Path) -> None:
+    header = [
+        "Query",
+        "Bot_A",
+        "Gold_Docs",
+        "Retrieved_Docs_A",
+        "Human_Faithfulness_A",
+        "Topic",
+        "Human_tone",
+    ]
+    path = write(tmp_path / "a.csv.xlsx", [header, ["q", "a"]])
+    assert describe(read_table(path, keep=["Topic"], criteria=["tone"]))[3:] == [
+        "  'Gold_Docs' (C) -> gold documents",
+        "  'Retrieved_Docs_A' (D) -> retrieved documents of A",
+        "  'Human_Faithfulness_A' (E) -> human label for faithfulness of A",
+        "  'Topic' (F) -> kept",
+        "  'Human_tone' (G) -> human label for tone",
     ]
 
 

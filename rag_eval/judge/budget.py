@@ -85,6 +85,12 @@ class Budget:
             if price:
                 self._spent += price.of(prompt_tokens, completion_tokens)
 
+    def forfeit(self, reservation: Reservation) -> None:
+        """Count all that was held back as spent: the request may have been billed, for how much is not known."""
+        with self._lock:
+            self._held -= reservation.cost
+            self._spent += reservation.cost
+
     def _check(self, most: float) -> None:
         caps = self._caps
         if caps.requests is not None and self._requests >= caps.requests:

@@ -11,7 +11,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, islice
@@ -289,9 +289,16 @@ class Scheduler:
         return reply
 
     def _prepare(self, deployment: str) -> None:
+        """In a worker thread, so that a request to stop is heard even while the endpoint does not answer."""
         self._prepared.add(deployment)
+        preparing = self._pool.submit(self._judge.prepare, deployment)
+        while not preparing.done():
+            if self._stop_request:
+                self._stop(self._stop_request)
+                return
+            wait([preparing], timeout=0.1)
         try:
-            self._judge.prepare(deployment)
+            preparing.result()
         except RunStoppedError as error:
             self._stop(error)
 

@@ -41,6 +41,9 @@ class Connection:
         _quieten_clients()
         self._endpoint = endpoint
         self._client = _client(endpoint)
+        self._create = (
+            self._client.chat.completions.with_raw_response.create
+        )  # loads modules: not on a request's time
         self._headers = _credentials(endpoint)
         self._lock = threading.Lock()
         self._is_closed = False
@@ -76,9 +79,7 @@ class Connection:
 
         async with asyncio.timeout(self._endpoint.timeout_seconds):
             try:
-                answer = await self._client.chat.completions.with_raw_response.create(
-                    **body, extra_headers=self._headers
-                )
+                answer = await self._create(**body, extra_headers=self._headers)
             except openai.APIStatusError as error:
                 return _response(error.response)
             return _response(answer.http_response)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
+from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
 from rag_eval.errors import JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
@@ -94,6 +95,7 @@ class Transport:
                 requests=self._meter["requests"],
                 prompt_tokens=self._meter["prompt_tokens"],
                 completion_tokens=self._meter["completion_tokens"],
+                possibly_billed=self._meter["possibly_billed"],
                 cost=self._budget.spent,
             )
 
@@ -123,17 +125,16 @@ class Transport:
     # Attempts
 
     def _ask(self, attempt: "_Attempt") -> Answer:
-        while True:
-            found = self._try(attempt)
-            if isinstance(found, Answer):
-                return found
-            fault = self._second_thought(found, attempt)
-            log.debug("%s: %s (attempt %d)", attempt.call.task, fault.code, attempt.number)
-            if fault.action is Action.ADAPT:
-                continue
-            if not attempt.is_worth_repeating(fault, self.endpoint.max_attempts):
-                raise self._final(fault)
-            self._recover(fault, attempt)
+        """The one retry layer: whether to try again, and how long to wait, is read off the fault."""
+        retrying = Retrying(
+            retry=retry_if_result(lambda found: attempt.wants_another(found, self.endpoint.max_attempts)),
+            wait=lambda state: self._wait_before_next(attempt, state),
+            sleep=self._rest,
+        )
+        found = retrying(self._try, attempt)
+        if isinstance(found, Answer):
+            return found
+        raise self._final(found)
 
     def _try(self, attempt: "_Attempt") -> Answer | Fault:
         """One request. What it says about the deployment's limits counts before anyone else gets a turn."""
@@ -147,16 +148,24 @@ class Transport:
             attempt.number += 1
             attempt.dialect = attempt.deployment.dialect
             found = self._post(attempt)
-            self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
+            if isinstance(found, Fault) and found.possibly_billed and not found.tokens.prompt:
+                self._budget.forfeit(held)
+            else:
+                self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
             self._account(found, attempt)
             if isinstance(found, Completion):
                 limiter.grow()
             elif found.code == "rate_limited":
                 limiter.shrink(admitted_in)
-                limiter.pause(found.wait or _backoff(attempt.number))
+                limiter.pause(found.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
             elif found.wait:
                 limiter.pause(found.wait)
-        return self._read(found, attempt) if isinstance(found, Completion) else found
+        read = self._read(found, attempt) if isinstance(found, Completion) else found
+        if isinstance(read, Answer):
+            return read
+        fault = self._second_thought(read, attempt)
+        log.debug("%s: %s (attempt %d)", attempt.call.task, fault.code, attempt.number)
+        return fault
 
     def _post(self, attempt: "_Attempt") -> Completion | Fault:
         import openai
@@ -216,12 +225,15 @@ class Transport:
             deployment.refusals_for_size += 1
             return deployment.refusals_for_size >= _MOST_REFUSALS_FOR_SIZE
 
-    def _recover(self, fault: Fault, attempt: "_Attempt") -> None:
-        """Make the next try a better one; where a pause was asked for, the limiter holds everyone up."""
+    def _wait_before_next(self, attempt: "_Attempt", state: RetryCallState) -> float:
+        """Seconds; none where the limiter holds everyone up, or where the next request is another one."""
+        fault = state.outcome.result() if state.outcome else None
+        if not isinstance(fault, Fault) or fault.action is Action.ADAPT or fault.wait:
+            return 0.0
         if fault.code == "truncated":
             attempt.max_tokens *= _MORE_ROOM
-        elif fault.code not in _TRIED_AGAIN_AT_ONCE and not fault.wait:
-            self._rest(_backoff(attempt.number))
+            return 0.0
+        return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
 
     def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
         message = masked(fault.message, self.endpoint.api_key)
@@ -287,7 +299,8 @@ class Transport:
         return connection
 
     def _rest(self, seconds: float) -> None:
-        self._sleep(seconds)
+        if seconds > 0:
+            self._sleep(seconds)
         if self._closed.is_set():
             raise _not_run()
 
@@ -308,6 +321,8 @@ def masked(text: str, secret: str) -> str:
     )
 
 
+_BACKOFF = wait_random_exponential(multiplier=1, max=60)
+"""Seconds: exponential with full jitter."""
 _RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
 _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {"unreachable", "not_json", "timeout", "exceeds_rate_limit"}
 _TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
@@ -367,8 +382,15 @@ class _Attempt:
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)
 
-    def is_worth_repeating(self, fault: Fault, most: int) -> bool:
-        """Whether tries are left; being told to slow down has a budget of its own."""
+    def wants_another(self, found: "Answer | Fault", most: int) -> bool:
+        """Whether tries are left after a fault; being told to slow down has a budget of its own."""
+        if isinstance(found, Answer):
+            return False
+        if found.action is Action.ADAPT:
+            return True
+        return self._has_tries_left(found, most)
+
+    def _has_tries_left(self, fault: Fault, most: int) -> bool:
         self.met[fault.code] += 1
         if fault.action is not Action.RETRY or (self.retry_only and fault.code not in self.retry_only):
             return False
@@ -384,8 +406,3 @@ class _Ready(BaseModel):
 
 def _not_run() -> JudgeError:
     return JudgeError(NOT_RUN, "not judged: the run ended before the answer came")
-
-
-def _backoff(attempt: int) -> float:
-    """Seconds: exponential with full jitter, up to a minute."""
-    return random.uniform(0, min(60.0, 0.5 * 2**attempt))  # noqa: S311 - jitter, not a secret

@@ -32,6 +32,7 @@ class Table(Generic[Item]):
         header_height: float,
         line_height: float,
         sheet_rows: int = SHEET_ROWS,
+        sheet_links: int = SHEET_LINKS,
     ) -> None:
         self.worksheet = worksheet
         self.columns = columns
@@ -46,6 +47,7 @@ class Table(Generic[Item]):
         self.notes = SheetNotes(worksheet)
         self._formats = formats
         self._sheet_rows = sheet_rows
+        self._sheet_links = sheet_links
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
         worksheet.set_row(0, header_height)
         self._write_header()
@@ -79,7 +81,7 @@ class Table(Generic[Item]):
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
         style = self._formats[cell.look]
-        if cell.link and self.links < SHEET_LINKS:
+        if cell.link and self.links < self._sheet_links:
             self._link(row, index, cell.link)
         if isinstance(cell.value, str) and cell.value:
             self._write_text(row, index, cell.value, cell.look)

@@ -1,11 +1,11 @@
 """Pass/fail rubrics: sets of yes/no criteria, their results, and how well two raters agree on them.
 
-json_text: strict JSON  ->  definition: a rubric and its results  ->  file: from YAML or JSON
-                            alignment: agreement, counted         ->  ratings: two raters' files
+criteria  ->  markdown, alignment, json_text  ->  definition: a rubric and its results  ->  file, ratings
 """
 
 from rag_eval.rubric.alignment import Agreement, AlignmentReport, CriterionAlignment
-from rag_eval.rubric.definition import EvaluationResult, EvaluationRubric, MetricDefinition
+from rag_eval.rubric.criteria import MetricDefinition
+from rag_eval.rubric.definition import EvaluationResult, EvaluationRubric
 from rag_eval.rubric.file import load_rubric
 
 __all__ = [

@@ -52,5 +52,3 @@ class MetricDefinition(BaseModel):
     def covers(self, row: Mapping[str, str]) -> bool:
         """Whether `row` (column → cell) has every value that `applies_to` asks for, letter by letter."""
         return all(row.get(column) == value for column, value in (self.applies_to or {}).items())
-
-

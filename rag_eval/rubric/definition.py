@@ -8,9 +8,9 @@ anything that returns a boolean for every metric id.
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -24,7 +24,9 @@ from pydantic import (
 )
 
 from rag_eval.rubric.alignment import AlignmentReport, CriterionAlignment, count_verdicts
+from rag_eval.rubric.criteria import Identifier, MetricDefinition
 from rag_eval.rubric.json_text import parse_json
+from rag_eval.rubric.markdown import prompt_text, report_text
 
 
 class EvaluationRubric(BaseModel):

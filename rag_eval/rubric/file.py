@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rag_eval.errors import SettingsError
-from rag_eval.rubric.definition import EvaluationRubric, MetricDefinition
+from rag_eval.rubric.criteria import MetricDefinition
+from rag_eval.rubric.definition import EvaluationRubric
 from rag_eval.rubric.json_text import load_json
 
 if TYPE_CHECKING:

@@ -116,5 +116,3 @@ def _mark(passed: bool) -> str:
 
 def _word(passed: bool) -> str:
     return "PASS" if passed else "FAIL"
-
-

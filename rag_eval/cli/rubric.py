@@ -1,0 +1,114 @@
+"""The commands for rubrics: what a file says, and how far two raters agree by it. Asks no judge."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_eval.cli.console import say, warn
+
+if TYPE_CHECKING:
+    from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
+
+_PATH = click.Path(path_type=Path)
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("rubric", context_settings=_HELP)
+def command() -> None:
+    """Check a rubric's file, or say how far two raters agree by it."""
+
+
+@command.command("check", context_settings=_HELP)
+@click.argument("file", type=_PATH)
+def check(file: Path) -> None:
+    """Print the rubric in FILE (.yaml, .yml or .json) as it was understood, or what is wrong with it."""
+    from rag_eval.rubric import load_rubric
+
+    for line in _described(load_rubric(file)):
+        say(line)
+
+
+@command.command("align", context_settings=_HELP)
+@click.argument("a", type=_PATH)
+@click.argument("b", type=_PATH)
+@click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")
+def align(a: Path, b: Path, file: Path) -> None:
+    """Say how far the verdicts in files A and B agree, beyond what chance would give.
+
+    Either is a .csv, .tsv, .xlsx, .json or .jsonl file with a row for each answer and a column for each criterion, in
+    it yes or no (also true, false, pass, fail, 1, 0). Rows are paired by their column id, or by order without it.
+    """
+    from rag_eval.rubric import load_rubric
+    from rag_eval.rubric.ratings import pair_ratings
+
+    rubric = load_rubric(file)
+    ratings = pair_ratings(a, b, rubric)
+    for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
+        if ids:
+            warn(f"{path.name}: left out, as the other file lacks them: {_listed(ids)}")
+    report = rubric.align_verdicts(ratings.pairs)
+    rows = [("Overall", report), *((row.metric_id, row) for row in report.criteria)]
+    say(f"Rubric {rubric.rubric_id}: A is {a.name}, B is {b.name}")
+    for line in _table([_HEADER, *(_cells(name, agreement) for name, agreement in rows)]):
+        say(line)
+
+
+def _described(rubric: "EvaluationRubric") -> Iterator[str]:
+    mandatory, cumulative = rubric.mandatory_metrics, rubric.cumulative_metrics
+    yield f"Rubric {rubric.rubric_id}: {len(mandatory)} mandatory and {len(cumulative)} cumulative criteria"
+    rules = ["every mandatory criterion passes"] if mandatory else []
+    if cumulative:
+        rules.append(f"at least {rubric.passing_score_threshold} of {len(cumulative)} cumulative ones pass")
+    yield f"It passes when {' and '.join(rules)}."
+    yield f"Name of its schema: {rubric.schema_name}"
+    yield from _table([_criterion_cells(metric) for metric in rubric.metrics])
+
+
+def _criterion_cells(metric: "MetricDefinition") -> list[str]:
+    where = ", ".join(f"{column} is {value!r}" for column, value in (metric.applies_to or {}).items())
+    text = " ".join(metric.rubric.split())
+    kind = "mandatory" if metric.mandatory else "cumulative"
+    return [f"  {metric.id}", kind, f"{text} (only where {where})" if where else text]
+
+
+_HEADER = ["", "Pairs", "Agreement", "Kappa", "95 % of kappa", "Both pass", "Both fail", "Only A", "Only B"]
+
+
+def _cells(name: str, agreement: "Agreement") -> list[str]:
+    counts = agreement.both_pass, agreement.both_fail, agreement.only_a_passes, agreement.only_b_passes
+    return [
+        name,
+        str(agreement.n),
+        "–" if agreement.agreement is None else f"{agreement.agreement:.1%}",
+        "–" if agreement.kappa is None else f"{agreement.kappa:.2f}",
+        _interval(agreement),
+        *map(str, counts),
+    ]
+
+
+def _interval(agreement: "Agreement") -> str:
+    """Of kappa; '–' where kappa is undefined or no pair differs."""
+    from rag_eval.statistics import cohen_kappa
+
+    verdicts = [
+        *[(True, True)] * agreement.both_pass,
+        *[(False, False)] * agreement.both_fail,
+        *[(True, False)] * agreement.only_a_passes,
+        *[(False, True)] * agreement.only_b_passes,
+    ]
+    interval = cohen_kappa(
+        [a for a, _ in verdicts], [b for _, b in verdicts], categories=[False, True]
+    ).interval
+    return "–" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:10]) + (f", … ({len(ids):,} in all)" if len(ids) > 10 else "")

@@ -1,0 +1,122 @@
+"""Quality gates: does every bot reach the wanted means? Never passed on anything that was not judged."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rag_eval.errors import InputError
+from rag_eval.records import METRIC_LABELS
+from rag_eval.summary import RQS, BotSummary, Summary
+
+if TYPE_CHECKING:
+    from rag_eval.statistics import Interval
+
+GATED = (RQS, *METRIC_LABELS)
+"""Names that a gate may have."""
+
+
+class GateOn(StrEnum):
+    """What must reach the wanted value: the lower end of the mean's 95 % interval, or the mean itself."""
+
+    INTERVAL = "interval"
+    MEAN = "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    name: str
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """One gate and one bot."""
+
+    bot: str
+    gate: Gate
+    passed: bool
+    reason: str
+    """The figures that decided it, in words."""
+
+
+def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
+    """Gates from NAME=VALUE. Raises InputError with every text that is none."""
+    gates, problems = [], []
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        key = name.casefold().replace(" ", "_").replace("-", "_")
+        least = _share(value)
+        if key not in GATED:
+            problems.append(
+                f"--fail-under {text}: {name!r} is no mean of a bot; expected one of {', '.join(GATED)}"
+            )
+        elif least is None:
+            problems.append(f"--fail-under {text}: {value!r} is no number from 0 to 1")
+        else:
+            gates.append(Gate(key, least))
+    if problems:
+        raise InputError(problems)
+    return tuple(gates)
+
+
+def evaluate(
+    gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float
+) -> tuple[GateResult, ...]:
+    """Every gate on every bot. One bot that misses a gate fails it."""
+    return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
+
+
+def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:
+    mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+    if mean is None or mean.value is None:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was scored on no query")
+    counted = f"{gate.name} {mean.value:.4f} over {mean.scored} of {mean.expected} queries"
+    if (mean.coverage or 0.0) < min_coverage:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few of them were judged")
+    if gate_on is GateOn.MEAN:
+        return GateResult(
+            bot.bot, gate, mean.value >= gate.least, f"{counted}, at least {gate.least:g} is wanted"
+        )
+    interval = _interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
+    if interval is None:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few for an interval")
+    reason = f"{counted}, 95 % {interval.low:.4f} to {interval.high:.4f}, at least {gate.least:g} is wanted"
+    return GateResult(bot.bot, gate, interval.low >= gate.least, reason)
+
+
+def _interval(values: Sequence[float]) -> "Interval | None":
+    from rag_eval.statistics import bootstrap_mean_interval
+
+    return bootstrap_mean_interval(values)
+
+
+def _share(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= 1.0 else None
+
+
+def junit_xml(results: Sequence[GateResult], suites: Mapping[str, str]) -> str:
+    """The results as JUnit XML, one test case a gate and bot; `suites` are properties of the run, by name."""
+    from xml.etree.ElementTree import Element, SubElement, tostring
+
+    failed = sum(not result.passed for result in results)
+    suite = Element("testsuite", name="rag-eval", tests=str(len(results)), failures=str(failed), errors="0")
+    properties = SubElement(suite, "properties")
+    for name, value in suites.items():
+        SubElement(properties, "property", name=_clean(name), value=_clean(value))
+    for result in results:
+        name = f"{result.gate.name} >= {result.gate.least:g}"
+        case = SubElement(suite, "testcase", classname=_clean(result.bot), name=name)
+        if not result.passed:
+            SubElement(case, "failure", message=_clean(result.reason)).text = _clean(result.reason)
+    return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML forbids."""
+    return "".join(char if char in "\t\n\r" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" or char > "\uffff"
+                   else "\ufffd" for char in text)  # fmt: skip

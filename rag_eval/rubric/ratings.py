@@ -1,0 +1,139 @@
+"""What two raters wrote about the same answers, from their files: a row an answer, a column a criterion."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from rag_eval.document_ids import parse_query_id
+from rag_eval.errors import TableError
+from rag_eval.record_files import Problems, Records, find_column, open_records, row_unit
+from rag_eval.rubric.criteria import MetricDefinition
+from rag_eval.rubric.definition import EvaluationRubric
+from rag_eval.workbook.cells import cell_text
+from rag_eval.workbook.labels import parse_verdict
+
+Verdicts = Mapping[str, bool]
+"""By criterion; one that does not apply to the answer is absent."""
+
+_ID = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class RatingPairs:
+    """Both raters' verdicts on the answers that both have rated."""
+
+    pairs: Sequence[tuple[Verdicts, Verdicts]]
+    """In the order of the first file."""
+    only_a: Sequence[str]
+    """Ids of the answers that only the first rater has rated."""
+    only_b: Sequence[str]
+
+
+def pair_ratings(path_a: Path, path_b: Path, rubric: EvaluationRubric) -> RatingPairs:
+    """Pair the rows of two files by their column `id`, or by their order if neither has one.
+
+    Raises TableError with all problems of both files, and when the two do not fit together.
+    """
+    a, b = _read_both((path_a, path_b), rubric)
+    if a.has_ids != b.has_ids:
+        lacking, other = (path_b, path_a) if a.has_ids else (path_a, path_b)
+        raise TableError(
+            f"{lacking.name}: has no column '{_ID}', but {other.name} has; add it to both or to none"
+        )
+    if not a.has_ids and len(a.rows) != len(b.rows):
+        raise TableError(
+            f"{path_a.name} has {len(a.rows)} rows and {path_b.name} {len(b.rows)}; without a column '{_ID}' they are "
+            "paired by order and must be equally many"
+        )
+    common = [id_ for id_ in a.rows if id_ in b.rows]
+    if not common:
+        raise TableError(f"{path_a.name} and {path_b.name} have no answer in common; nothing to compare")
+    return RatingPairs(
+        pairs=[(a.rows[id_], b.rows[id_]) for id_ in common],
+        only_a=[id_ for id_ in a.rows if id_ not in b.rows],
+        only_b=[id_ for id_ in b.rows if id_ not in a.rows],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratings:
+    rows: Mapping[str, Verdicts]
+    """By id; by position, counted from 1, in a file without ids."""
+    has_ids: bool
+
+
+def _read_both(paths: Sequence[Path], rubric: EvaluationRubric) -> Sequence[_Ratings]:
+    ratings: list[_Ratings] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            ratings.append(_read(path, rubric))
+        except TableError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise TableError(problems)
+    return ratings
+
+
+def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
+    problems = Problems()
+    rows: dict[str, Verdicts] = {}
+    numbers = map(str, count(1))
+    with open_records(path) as records:
+        id_column, columns = _columns(path, records, rubric)
+        wanted = [*columns, *([] if id_column is None else [id_column])]
+        for number, cells in records.rows(wanted):
+            place = f"{path.name}, {row_unit(path)} {number}"
+            id_ = next(numbers) if id_column is None else _id(place, cells[-1], rows, problems)
+            verdicts = zip(rubric.metrics, [records.names[c] for c in columns], cells, strict=False)
+            rows[id_] = {
+                metric.id: verdict
+                for metric, name, cell in verdicts
+                if (verdict := _verdict(metric, f"{place}, column {name!r}", cell, problems)) is not None
+            }
+    problems.raise_if_any()
+    return _Ratings(rows, has_ids=id_column is not None)
+
+
+def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[int | None, list[int]]:
+    """Positions of the column of ids, if there is one, and of each criterion's column."""
+    ids = [metric.id for metric in rubric.metrics]
+    found = [_column(path, records.names, id_) for id_ in ids]
+    if None in found:
+        missing = ", ".join(id_ for id_, position in zip(ids, found, strict=True) if position is None)
+        has = ", ".join(records.names) or "none"
+        raise TableError(f"{path.name}: has no column for the criteria {missing}; it has {has}")
+    columns = [position for position in found if position is not None]
+    id_column = find_column(path, records.names, [_ID])
+    return (None if id_column in columns else id_column), columns
+
+
+def _column(path: Path, names: Sequence[str], criterion: str) -> int | None:
+    """The column named exactly so; without one, that of the same name in other case and separators."""
+    if names.count(criterion) == 1:
+        return names.index(criterion)
+    return find_column(path, names, [criterion])
+
+
+def _id(place: str, cell: object, rows: Mapping[str, Verdicts], problems: Problems) -> str:
+    try:
+        id_ = parse_query_id(cell)
+    except ValueError:
+        problems.add(f"{place}, column '{_ID}': {cell!r} is no id")
+        return ""
+    if id_ in rows:
+        problems.add(f"{place}, column '{_ID}': {id_!r} occurs more than once")
+    return id_
+
+
+def _verdict(metric: MetricDefinition, place: str, cell: object, problems: Problems) -> bool | None:
+    """The verdict in a cell; None for one that cannot be read, and for a blank one where it may be blank."""
+    text = cell_text(cell)
+    if metric.applies_to and not text.strip():
+        return None
+    try:
+        return bool(parse_verdict(text))
+    except ValueError as error:
+        problems.add(f"{place}: {error}")
+        return None

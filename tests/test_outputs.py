@@ -1,0 +1,487 @@
+"""What stands beside the three sheets: the run as JSON, the tables as CSV, and the sheets Evidence and Slices."""
+
+import csv
+import json
+import os
+import resource
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run, azure, write_sheet
+from fake_judge import FakeJudge, error
+from jsonschema import Draft202012Validator
+from openpyxl import load_workbook
+from report_cases import (
+    facts_of,
+    plain_result,
+    random_results,
+    result_of,
+    summary_of,
+    write_output,
+    write_report,
+)
+from xlsxwriter import Workbook
+
+from rag_eval.configuration import load_settings
+from rag_eval.errors import OutputError
+from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
+from rag_eval.report.circumstances import circumstances
+from rag_eval.report.columns import Place
+from rag_eval.report.csv_files import NAMES, CsvReport, quoted
+from rag_eval.report.evidence import EvidenceLine, evidence_columns
+from rag_eval.report.excel import ExcelReport
+from rag_eval.report.findings import find, verdict
+from rag_eval.report.json_file import JsonReport
+from rag_eval.report.look import Formats
+from rag_eval.report.outputs import Outputs
+from rag_eval.report.table import Table
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+TWO_BOTS = ("GPT4", "Claude")
+NOTHING = {"configuration": {}, "versions": {"python": "3", "rag-eval": "0"}}
+
+
+# JSON
+
+
+def test_the_schema_is_a_schema_and_knows_what_is_wrong(tmp_path: Path) -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    document = _json(tmp_path, [plain_result()], facts_of(["GPT4"], 1))
+    _assert_valid(document)
+    for spoil in (
+        lambda d: d["cases"][0].pop("bot"),
+        lambda d: d["cases"][0].update(rqs=1.5),
+        lambda d: d["cases"][0]["scores"]["faithfulness"].update(value=None),
+        lambda d: d["cases"][0]["scores"]["faithfulness"].update(outcome="failed"),
+        lambda d: d["bots"][0]["rqs"].pop("interval"),
+        lambda d: d["leaderboard"]["standings"][0].update(rank=0),
+        lambda d: d["end"].update(status="done"),
+        lambda d: d.pop("end"),
+    ):
+        spoilt = json.loads(json.dumps(document))
+        spoil(spoilt)
+        assert not Draft202012Validator(SCHEMA).is_valid(spoilt)
+
+
+@pytest.mark.parametrize(("bots", "rows"), [(TWO_BOTS, 0), (["A"], 1), (TWO_BOTS, 30), ("ABCDE", 9)])
+def test_every_run_fits_the_schema_and_is_strict_json(
+    tmp_path: Path, bots: tuple[str, ...], rows: int
+) -> None:
+    """R-35: missing is null with an outcome; there is no NaN."""
+    facts = facts_of(bots, rows)
+    document = _json(tmp_path, random_results(bots, rows), facts)
+    _assert_valid(document)
+    assert len(document["cases"]) == rows * len(bots)
+    assert document["end"]["status"] == "complete"
+
+
+def test_a_case_is_told_whole(tmp_path: Path) -> None:
+    scores = {metric: Score.scored(metric, 0.5) for metric in METRIC_LABELS}
+    evidence = Evidence("chunk", "About cats.", "not useful", False, "It is about dogs.", 2)
+    scores["context_precision"] = Score.scored("context_precision", 0.5, "a reason", (evidence,))
+    scores["faithfulness"] = Score.failed("faithfulness", "truncated", "the reply was cut")
+    scores["context_recall"] = Score.not_applicable("context_recall", "no ground truth")
+    case = Case(7, "GPT4", "q?", "r", None, ("a", "b"), columns={"Topic": "pets"})
+    document = _json(tmp_path, [result_of(case, scores.values(), advice="Do.")], facts_of(["GPT4"], 1))
+    (told,) = document["cases"]
+    assert {name: told[name] for name in ("row", "bot", "query", "response", "reference", "chunks")} == {
+        "row": 7, "bot": "GPT4", "query": "q?", "response": "r", "reference": None, "chunks": ["a", "b"],
+    }  # fmt: skip
+    assert (told["rqs"], told["failure_modes"], told["recommendation"]) == (None, ["Not Judged"], "Do.")
+    assert told["columns"] == {"Topic": "pets"}
+    assert told["scores"]["context_precision"] == {
+        "outcome": "scored",
+        "value": 0.5,
+        "reason": "a reason",
+        "code": "",
+        "evidence": [
+            {
+                "subject": "chunk",
+                "rank": 2,
+                "text": "About cats.",
+                "verdict": "not useful",
+                "favourable": False,
+                "reason": "It is about dogs.",
+            }
+        ],
+    }
+    failed, missing = told["scores"]["faithfulness"], told["scores"]["context_recall"]
+    assert (failed["outcome"], failed["value"], failed["code"]) == ("failed", None, "truncated")
+    assert (missing["outcome"], missing["value"], missing["code"]) == ("not_applicable", None, "")
+
+
+def test_the_leaderboard_is_told_with_its_intervals_and_the_verdict(tmp_path: Path) -> None:
+    results = [
+        plain_result(row, bot, score)
+        for row in range(2, 14)
+        for bot, score in (("A", 0.9 if row % 2 else 0.8), ("B", 0.4))
+    ]
+    facts = facts_of("AB", 12)
+    board = _json(tmp_path, results, facts)["leaderboard"]
+    summary = summary_of(results, facts)
+    findings = find(summary)
+    assert board["verdict"] == verdict(summary, findings)
+    first, second = board["standings"]
+    interval = findings.compared["A"]
+    rival = findings.rival("B")
+    assert interval is not None
+    assert rival is not None
+    assert rival.interval is not None
+    assert first["rqs"]["interval"] == [interval.low, interval.high]
+    assert (first["verdict"], first["behind_winner"], second["verdict"]) == ("winner", None, "significant")
+    assert second["behind_winner"]["by"] == pytest.approx(0.45)
+    assert second["behind_winner"]["interval"] == [rival.interval.low, rival.interval.high]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 40_000,
+        "😀" * 20_000,
+        "\ud800 alone \udfff",
+        "\x00\x1b\x7f\u2028\ufffe",
+        '"\\ \r\n\t',
+        "=1+1",
+        "NaN",
+    ],
+    ids=["long", "emoji", "surrogates", "controls", "quotes", "formula", "NaN"],
+)
+def test_texts_are_whole_whatever_they_hold(tmp_path: Path, text: str) -> None:
+    """R-67, R-68, R-115"""
+    case = plain_result(response=text, query=text, chunks=(text,), reference=text)
+    (told,) = _json(tmp_path, [case], facts_of(["GPT4"], 1))["cases"]
+    assert told["response"] == told["query"] == told["reference"] == told["chunks"][0] == text
+
+
+def test_a_partial_run_says_so(tmp_path: Path) -> None:
+    """R-56"""
+    facts = facts_of(["GPT4"], 5)
+    final = replace(facts, partial="interrupted", notes=("A note.",), seconds=3.5)
+    document = _json(tmp_path, [plain_result()], facts, final)
+    _assert_valid(document)
+    assert {name: document["end"][name] for name in ("status", "reason", "notes", "seconds")} == {
+        "status": "partial", "reason": "interrupted", "notes": ["A note."], "seconds": 3.5,
+    }  # fmt: skip
+
+
+def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
+    """R-76: not the key, and no password in the URL of a provider that does not judge."""
+    (tmp_path / "config.ini").write_text(
+        f"[azure]\nendpoint = https://me:{KEY}@example.com/?sig={KEY}\n[openai]\napi_key = {KEY}\n"
+        "[thresholds]\nfaithfulness = 0.4\n",
+        encoding="utf-8",
+    )
+    loaded = load_settings(None, {"judge.provider": "offline"}, {}, tmp_path)
+    found = circumstances(loaded)
+    assert KEY not in json.dumps(found)
+    configuration = found["configuration"]
+    assert configuration["openai"]["api_key"] == {"value": "set", "source": "config.ini line 4"}
+    assert configuration["azure"]["api_key"] == {"value": "not set", "source": "default"}
+    assert configuration["azure"]["endpoint"]["value"] == "https://example.com/"
+    assert configuration["thresholds"]["faithfulness"] == {"value": 0.4, "source": "config.ini line 6"}
+    assert configuration["judge"]["provider"] == {"value": "offline", "source": "command line --judge"}
+    assert set(configuration) == set(type(loaded.settings).model_fields)
+
+
+def test_json_takes_no_memory_for_the_text(tmp_path: Path) -> None:
+    text = "A sentence of some length. " * 1_000
+    report = JsonReport(tmp_path / "r.json", facts_of(["GPT4"], 300), NOTHING)
+    tracemalloc.start()
+    try:
+        for row in range(2, 302):
+            report.add(plain_result(row, response=f"{row} {text}"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        report.discard()
+    assert peak < 2_000_000  # the text is 8 MB
+    assert os.listdir(tmp_path) == []
+
+
+# CSV
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"{first}1+1", f"'{first}1+1") for first in "=+-@\t＝＋－＠"),
+        ("\r=1", "'\n=1"),
+        ("\n=1", "'\n=1"),
+        ("\x00=1", "'\ufffd=1"),
+        ("plain", "plain"),
+        ("a=b", "a=b"),
+        ("−1 with a true minus", "−1 with a true minus"),
+        ("007", "007"),
+        ("", ""),
+    ],
+)
+def test_r69_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
+    assert quoted(text) == shown
+
+
+def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
+    """Numbers stay numbers, negative ones too; texts are in quotes, so that no separator can split them."""
+    results = [
+        plain_result(2, "=GPT4", 0.8, response='=cmd|"x",y;z\r\nnext', query="-1+1"),
+        plain_result(2, "Claude", 0.5, response=""),
+    ]
+    facts = facts_of(["=GPT4", "Claude"], 1)
+    write_output(CsvReport(tmp_path / "tables", facts), results, facts)
+    book = load_workbook(write_report(tmp_path / "r.xlsx", results, facts))
+    assert sorted(os.listdir(tmp_path / "tables")) == sorted(NAMES)
+    for name, sheet in zip(NAMES, book.worksheets, strict=True):
+        content = (tmp_path / "tables" / name).read_bytes()
+        assert content.startswith(b"\xef\xbb\xbf")
+        assert content.endswith(b"\r\n")
+        rows = _csv(tmp_path / "tables" / name)
+        shown = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+        for line, cells in zip(shown, _rows(sheet), strict=True):
+            for header, value in line.items():
+                expected = cells[header]
+                assert value == (quoted(expected) if isinstance(expected, str) else expected or value)
+    cases = (tmp_path / "tables" / NAMES[0]).read_text(encoding="utf-8-sig")
+    assert """"'-1+1","The answer.","'=GPT4","'=cmd|""x"",y;z\nnext","c",0.8""" in cases
+    assert "95 % minus" not in (tmp_path / "tables" / NAMES[2]).read_text(encoding="utf-8-sig")
+
+
+def test_older_tables_are_untouched_until_the_end_and_a_new_folder_goes_with_a_discarded_run(
+    tmp_path: Path,
+) -> None:
+    facts = facts_of(["GPT4"], 1)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / NAMES[0]).write_text("older", encoding="utf-8")
+    for folder in ("old", "new"):
+        report = CsvReport(tmp_path / folder, facts)
+        report.add(plain_result())
+        report.discard()
+    assert os.listdir(tmp_path) == ["old"]
+    assert [path.read_text(encoding="utf-8") for path in (tmp_path / "old").iterdir()] == ["older"]
+
+
+# Evidence
+
+
+def test_each_piece_of_evidence_is_a_line_and_links_lead_both_ways(tmp_path: Path) -> None:
+    statements = (
+        Evidence("statement", "It lasts ten years.", "not supported", False, "The context says two."),
+        Evidence("statement", "It is blue.", "supported", True),
+    )
+    chunk = Evidence("chunk", "About cats.", "not useful", False, "", 1)
+
+    def result(row: int) -> CaseResult:
+        scores = {metric: Score.scored(metric, 0.9) for metric in METRIC_LABELS}
+        scores["faithfulness"] = Score.scored("faithfulness", 0.5, "", statements)
+        scores["context_precision"] = Score.scored("context_precision", 0.0, "", (chunk,))
+        return result_of(Case(row, "GPT4", "q", "a", "r", ("c",)), scores.values())
+
+    results = [plain_result(2), result(5)]
+    path = write_report(tmp_path / "r.xlsx", results, facts_of(["GPT4"], 2), has_evidence=True)
+    book = load_workbook(path)
+    assert book.sheetnames[3:] == ["Evidence"]
+    cases, evidence = book["Per-Query Metrics"], book["Evidence"]
+    assert [tuple(cell.value for cell in row) for row in evidence.iter_rows()] == [
+        ("Row", "Bot", "Metric", "Subject", "Rank", "Text", "Verdict", "Reason"),
+        (5, "GPT4", "Faithfulness", "statement", None, "It lasts ten years.", "not supported",
+         "The context says two."),
+        (5, "GPT4", "Faithfulness", "statement", None, "It is blue.", "supported", None),
+        (5, "GPT4", "Context Precision", "chunk", 1, "About cats.", "not useful", None),
+    ]  # fmt: skip
+    there = {cell.coordinate: cell.hyperlink.location for cell in cases[3] if cell.hyperlink}
+    back = [row[0].hyperlink.location for row in evidence.iter_rows(min_row=2)]
+    assert there == {"H3": "'Evidence'!A2", "J3": "'Evidence'!A4"}
+    assert back == ["'Per-Query Metrics'!H3", "'Per-Query Metrics'!H3", "'Per-Query Metrics'!J3"]
+    assert (cases["H3"].value, cases["J3"].value) == (0.5, 0.0)
+    assert not any(cell.hyperlink for cell in cases[2])
+
+
+def test_links_end_where_a_sheet_can_hold_no_more(tmp_path: Path) -> None:
+    with Workbook(tmp_path / "r.xlsx", {"constant_memory": True}) as book:
+        table = Table(book.add_worksheet(), evidence_columns(), Formats(book), 30, 30, sheet_links=2)
+        for row in range(4):
+            evidence = Evidence("chunk", "a text", "useful", True)
+            table.append(EvidenceLine(plain_result(row), "faithfulness", evidence, Place("Other", 1, 7)))
+    sheet = load_workbook(tmp_path / "r.xlsx").active
+    assert [bool(cell.hyperlink) for (cell,) in sheet.iter_rows(2, max_col=1)] == [True, True, False, False]
+    assert [cell.value for (cell,) in sheet.iter_rows(2, max_col=1)] == [0, 1, 2, 3]
+
+
+# Slices
+
+
+def test_slices_show_means_beside_their_counts_and_small_ones_in_grey(tmp_path: Path) -> None:
+    results = [
+        plain_result(row, bot, value, columns={"Topic": topic})
+        for row, (topic, value) in enumerate([("fees", 0.2)] * 11 + [("loans", 0.9), (" ", 0.5)], 2)
+        for bot in TWO_BOTS
+    ]
+    path = write_report(tmp_path / "r.xlsx", results, facts_of(TWO_BOTS, 13), slice_by="Topic")
+    sheet = load_workbook(path)["Slices"]
+    lines = [(row["Slice"], row["Bot"], row["Avg RQS"], row["Scored"]) for row in _rows(sheet)]
+    assert lines == [
+        ("fees", "GPT4", pytest.approx(0.2), 11),
+        ("fees", "Claude", pytest.approx(0.2), 11),
+        ("loans", "GPT4", pytest.approx(0.9), 1),
+        ("loans", "Claude", pytest.approx(0.9), 1),
+        ("(none)", "GPT4", pytest.approx(0.5), 1),
+        ("(none)", "Claude", pytest.approx(0.5), 1),
+    ]
+    rules = [rule.formula[0] for area in sheet.conditional_formatting for rule in area.rules]
+    assert "$I2<10" in rules
+    assert sheet["I1"].value == "Scored"
+
+
+# All of them together
+
+
+def test_outputs_that_cannot_all_be_opened_leave_nothing(tmp_path: Path) -> None:
+    facts = facts_of(["GPT4"], 1)
+    with pytest.raises(OutputError, match=r"no/r\.json: .*create the folder first, .* with --json"):
+        Outputs.opened(
+            [
+                lambda: ExcelReport(tmp_path / "r.xlsx", facts),
+                lambda: CsvReport(tmp_path / "tables", facts),
+                lambda: JsonReport(tmp_path / "no" / "r.json", facts, NOTHING),
+            ]
+        )
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_a_disk_that_takes_no_more_is_an_output_error(tmp_path: Path, kind: str, rows: int) -> None:
+    """R-48, R-49: a limit on the size of files stands in for a full disk."""
+    facts = facts_of(TWO_BOTS, rows)
+    report = (
+        JsonReport(tmp_path / "r", facts, NOTHING) if kind == "json" else CsvReport(tmp_path / "r", facts)
+    )
+    with _file_size_limit(900), pytest.raises(OutputError, match=f"cannot be written: .* with --{kind}"):
+        write_output(report, random_results(TWO_BOTS, rows), facts)
+    report.discard()
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_command_line_writes_all_of_it(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot_A", "Bot_B", "Context", "Topic"],
+        *(["What is tea?", "Tea is a drink.", "No idea.", "Tea is a drink.", topic] for topic in "xxy"),
+    )
+    (tmp_path / "config.ini").write_text("[report]\nevidence = yes\njson = yes\nslice_by = topic\n")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--csv", "tables", "--judge", "offline")
+    assert ended.code == 0, ended.err
+    assert sorted(os.listdir(tmp_path)) == ["config.ini", "in.xlsx", "r.json", "r.xlsx", "tables"]
+    document = _parsed(tmp_path / "r.json")
+    _assert_valid(document)
+    assert [each["name"] for each in document["slices"]] == ["x", "y"]
+    assert document["leaderboard"]["verdict"] in ended.out
+    assert load_workbook(tmp_path / "r.xlsx").sheetnames[3:] == ["Slices", "Evidence"]
+    assert len(_csv(tmp_path / "tables" / NAMES[0])) == 7
+    for place in ("r.json", "tables", "r.xlsx"):
+        assert f": {place}\n" in ended.out
+
+
+def test_a_run_with_failures_fits_the_schema_and_shows_no_key(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """R-76"""
+    judge.always = lambda request: (
+        error(400, "content_filter", "The response was filtered", "prompt")
+        if request.task == "verdicts"
+        else None
+    )
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", "--csv", "tables", **azure(judge))
+    assert ended.code == 3, ended.err
+    document = _parsed(tmp_path / "out.json")
+    _assert_valid(document)
+    assert document["cases"][0]["scores"]["faithfulness"]["code"] == "blocked_by_filter"
+    assert document["configuration"]["azure"]["api_key"]["value"] == "set"
+    assert document["end"]["usage"]["calls"] > 0
+    written = [tmp_path / "out.json", *(tmp_path / "tables").iterdir()]
+    assert not any(KEY.encode() in path.read_bytes() for path in written)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["--json", "in.xlsx"], 2, "in.xlsx: is the input"),
+        (["-o", "r.xlsx", "--json", "r.xlsx"], 2, "r.xlsx: is the report"),
+        (["--json", "no/r.json"], 5, "no/r.json: the report cannot be written"),
+        (["--csv", "in.xlsx"], 5, "in.xlsx: the report cannot be written"),
+    ],
+)
+def test_a_place_that_cannot_be_written_costs_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], code: int, expected: str
+) -> None:
+    """R-51"""
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    before = (tmp_path / "in.xlsx").read_bytes()
+    ended = run_cli("in.xlsx", *arguments, **azure(judge))
+    assert (ended.code, judge.requests) == (code, [])
+    assert expected in ended.err
+    assert (tmp_path / "in.xlsx").read_bytes() == before
+
+
+def test_a_slice_column_that_is_not_there_is_named(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    (tmp_path / "config.ini").write_text("[report]\nslice_by = Topic\n")
+    ended = run_cli("in.xlsx", "--judge", "offline")
+    assert ended.code == 2
+    assert "Topic" in ended.err
+
+
+# Reading them
+
+
+def _json(
+    folder: Path, results: list[CaseResult], facts: RunFacts, final: RunFacts | None = None
+) -> dict[str, Any]:
+    return _parsed(write_output(JsonReport(folder / "r.json", facts, NOTHING), results, facts, final))
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    """Strictly: NaN and Infinity are errors, and so is a key that stands twice."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs)
+        return dict(pairs)
+
+    document: dict[str, Any] = json.loads(path.read_bytes(), parse_constant=refuse, object_pairs_hook=unique)
+    return document
+
+
+def _assert_valid(document: dict[str, Any]) -> None:
+    errors = [
+        f"{found.json_path}: {found.message}" for found in Draft202012Validator(SCHEMA).iter_errors(document)
+    ]
+    assert errors == []
+
+
+def _csv(path: Path) -> list[list[Any]]:
+    """What is not in quotes is a number."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file, quoting=csv.QUOTE_NONNUMERIC))
+
+
+def _rows(sheet: Any) -> list[dict[str, Any]]:
+    header, *rows = sheet.iter_rows(values_only=True)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+@contextmanager
+def _file_size_limit(limit: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
