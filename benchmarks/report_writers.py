@@ -92,8 +92,7 @@ def _child(name: str, cases: int) -> None:
 def results(cases: int) -> Iterator[CaseResult]:
     """The same ones each time."""
     chance = random.Random(7)
-    letters = "etaoinshrdlu    "
-    text = "".join(chance.choices(letters, k=200_000))
+    text = _prose(chance, words=200_000)
 
     def cut(length: int) -> str:
         start = chance.randrange(len(text) - length)
@@ -115,6 +114,13 @@ def results(cases: int) -> Iterator[CaseResult]:
         yield CaseResult(
             case, scores, Score.scored(TOXICITY, 0.02), chance.random(), (FailureMode.OK,), cut(150)
         )
+
+
+def _prose(chance: random.Random, words: int) -> str:
+    """Made-up words, as often as their rank in a language has it: they compress about as prose does."""
+    letters = "etaoinshrdlcumwfgypbvk"
+    vocabulary = ["".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(5_000)]
+    return " ".join(chance.choices(vocabulary, [1 / rank for rank in range(1, 5_001)], k=words))
 
 
 def facts(cases: int) -> RunFacts:

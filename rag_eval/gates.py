@@ -1,6 +1,6 @@
 """Quality gates: does every bot reach the wanted means? Never passed on anything that was not judged."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -97,26 +97,3 @@ def _share(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0.0 <= value <= 1.0 else None
-
-
-def junit_xml(results: Sequence[GateResult], suites: Mapping[str, str]) -> str:
-    """The results as JUnit XML, one test case a gate and bot; `suites` are properties of the run, by name."""
-    from xml.etree.ElementTree import Element, SubElement, tostring
-
-    failed = sum(not result.passed for result in results)
-    suite = Element("testsuite", name="rag-eval", tests=str(len(results)), failures=str(failed), errors="0")
-    properties = SubElement(suite, "properties")
-    for name, value in suites.items():
-        SubElement(properties, "property", name=_clean(name), value=_clean(value))
-    for result in results:
-        name = f"{result.gate.name} >= {result.gate.least:g}"
-        case = SubElement(suite, "testcase", classname=_clean(result.bot), name=name)
-        if not result.passed:
-            SubElement(case, "failure", message=_clean(result.reason)).text = _clean(result.reason)
-    return tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _clean(text: str) -> str:
-    """Without the characters that XML forbids."""
-    return "".join(char if char in "\t\n\r" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" or char > "\uffff"
-                   else "\ufffd" for char in text)  # fmt: skip

@@ -140,7 +140,7 @@ def test_attacked_rows_score_what_the_same_row_scores_without(
 ) -> None:
     """J-1, J-3: a planted verdict is never taken for the judge's, wherever it is planted and however it is quoted."""
     judge.always = quoting = QuotingJudge()
-    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n")
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n[judge]\nmax_attempts = 1\n")
     header = ["Query", "Ground_Truth", "Bot_A", "Context"]
     (tmp_path / "in.csv").write_text(_csv([header, _row(""), *attacked_rows]), "utf-8")
     ended = run_cli("in.csv", "-o", "r.xlsx", **azure(judge))

@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from rag_eval.errors import SettingsError
+from rag_eval.errors import SettingsError, TableError
 from rag_eval.rubric import EvaluationResult, EvaluationRubric, MetricDefinition, load_rubric
+from rag_eval.rubric.ratings import pair_ratings
 
 ROOT = Path(__file__).parents[1]
 
@@ -943,6 +944,153 @@ def test_without_pyyaml_the_remedy_is_named(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     assert done.stdout.startswith("SettingsError")
     assert "install it or write the rubric as JSON" in done.stdout
+
+
+# --- criteria that do not apply --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "passes"),
+    [
+        ({"M1": True, "C1": True, "C2": True, "C3": False}, True),
+        ({"M1": True, "C1": True, "C2": True}, True),
+        ({"M1": True, "C1": True, "C2": False}, False),
+        ({"M1": True, "C1": True}, True),
+        ({"M1": True, "C1": False}, False),
+        ({"M1": False, "C1": True}, False),
+        ({"M1": True}, True),
+        ({"C1": True, "C2": True}, True),
+    ],
+)
+def test_fewer_criteria_lower_the_threshold_to_their_number(verdicts: dict[str, bool], passes: bool) -> None:
+    """Two of three are asked for: where one applies, that one; where none does, the mandatory ones decide."""
+    assert make_rubric("M1", "C1 C2 C3", 2).is_passed_by(verdicts) is passes
+
+
+def test_a_rubric_knows_the_columns_that_it_asks_about() -> None:
+    metrics = [
+        MetricDefinition(id=id_, rubric="…", applies_to=applies_to)
+        for id_, applies_to in [("a", None), ("b", {"X": "1", "Y": "2"}), ("c", {"Z": "1", "X": "2"})]
+    ]
+    rubric = EvaluationRubric(rubric_id="r", metrics=metrics, passing_score_threshold=0)
+    assert rubric.columns == ("X", "Y", "Z")
+
+
+def test_pairs_count_where_both_raters_have_a_verdict() -> None:
+    rubric = make_rubric("M1", "C1", 1)
+    pairs = [
+        ({"M1": True, "C1": True}, {"M1": True, "C1": False}),
+        ({"M1": True}, {"M1": True, "C1": False}),
+        ({"M1": True}, {"M1": True}),
+        ({}, {"M1": True}),
+    ]
+    report = rubric.align_verdicts(pairs)
+    assert [(row.metric_id, row.n, row.agreement) for row in report.criteria] == [
+        ("M1", 3, 1.0),
+        ("C1", 1, 0.0),
+    ]
+    assert (report.n, report.both_pass, report.only_a_passes) == (3, 1, 2)
+
+
+# --- ratings in files ------------------------------------------------------------------------------------------
+
+
+EXPECTED = "expected yes or no (or true, false, pass, fail, 1, 0)"
+
+
+def rating_files(folder: Path, a: str, b: str) -> tuple[Path, Path]:
+    return write(folder, "a.csv", a), write(folder, "b.csv", b)
+
+
+def test_ratings_are_paired_by_id_whatever_their_order(tmp_path: Path) -> None:
+    """Ids are text; what only one file has is named and left out; other columns do not matter."""
+    rubric = make_rubric("on-topic", "C1")
+    a = "ID,On Topic,C1,note\n01,yes,no,x\n1,true,FALSE,y\nx,1,0,z\n"
+    b = "C1,id,on-topic,on topic\npass,1,Fail,maybe\nno,01, YES ,\nno,y,no,\n"
+    found = pair_ratings(*rating_files(tmp_path, a, b), rubric)
+    assert found.pairs == [
+        ({"on-topic": True, "C1": False}, {"on-topic": True, "C1": False}),
+        ({"on-topic": True, "C1": False}, {"on-topic": False, "C1": True}),
+    ]
+    assert (found.only_a, found.only_b) == (["x"], ["y"])
+
+
+def test_ratings_without_ids_are_paired_by_order(tmp_path: Path) -> None:
+    rubric = make_rubric("id", "")
+    found = pair_ratings(*rating_files(tmp_path, "id\nyes\nno\n", "id\nyes\nyes\n"), rubric)
+    assert found.pairs == [({"id": True}, {"id": True}), ({"id": False}, {"id": True})]
+
+
+def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in (["id", "M1", "C1"], ["q", True, 0.0], [7, 1, "no"]):
+        book.active.append(row)
+    book.save(tmp_path / "r.xlsx")
+    records = [{"id": "q", "M1": True, "C1": False}, {"id": 7, "M1": 1, "C1": "no"}]
+    write(tmp_path, "r.json", json.dumps(records))
+    write(tmp_path, "r.jsonl", "\n".join(map(json.dumps, records)))
+    write(tmp_path, "r.tsv", "id\tM1\tC1\nq\tTRUE\t0\n7\tyes\tno\n")
+    first = tmp_path / "r.tsv"
+    for path in tmp_path.iterdir():
+        found = pair_ratings(first, path, make_rubric("M1", "C1"))
+        assert found.pairs == [({"M1": True, "C1": False},) * 2] * 2, path
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "problems"),
+    [
+        (
+            "id,M1,C1\nq1,maybe,\nq1,yes,no\n,no,2\n",
+            "id,M1,C1\nq1,yes,\n",
+            [
+                f"a.csv, line 2, column 'M1': 'maybe' is no label; {EXPECTED}",
+                f"a.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
+                "a.csv, line 3, column 'id': 'q1' occurs more than once",
+                "a.csv, line 4, column 'id': '' is no id",
+                f"a.csv, line 4, column 'C1': '2' is no label; {EXPECTED}",
+                f"b.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
+            ],
+        ),
+        ("id,M1,C1\n", "id,M1\n", ["b.csv: has no column for the criteria C1; it has id, M1"]),
+        (
+            "id,M1,C1,c1,C-1\n",
+            "id,M1,c1,C-1\n",
+            ["b.csv: the columns 'c1' and 'C-1' mean the same; keep one of them"],
+        ),
+        (
+            "id,M1,C1\nq,1,0\n",
+            "M1,C1\n1,0\n",
+            ["b.csv: has no column 'id', but a.csv has; add it to both or to none"],
+        ),
+        (
+            "M1,C1\n1,0\n",
+            "M1,C1\n1,0\n1,1\n",
+            [
+                "a.csv has 1 rows and b.csv 2; without a column 'id' they are paired by order and must be equally many"
+            ],
+        ),
+        (
+            "id,M1,C1\nq,1,0\n",
+            "id,M1,C1\nr,1,0\n",
+            ["a.csv and b.csv have no answer in common; nothing to compare"],
+        ),
+        ("M1,C1\n", "M1,C1\n", ["a.csv and b.csv have no answer in common; nothing to compare"]),
+    ],
+)
+def test_what_is_wrong_with_ratings_is_all_said_at_once(
+    tmp_path: Path, a: str, b: str, problems: list[str]
+) -> None:
+    with pytest.raises(TableError) as caught:
+        pair_ratings(*rating_files(tmp_path, a, b), make_rubric("M1", "C1"))
+    assert list(caught.value.problems) == problems
+
+
+def test_only_a_criterion_that_does_not_apply_everywhere_may_be_blank(tmp_path: Path) -> None:
+    rubric = expected_rubric()
+    found = pair_ratings(*rating_files(tmp_path, "id,M1,C1\nq,yes,\n", "id,M1,C1\nq,yes,no\n"), rubric)
+    assert found.pairs == [({"M1": True}, {"M1": True, "C1": False})]
 
 
 # --- documentation -------------------------------------------------------------------------------------------

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.cli.console import say, speaking_to, warn
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.gates import GateOn, parse_gates
+from rag_eval.gates import evaluate as evaluate_gates
 from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
 from rag_eval.terminal import count_lines, leaderboard_lines, progress
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
+    from rag_eval.gates import Gate
     from rag_eval.records import RunFacts
     from rag_eval.report.findings import Findings
     from rag_eval.report.outputs import Outputs
@@ -39,6 +42,7 @@ class Job:
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
+        gates = parse_gates(self._options["fail_under"])
         loaded = self._load_settings()
         table = self._read_table(loaded.settings)
         loaded.require_credentials()
@@ -50,7 +54,7 @@ class Job:
             panel = self._panel(loaded.settings)
             facts = _facts(loaded.settings, table, panel)
             self._announce(facts, panel)
-            return self._evaluate(loaded, table, panel, facts)
+            return self._evaluate(loaded, table, panel, facts, gates)
 
     # Before
 
@@ -154,7 +158,12 @@ class Job:
     # The run itself
 
     def _evaluate(
-        self, loaded: "LoadedSettings", table: "Table", panel: "Panel", facts: "RunFacts"
+        self,
+        loaded: "LoadedSettings",
+        table: "Table",
+        panel: "Panel",
+        facts: "RunFacts",
+        gates: Sequence["Gate"],
     ) -> ExitCode:
         from rag_eval.report.findings import find
         from rag_eval.runner import Evaluation
@@ -177,7 +186,8 @@ class Job:
             evaluation.close()
             panel.store.end(keep=keep)
         self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
-        return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage)
+        passed = self._pass_gates(gates, summary, facts, settings.evaluation.min_coverage)
+        return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
 
     def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
         """Every file that was asked for, ready to be written."""
@@ -255,6 +265,21 @@ class Job:
             self._say(f"Also written: {place}")
         self._say(f"Report: {report}")
 
+    def _pass_gates(
+        self, gates: Sequence["Gate"], summary: "Summary", facts: "RunFacts", min_coverage: float
+    ) -> bool:
+        """Say how every gate went, and write it for CI systems if that is wanted."""
+        results = evaluate_gates(gates, summary, GateOn(self._options["gate_on"]), min_coverage)
+        for result in results:
+            line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
+            self._say(line) if result.passed else warn(line)
+        if target := self._options["junit"]:
+            from rag_eval.report.junit import write_junit
+
+            about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
+            self._say(f"Also written: {write_junit(target, results, about)}")
+        return all(result.passed for result in results)
+
     def _say(self, line: str) -> None:
         if not self._is_quiet:
             say(line)
@@ -319,11 +344,15 @@ def _is_complete(evaluation: "Evaluation", summary: "Summary") -> bool:
     return not evaluation.stopped and not any(bot.failures for bot in summary.bots)
 
 
-def _exit_code(stopped: RunStoppedError | None, summary: "Summary", min_coverage: float) -> ExitCode:
+def _exit_code(
+    stopped: RunStoppedError | None, summary: "Summary", min_coverage: float, *, passed: bool
+) -> ExitCode:
     if stopped:
         return stopped.exit_code
     coverages = [bot.rqs.coverage for bot in summary.bots if bot.rqs.coverage is not None]
-    return ExitCode.LOW_COVERAGE if min(coverages, default=1.0) < min_coverage else ExitCode.COMPLETE
+    if min(coverages, default=1.0) < min_coverage:
+        return ExitCode.LOW_COVERAGE
+    return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED
 
 
 def _usage_line(facts: "RunFacts") -> str:

@@ -89,7 +89,7 @@ def _cells(name: str, agreement: "Agreement") -> list[str]:
 
 
 def _interval(agreement: "Agreement") -> str:
-    """Of kappa; '–' where kappa is undefined or no pair differs."""
+    """Of kappa; '–' where the pairs do not tell how sure it is, as when a rater always says the same."""
     from rag_eval.statistics import cohen_kappa
 
     verdicts = [
@@ -101,7 +101,9 @@ def _interval(agreement: "Agreement") -> str:
     interval = cohen_kappa(
         [a for a, _ in verdicts], [b for _, b in verdicts], categories=[False, True]
     ).interval
-    return "–" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
+    if interval is None or interval.low == interval.high:
+        return "–"
+    return f"{interval.low:.2f} to {interval.high:.2f}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -36,6 +36,17 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--strict-cache", is_flag=True, help="Stop when the stored replies are damaged.")
 @click.option("--json", type=_PATH, help="Write the whole run as JSON to this file too.")
 @click.option("--csv", type=_PATH, help="Write the three tables as CSV files into this folder too.")
+@click.option(
+    "--fail-under", multiple=True, metavar="NAME=VALUE", help="End with 1 unless every bot's mean is as high."
+)
+@click.option(
+    "--gate-on",
+    type=click.Choice(["interval", "mean"]),
+    default="interval",
+    show_default=True,
+    help="What must reach the gates: the 95 % interval's lower end, or the mean.",
+)
+@click.option("--junit", type=_PATH, help="Write the gates as JUnit XML to this file.")
 @click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
 @click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")

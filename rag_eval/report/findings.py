@@ -41,13 +41,21 @@ def find(summary: Summary) -> Findings:
     from rag_eval.statistics import bootstrap_mean_interval, compare_with_best
 
     bots = list(summary.rqs_values)
+    compared = {bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()}
+    # The compared rows are some of a bot's own: as many of them means the same ones, and the same interval.
+    own = {
+        bot.bot: compared[bot.bot]
+        if bot.bot in compared and bot.rqs.scored == summary.compared
+        else bootstrap_mean_interval(bot.rqs_values)
+        for bot in summary.bots
+    }
     table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
     comparison = compare_with_best(table, bots)
     challengers = _challengers(summary, comparison.winner) if comparison else ()
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
-        own={bot.bot: bootstrap_mean_interval(bot.rqs_values) for bot in summary.bots},
-        compared={bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()},
+        own=own,
+        compared=compared,
         comparison=comparison,
         challengers=challengers,
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,

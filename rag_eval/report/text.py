@@ -7,11 +7,14 @@ CELL_LIMIT = 32_767
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _LINE_END = re.compile("\r\n?")
+_TO_BE_CHANGED = re.compile(f"{_FORBIDDEN.pattern[:-1]}\r]")
 _WHITESPACE = re.compile(r"\s+")
 
 
 def printable(text: str) -> str:
     """`text` with U+FFFD for each character that XML cannot carry, and line ends as line feeds."""
+    if not _TO_BE_CHANGED.search(text):  # nearly always, and this is asked of every text
+        return text
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", _LINE_END.sub("\n", text))
 
 

@@ -48,6 +48,11 @@ class EvaluationRubric(BaseModel):
     def cumulative_metrics(self) -> list[MetricDefinition]:
         return [metric for metric in self.metrics if not metric.mandatory]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The spreadsheet columns that decide which metrics apply to a row, each once."""
+        return tuple(dict.fromkeys(column for metric in self.metrics for column in metric.applies_to or {}))
+
     def to_prompt_text(self) -> str:
         """The rubric as Markdown for a judge's prompt."""
         return prompt_text(self)

@@ -1,0 +1,332 @@
+"""Full disks, damaged stores and failing steps: one line, exit 5, nothing lost, and the next run goes on."""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import azure, read_sheet, write_sheet
+from fake_judge import Answer, FakeJudge, Request, error
+from forking import Ended, Forker
+from openpyxl import load_workbook
+from test_main_job import HEADER, sheet_of
+
+from rag_eval.errors import OutputError
+from rag_eval.report.replacement import LEAST_SPACE, check_space, sweep
+from rag_eval.store import Store
+
+WORKERS = 2
+ONE_METRIC = (
+    "[metrics]\nfaithfulness = no\nanswer_relevancy = no\ncontext_precision = no\nanswer_correctness = no\n"
+    "[diagnostics]\nenabled = no\n[evaluation]\nparallel = no\n"
+)
+"""Two calls: toxicity, and the context recall of one row."""
+OLD = ["The old report"]
+
+
+def small_job(folder: Path) -> None:
+    """One row, one metric, and an old report."""
+    folder.mkdir()
+    (folder / "config.ini").write_text(ONE_METRIC)
+    write_sheet(folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."])
+    write_sheet(folder / "r.xlsx", OLD)
+
+
+def has_old_report(folder: Path) -> bool:
+    """Whether the report is the old one. It can be read, whichever it is."""
+    workbook = load_workbook(folder / "r.xlsx", read_only=True)
+    names = workbook.sheetnames
+    workbook.close()
+    assert names[0] in ("Sheet", "Per-Query Metrics")
+    return names[0] == "Sheet"
+
+
+def assert_honest(folder: Path, ended: Ended, step: str) -> None:
+    """Either all went well and the report is new, or it is the old one and one line says why."""
+    assert "Traceback" not in ended.err, f"{step}: {ended.err}"
+    if ended.code == 0:
+        assert not has_old_report(folder), step
+        return
+    assert (ended.code, len(ended.complaints)) == (5, 1), f"{step}: {ended}"
+    assert has_old_report(folder), step
+    assert re.search(r"free some space|choose", ended.complaints[0]), f"{step}: {ended.err}"
+
+
+def in_parallel(numbers: range, size: int = 3) -> Iterator[range]:
+    for first in range(numbers.start, numbers.stop, size):
+        yield numbers[first - numbers.start : first - numbers.start + size]
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
+def test_r48_every_step_of_a_judged_run_may_fail(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, lasts: bool
+) -> None:
+    """Up to the saving of the report, which the next test takes apart: a rerun completes, and pays for no reply twice."""
+    small_job(tmp_path / "0")
+    steps = tmp_path / "steps"
+    assert run(forker, tmp_path / "0", judge, steps=str(steps)).code == 0
+    listed = steps.read_text().splitlines()
+    asked = len(judge.requests)
+    last = max(number for number, step in enumerate(listed, 1) if step.startswith(("execute", "commit")))
+    assert last > 20
+    for numbers in in_parallel(range(1, last + 1)):
+        for number in numbers:
+            small_job(tmp_path / str(number))
+        judge.requests.clear()
+        for faulty in (True, False):
+            runs = {
+                number: forker.start(
+                    tmp_path / str(number), "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge),
+                    fault=number if faulty else None, fault_lasts=lasts,
+                )
+                for number in numbers
+            }  # fmt: skip
+            for number, each in runs.items():
+                ended = each.wait()
+                if faulty:
+                    assert_honest(tmp_path / str(number), ended, f"step {number}, {listed[number - 1]}")
+                else:
+                    assert ended.code == 0, f"after step {number}, {listed[number - 1]}: {ended.err}"
+                    assert not has_old_report(tmp_path / str(number))
+        assert len(judge.requests) <= len(numbers) * (asked + 2)  # a lost reply and a second look at the endpoint
+
+
+def test_r48_every_step_of_saving_a_report_may_fail(forker: Forker, tmp_path: Path) -> None:
+    """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
+    small_job(tmp_path / "0")
+    steps = tmp_path / "steps"
+    ended = forker.run(tmp_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps))
+    assert ended.code == 0
+    listed = steps.read_text().splitlines()
+    assert {"create", "open", "write", "fsync", "replace"} <= set(listed)
+    for lane in range(3):
+        small_job(tmp_path / f"lane{lane}")
+    for numbers in in_parallel(range(1, len(listed) + 1)):
+        runs = {}
+        for lane, number in enumerate(numbers):
+            folder = tmp_path / f"lane{lane}"
+            write_sheet(folder / "r.xlsx", OLD)
+            runs[number] = folder, forker.start(
+                folder, "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", fault=number,
+                fault_lasts=number % 2 == 0,
+            )  # fmt: skip
+        for number, (folder, each) in runs.items():
+            assert_honest(folder, each.wait(), f"step {number}, {listed[number - 1]}")
+            left = {path.name for path in folder.iterdir() if not path.name.startswith(".said")}
+            assert left == {"in.xlsx", "r.xlsx", "config.ini"}, f"step {number}, {listed[number - 1]}"
+    ended = forker.run(tmp_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
+    assert (ended.code, has_old_report(tmp_path / "lane0")) == (0, False)
+
+
+def run(forker: Forker, folder: Path, judge: FakeJudge, *arguments: str, **world: Any) -> Ended:
+    return forker.run(folder, "in.xlsx", "-o", "r.xlsx", "-q", *arguments, variables=azure(judge), **world)
+
+
+# Full disks
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 40 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("only an administrator can mount a small disk")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def fill(file: Path) -> None:
+    with file.open("wb", buffering=0) as filler:
+        try:
+            while True:
+                filler.write(b"x" * 4096)
+        except OSError:
+            return
+
+
+def after(number: int, act: Callable[[], None]) -> Callable[[Request], Answer | None]:
+    """A script for the judge: something happens at the request of that number."""
+    seen: list[Request] = []
+
+    def script(request: Request) -> None:
+        seen.append(request)
+        if len(seen) == number:
+            act()
+
+    return script
+
+
+def test_r49_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) -> None:
+    sheet_of(disk / "in.xlsx", rows=6)
+    write_sheet(disk / "r.xlsx", OLD)
+    asked_until_full: list[int] = []
+
+    def become_full() -> None:
+        fill(disk / "filler")
+        asked_until_full.append(len(judge.requests))
+
+    judge.always = after(30, become_full)
+    ended = run(forker, disk, judge)
+    asked = len(judge.requests)
+    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    assert "r.xlsx.journal" in ended.complaints[0]
+    assert "free some space" in ended.complaints[0]
+    assert has_old_report(disk)
+    assert asked <= asked_until_full[0] + 3 * WORKERS
+    (disk / "filler").unlink()
+    assert run(forker, disk, judge).code == 0
+    assert not has_old_report(disk)
+    tasks = judge.tasks()
+    once_each = tasks.total() - tasks["preflight"] - tasks["toxicity"] - tasks["recommendation"]
+    assert once_each <= 6 * 16 + asked - 30 + WORKERS  # what could not be stored any more
+
+
+def test_r49_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+    """A limit of the operating system or a quota, where no disk is full."""
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    write_sheet(tmp_path / "r.xlsx", OLD)
+    ended = run(forker, tmp_path, judge, file_limit=150_000)
+    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    assert has_old_report(tmp_path)
+    asked = len(judge.requests)
+    assert 5 < asked < 6 * 16
+    assert run(forker, tmp_path, judge).code == 0
+    assert len(judge.requests) <= 6 * 16 + 10 + 3 * WORKERS
+    assert not has_old_report(tmp_path)
+
+
+def test_r49_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge, disk: Path) -> None:
+    sheet_of(disk / "in.xlsx", rows=1)
+    with (disk / "filler").open("wb") as filler:
+        filler.truncate(0)
+        filler.write(b"x" * 30_000_000)
+    ended = run(forker, disk, judge)
+    assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
+    assert str(disk) in ended.err
+    assert f"{LEAST_SPACE / 1e6:.0f} MB" in ended.err
+
+
+def test_r49_a_disk_with_room_is_let_pass(tmp_path: Path) -> None:
+    check_space(tmp_path)
+
+
+def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:
+    full = Path("/proc")  # a file system that has no free blocks, ever
+    with pytest.raises(OutputError, match="/proc: only 0.0 MB are free"):
+        check_space(full)
+
+
+# Damaged stores
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage, not a database" * 100])
+@pytest.mark.parametrize("is_cache", [False, True])
+def test_r57_a_damaged_store_is_set_aside_and_the_run_goes_on(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, content: bytes, is_cache: bool
+) -> None:
+    folder = tmp_path / "job"
+    small_job(folder)
+    store = folder / "r.xlsx.journal"
+    if is_cache:
+        (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
+        store = folder / ".nexus_cache" / "replies.sqlite"
+        store.parent.mkdir()
+    store.write_bytes(content)
+    ended = run(forker, folder, judge)
+    assert (ended.code, len(ended.complaints)) == (0, 1), ended
+    assert str(store.relative_to(folder)) in ended.complaints[0]
+    (aside,) = store.parent.glob(f"{store.name}.damaged-*")
+    assert aside.read_bytes() == content
+    assert not has_old_report(folder)
+
+
+def test_r57_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+    small_job(tmp_path / "job")
+    (tmp_path / "job" / "r.xlsx.journal").write_bytes(b"garbage")
+    ended = run(forker, tmp_path / "job", judge, "--strict-cache")
+    assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
+    assert (tmp_path / "job" / "r.xlsx.journal").read_bytes() == b"garbage"
+    assert has_old_report(tmp_path / "job")
+
+
+# What is asked again
+
+
+def test_r43_the_same_command_serves_lasting_failures_and_retry_errors_asks_again(
+    forker: Forker, judge: FakeJudge, tmp_path: Path
+) -> None:
+    def block(request: Request) -> Answer | None:
+        return error(400, "content_filter", "filtered", "prompt") if request.task == "attributions" else None
+
+    small_job(tmp_path / "job")
+    judge.always = block
+    assert run(forker, tmp_path / "job", judge).code == 3
+    judge.requests.clear()
+
+    ended = run(forker, tmp_path / "job", judge)
+    assert (ended.code, judge.requests) == (3, [])
+    assert "--retry-errors" in ended.err
+
+    ended = run(forker, tmp_path / "job", judge, "--retry-errors")
+    assert (ended.code, judge.tasks()["attributions"], judge.tasks()["toxicity"]) == (3, 1, 0)
+
+    judge.always = None
+    assert run(forker, tmp_path / "job", judge, "--retry-errors").code == 0
+    assert judge.tasks()["attributions"] == 2
+    assert not (tmp_path / "job" / "r.xlsx.journal").exists()
+
+
+def test_r43_fresh_asks_everything_anew_and_replaces_it(
+    forker: Forker, judge: FakeJudge, tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    small_job(folder)
+    (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
+    assert run(forker, folder, judge).code == 0
+    asked = judge.tasks()
+    assert run(forker, folder, judge).code == 0
+    assert judge.tasks() == asked
+    before = stored_at(folder)
+    assert run(forker, folder, judge, "--fresh").code == 0
+    assert judge.tasks() == asked + asked
+    assert stored_at(folder) > before
+
+
+def stored_at(folder: Path) -> float:
+    """When the oldest reply of the cache was stored."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(folder / ".nexus_cache" / "replies.sqlite")) as connection:
+        (moment,) = connection.execute("SELECT min(stored_at) FROM replies").fetchone()
+    return float(moment)
+
+
+# What killed runs left
+
+
+def test_r61_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    names = {
+        ".rag-eval-0123456789ab.tmp": True, ".rag-eval-0123456789ab.tmp.xlsx": False, "0123456789ab.tmp": False,
+        ".rag-eval-notes.tmp": False, ".rag-eval-r.xlsx.lock": False, "rag-eval-0123456789ab.tmp": False,
+    }  # fmt: skip
+    two_days_ago = time.time() - 2 * 24 * 3600
+    for name in names:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (two_days_ago, two_days_ago))
+    (tmp_path / ".rag-eval-ba9876543210.tmp").touch()  # of a run that is under way
+    assert forker.run(tmp_path, "in.xlsx", "-o", "other.xlsx", "--judge", "offline").code == 0
+    left = {path.name for path in tmp_path.iterdir()}
+    assert {name for name in names if name not in left} == {name for name, swept in names.items() if swept}
+    assert ".rag-eval-ba9876543210.tmp" in left
+
+
+def test_a_folder_that_cannot_be_swept_is_no_reason_to_stop(tmp_path: Path) -> None:
+    sweep(tmp_path / "missing")

@@ -1,0 +1,119 @@
+"""Quality gates: exit 1 when a bot misses one, never passed on nothing judged, and readable for CI systems."""
+
+from pathlib import Path
+
+import pytest
+from conftest import Run, azure, write_sheet
+from defusedxml import ElementTree
+from fake_judge import FakeJudge, Request, error
+from test_scoring import FAILED, flat, summarise
+
+from rag_eval.errors import InputError
+from rag_eval.gates import Gate, GateOn, evaluate, parse_gates
+
+LEVELS = [flat(value) for value in (0.6, 0.8, 0.7, 0.75, 0.65, 0.7, 0.72, 0.68)]
+
+
+@pytest.mark.parametrize(
+    ("gate_on", "least", "passed"),
+    [
+        (GateOn.MEAN, 0.7, True),
+        (GateOn.INTERVAL, 0.7, False),
+        (GateOn.INTERVAL, 0.6, True),
+        (GateOn.MEAN, 0.71, False),
+    ],
+)
+def test_a_gate_looks_at_the_mean_or_at_the_lower_end_of_its_interval(
+    gate_on: GateOn, least: float, passed: bool
+) -> None:
+    (result,) = evaluate([Gate("rqs", least)], summarise({"A": LEVELS}), gate_on, 0.95)
+    assert result.passed is passed
+    assert "0.7000 over 8 of 8" in result.reason
+
+
+def test_every_bot_must_reach_every_gate() -> None:
+    results = evaluate(
+        [Gate("rqs", 0.5), Gate("faithfulness", 0.5)],
+        summarise({"A": LEVELS, "B": [flat(0.1)] * 8}),
+        GateOn.MEAN,
+        0.95,
+    )
+    assert [(each.bot, each.gate.name, each.passed) for each in results] == [
+        ("A", "rqs", True),
+        ("B", "rqs", False),
+        ("A", "faithfulness", True),
+        ("B", "faithfulness", False),
+    ]
+
+
+@pytest.mark.parametrize("gate_on", GateOn)
+@pytest.mark.parametrize(
+    "values", [[flat(FAILED)] * 5, [flat(None)] * 5, [flat(0.9)] * 5 + [flat(FAILED)] * 5]
+)
+def test_r39_a_gate_never_passes_on_what_was_not_judged(
+    gate_on: GateOn, values: list[tuple[object, ...]]
+) -> None:
+    (result,) = evaluate([Gate("rqs", 0.0)], summarise({"A": values}), gate_on, 0.95)  # type: ignore[dict-item]
+    assert not result.passed
+
+
+def test_one_query_gives_no_interval_and_so_does_not_pass() -> None:
+    (result,) = evaluate([Gate("rqs", 0.1)], summarise({"A": [flat(0.9)]}), GateOn.INTERVAL, 0.95)
+    assert (result.passed, "too few" in result.reason) == (False, True)
+
+
+@pytest.mark.parametrize("text", ["rqs", "rqs=", "rqs=1.5", "rqs=nan", "speed=0.5", "=0.5"])
+def test_a_gate_that_makes_no_sense_is_named(text: str) -> None:
+    with pytest.raises(InputError, match="--fail-under"):
+        parse_gates([text])
+
+
+def test_gates_are_named_as_in_the_report_or_in_the_configuration() -> None:
+    assert parse_gates(["RQS=0.5", "Answer Correctness=.6", "context-recall = 1"]) == (
+        Gate("rqs", 0.5),
+        Gate("answer_correctness", 0.6),
+        Gate("context_recall", 1.0),
+    )
+
+
+def sheet_of(path: Path) -> Path:
+    facts = [f"The shop is open on day {n}." for n in range(6)]
+    lines = [[f"Is the shop open on day {n}?", fact, "A museum.", fact] for n, fact in enumerate(facts)]
+    return write_sheet(path, ["Query", "Bot_Good", "Bot_B<a>d", "Context"], *lines)
+
+
+def test_a_missed_gate_ends_with_1_and_stands_in_the_junit_file(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli(
+        "in.xlsx", "--judge", "offline", "--fail-under", "faithfulness=0.5", "--junit", "gates.xml"
+    )
+    assert ended.code == 1
+    assert "FAILED: B<a>d" in ended.err
+    suite = ElementTree.parse(tmp_path / "gates.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    failed = [case.get("classname") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert failed == ["B<a>d"]
+
+
+def test_gates_that_are_reached_end_with_0(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--judge", "offline", "--fail-under", "faithfulness=0", "--gate-on", "mean")
+    assert ended.code == 0
+    assert ended.out.count("Gate passed") == 2
+
+
+def test_low_coverage_comes_before_a_missed_gate(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    def block(request: Request) -> object:
+        return error(400, "content_filter", "filtered") if request.task == "verdicts" else None
+
+    judge.always = block  # type: ignore[assignment]
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--fail-under", "rqs=0.5", **azure(judge))
+    assert ended.code == 3
+    assert "FAILED" in ended.err
+
+
+def test_a_wrong_gate_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--fail-under", "rqs=high", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
