@@ -77,6 +77,18 @@ def set_up_logging(debug: bool) -> None:
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
     for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    _say_failures_once()
+
+
+def _say_failures_once() -> None:
+    """A file that cannot be written fails again when its object is cleared away; that has been reported already."""
+    others = sys.unraisablehook
+
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, OSError):
+            others(unraisable)
+
+    sys.unraisablehook = hook
 
 
 class _HarmlessFormatter(logging.Formatter):

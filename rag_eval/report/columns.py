@@ -166,9 +166,9 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             "Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED
         ),
         plain_column(
-            "vs Winner", 21, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP
+            "vs Winner", 19, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP
         ),
-        plain_column("Verdict", 27, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
+        plain_column("Verdict", 25, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
         *_error_columns(findings.compared, lambda line: line.rqs),
     ]
 
