@@ -1,4 +1,4 @@
-"""A chat-completions endpoint in a process of its own, for measurements: python benchmarks/fake_endpoint.py --latency 0.2
+"""A chat-completions endpoint in a process of its own: python benchmarks/fake_endpoint.py --latency 0.2
 
 It answers every prompt of this project, of ragas and of deepeval after a fixed or lognormal latency with a reply of
 the right form, and counts what it was sent. GET /stats gives requests, bytes and the most in flight as JSON, GET
@@ -79,7 +79,7 @@ class Endpoint:
         """Seconds; lognormal around the latency as its mean when sigma is not 0."""
         if not self._sigma:
             return self._latency
-        return self._latency * self._random.lognormvariate(-self._sigma**2 / 2, self._sigma)
+        return self._latency * self._random.lognormvariate(-(self._sigma**2) / 2, self._sigma)
 
 
 def completion(body: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def completion(body: dict[str, Any]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if body.get("tools"):  # instructor's way of asking for a form
         call = {"name": body["tools"][0]["function"]["name"], "arguments": content}
-        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function", "function": call}]}
+        tools = [{"id": "1", "type": "function", "function": call}]
+        message = {"role": "assistant", "content": None, "tool_calls": tools}
     return {
         "id": "1",
         "object": "chat.completion",

@@ -23,8 +23,8 @@ COMPARED_UP_TO = 100_000
 
 OURS = """
 import sys
-from rag_eval.retrieval_files import evaluate_files
-summary = evaluate_files(*sys.argv[1:])
+from rag_eval.report.retrieval_report import write_retrieval
+summary, _ = write_retrieval(*sys.argv[1:])
 print([summary.means["doc_recall"], summary.means["ndcg_10"], summary.scored])
 """
 

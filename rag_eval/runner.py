@@ -8,7 +8,7 @@ from typing import Any
 from rag_eval.errors import RunStoppedError, SettingsError
 from rag_eval.judge.budget import Budget, Caps, Price
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, Scheduler, gather
-from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
@@ -77,7 +77,7 @@ def endpoint_of(settings: Settings) -> Endpoint:
     return Endpoint(
         provider="azure" if is_azure else "openai",
         url=azure.endpoint if is_azure else openai.base_url,
-        api_key=(azure.api_key if is_azure else openai.api_key).get_secret_value() or "not-needed",
+        api_key=(azure.api_key if is_azure else openai.api_key).get_secret_value() or NO_KEY,
         model=azure.deployment if is_azure else openai.model,
         api_version=azure.api_version if is_azure else "",
         temperature=azure.temperature if is_azure else openai.temperature,

@@ -124,7 +124,11 @@ def forking(provider: str = "any") -> Iterator[Forker]:
     }
     environment |= {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "RAGAS_DO_NOT_TRACK": "true"}
     with subprocess.Popen(
-        [sys.executable, __file__, provider], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, __file__, provider],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

@@ -32,7 +32,9 @@ def small_job(folder: Path) -> None:
     """One row, one metric, and an old report."""
     folder.mkdir()
     (folder / "config.ini").write_text(ONE_METRIC)
-    write_sheet(folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."])
+    write_sheet(
+        folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
+    )
     write_sheet(folder / "r.xlsx", OLD)
 
 
@@ -92,7 +94,9 @@ def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudg
                 else:
                     assert ended.code == 0, f"after step {number}, {listed[number - 1]}: {ended.err}"
                     assert not has_old_report(tmp_path / str(number))
-        assert len(judge.requests) <= len(numbers) * (asked + 2)  # a lost reply and a second look at the endpoint
+        assert len(judge.requests) <= len(numbers) * (
+            asked + 2
+        )  # a lost reply and a second look at the endpoint
 
 
 @pytest.fixture
@@ -106,7 +110,9 @@ def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, tmp_
     forker = offline_forker
     small_job(tmp_path / "0")
     steps = tmp_path / "steps"
-    ended = forker.run(tmp_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps))
+    ended = forker.run(
+        tmp_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps)
+    )
     assert ended.code == 0
     listed = steps.read_text().splitlines()
     assert {"create", "open", "write", "fsync", "replace"} <= set(listed)

@@ -358,9 +358,6 @@ def test_r75_a_quoted_text_cannot_begin_a_line(run_cli: Run, tmp_path: Path, bre
     assert len(ended.err.splitlines()) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the command line splits the text of an error into its problems at \\n"
-)
 def test_r75_a_quoted_line_break_cannot_begin_a_line(run_cli: Run, tmp_path: Path) -> None:
     ended = run_cli("x\nrag-eval: all is well.csv", "--judge", "offline")
     assert len(ended.err.splitlines()) == 1
@@ -389,7 +386,6 @@ def test_many_columns_and_very_long_headers(run_cli: Run, tmp_path: Path) -> Non
     assert_only_text(tmp_path / "r.xlsx")
 
 
-@pytest.mark.xfail(strict=True, reason="a failure's message with half a surrogate pair cannot be journaled")
 @pytest.mark.parametrize(
     "answer",
     [completion(None, refusal="no \ud800"), error(400, "BadRequest", "no \udc00")],

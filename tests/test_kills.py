@@ -194,9 +194,15 @@ def test_r55_nobody_need_listen(
 
 def test_r55_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
-    command = f"{sys.executable} {SCRIPT} in.xlsx -o r.xlsx --judge offline | head -1; exit ${{PIPESTATUS[0]}}"
+    command = (
+        f"{sys.executable} {SCRIPT} in.xlsx -o r.xlsx --judge offline | head -1; exit ${{PIPESTATUS[0]}}"
+    )
     ended = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert (ended.returncode, ended.stdout.count("\n")) == (0, 1)
     assert "Traceback" not in ended.stderr

@@ -47,7 +47,12 @@ def test_r52_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None
     with held_elsewhere(target) as process, pytest.raises(LockedError) as refusal, locked(target):
         pass
     message = str(refusal.value)
-    for words in (str(target), f"process {process.pid} ", socket.gethostname(), f"since {time.strftime('%Y-')}"):
+    for words in (
+        str(target),
+        f"process {process.pid} ",
+        socket.gethostname(),
+        f"since {time.strftime('%Y-')}",
+    ):
         assert words in message
     assert refusal.value.exit_code == 75
 
@@ -158,9 +163,7 @@ def test_r53_two_runs_at_once_share_a_cache(forker: Forker, judge: FakeJudge, tm
     """Different reports, one cache: both are complete, and a third run asks for nothing."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")
     sheet_of(tmp_path / "in.xlsx", rows=2)
-    runs = [
-        forker.start(tmp_path, "in.xlsx", "-o", f"{name}.xlsx", variables=azure(judge)) for name in "ab"
-    ]
+    runs = [forker.start(tmp_path, "in.xlsx", "-o", f"{name}.xlsx", variables=azure(judge)) for name in "ab"]
     assert [run.wait().code for run in runs] == [0, 0]
     judge.requests.clear()
     assert forker.run(tmp_path, "in.xlsx", "-o", "c.xlsx", variables=azure(judge)).code == 0

@@ -193,6 +193,25 @@ def test_a_bug_in_a_metric_ends_the_run() -> None:
         run([broken()])
 
 
+def test_a_bug_leaves_no_coroutine_unfinished() -> None:
+    """Python would warn of each of them later, somewhere else."""
+    ended: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await call(1)
+        finally:
+            ended.append("waits")
+
+    async def broken() -> None:
+        await call(2)
+        raise KeyError("bug")
+
+    with pytest.raises(KeyError):
+        run([waits(), broken()], ObjectJudge(lambda prompt: (time.sleep(0.05), echo(prompt))[1]), workers=1)
+    assert ended == ["waits"]
+
+
 def test_awaiting_anything_else_than_calls_is_a_bug() -> None:
     import asyncio
 

@@ -138,7 +138,6 @@ def test_r76_a_run_that_succeeds_writes_no_key(
     assert "capital" not in ended.err
 
 
-@pytest.mark.xfail(strict=True, reason="Transport does not mask the key in what a completion says")
 def test_r76_a_key_that_the_endpoint_quotes_in_its_replies_is_not_passed_on(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -185,7 +184,6 @@ def test_r75_r77_a_bug_is_one_harmless_line_and_its_traceback_is_for_debug(
     assert not (tmp_path / "in_report.xlsx").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="the command line does not tell console.hide which secrets there are")
 @pytest.mark.usefixtures("_unforeseen")
 def test_r77_a_bug_does_not_tell_the_key(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet(tmp_path)

@@ -9,7 +9,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import complain
-from rag_eval.errors import ExitCode, RagEvalError
+from rag_eval.errors import ExitCode, InputError, RagEvalError
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,9 @@ def _end(command: click.Command) -> NoReturn:
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
+    except InputError as error:
+        complain(*error.problems)
+        sys.exit(error.exit_code)
     except RagEvalError as error:
         complain(str(error))
         sys.exit(error.exit_code)

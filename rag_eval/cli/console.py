@@ -24,9 +24,9 @@ def warn(sentence: str) -> None:
         click.echo(f"rag-eval: {_harmless(sentence, sys.stderr)}", err=True)
 
 
-def complain(problems: str) -> None:
+def complain(*problems: str) -> None:
     """Why nothing was done, one line a problem."""
-    for problem in problems.split("\n"):  # splitlines would break a line at characters that names may hold
+    for problem in problems:
         warn(problem)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.console import say, speaking_to, warn
+from rag_eval.cli.console import hide, say, speaking_to, warn
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import GateOn, parse_gates
 from rag_eval.gates import evaluate as evaluate_gates
@@ -65,6 +65,8 @@ class Job:
             key: self._options[name] for name, key in _OVERRIDES.items() if self._options[name] is not None
         }
         loaded = load_settings(self._options["config"], overrides, os.environ, Path.cwd())
+        for provider in (loaded.settings.azure, loaded.settings.openai):
+            hide(provider.api_key.get_secret_value())
         for warning in loaded.warnings:
             warn(warning)
         return loaded

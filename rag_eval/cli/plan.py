@@ -8,7 +8,6 @@ from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
 from rag_eval.judge.transport import Transport
 from rag_eval.runner import Evaluation, endpoint_of, llm_panel, prices_of, store_path
 from rag_eval.store import Store
-from rag_eval.workbook import ORPHAN, UNUSED
 
 if TYPE_CHECKING:
     from rag_eval.settings import Settings
@@ -59,4 +58,4 @@ def _range(tokens: Tokens) -> str:
 
 
 def _sent(table: "Table") -> list[str]:
-    return [column.header for column in table.columns if column.role not in (UNUSED, ORPHAN)]
+    return [column.header for column in table.columns if column.is_judged]

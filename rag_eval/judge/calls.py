@@ -164,6 +164,7 @@ class Scheduler:
         self._grace_seconds = grace_seconds
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
         self._ready: deque[_Step] = deque()
+        self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
         self._queued: list[
             tuple[int, int, _Job]
@@ -208,6 +209,8 @@ class Scheduler:
     def close(self) -> None:
         """Let the worker threads go; calls still in flight are not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        for task in self._alive:
+            task.coroutine.close()  # after a bug; otherwise all of them have come to their end
 
     # Coroutines
 
@@ -215,6 +218,7 @@ class Scheduler:
         self, coroutine: Coroutine[Any, Any, Any], order: int, parent: "_Task | None" = None, slot: int = 0
     ) -> "_Task":
         task = _Task(coroutine, order, parent, slot)
+        self._alive.add(task)
         self._ready.append(_Step(task))
         return task
 
@@ -233,6 +237,7 @@ class Scheduler:
 
     def _finish(self, task: "_Task", result: Any, error: JudgeError | None) -> None:
         task.is_done, task.result = True, result
+        self._alive.discard(task)
         parent = task.parent
         if parent is None:
             if error is not None:

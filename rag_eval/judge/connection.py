@@ -165,12 +165,19 @@ def _http_client(endpoint: Endpoint) -> "tuple[httpx2.AsyncClient, httpx2.Timeou
 
 
 def _credentials(endpoint: Endpoint) -> dict[str, Any]:
-    """For Azure, the key alone: the client would prefer a token that it finds in the environment."""
+    """For Azure, the key alone: the client would prefer a token that it finds in the environment.
+
+    Organisation and project, which it finds there too, are for OpenAI's own host and for no other.
+    """
     import openai
 
+    foreign = {} if endpoint.host == "api.openai.com" else dict.fromkeys(_OPENAI_ACCOUNT, openai.omit)
     if endpoint.provider == "azure":
-        return {"api-key": endpoint.api_key, "Authorization": openai.omit}
-    return {}
+        return {"api-key": endpoint.api_key, "Authorization": openai.omit, **foreign}
+    return foreign
+
+
+_OPENAI_ACCOUNT = ("OpenAI-Organization", "OpenAI-Project")
 
 
 def _response(answer: "httpx2.Response") -> Response:

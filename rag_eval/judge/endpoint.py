@@ -12,6 +12,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.outcomes import Parameter
 
+NO_KEY = "not-needed"
+"""What is sent in place of a key to a server that needs none."""
+
 OutputForm = Literal["json_schema", "json_object", "prompt"]
 
 

@@ -488,4 +488,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # JSON can spell half a pair
+    return " ".join(whole.split())

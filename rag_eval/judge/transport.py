@@ -21,7 +21,7 @@ from rag_eval.judge import outcomes
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import NOT_RUN, Answer, Call, Message
 from rag_eval.judge.connection import Connection, proxy_of
-from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
+from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
@@ -98,6 +98,11 @@ class Transport:
                 possibly_billed=self._meter["possibly_billed"],
                 cost=self._budget.spent,
             )
+
+    @property
+    def _secret(self) -> str:
+        """The API key, unless the server needs none."""
+        return "" if self.endpoint.api_key == NO_KEY else self.endpoint.api_key
 
     @property
     def possibly_billed(self) -> int:
@@ -197,7 +202,7 @@ class Transport:
                 self._meter["possibly_billed"] += found.possibly_billed
 
     def _read(self, completion: Completion, attempt: "_Attempt") -> Answer | Fault:
-        text = strip_fence(completion.content)
+        text = masked(strip_fence(completion.content), self._secret)
         try:
             reply = read_reply(text, attempt.call)
         except ValueError as error:
@@ -236,7 +241,7 @@ class Transport:
         return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
 
     def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
-        message = masked(fault.message, self.endpoint.api_key)
+        message = masked(fault.message, self._secret)
         if fault.action is Action.STOP:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
         return JudgeError(fault.code, message)

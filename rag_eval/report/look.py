@@ -76,6 +76,7 @@ _HEADER: dict[str, Any] = {
     "bg_color": PALE,
     "text_wrap": True,
     "bottom": 1,
+    "top": 1,
     "bottom_color": BLUE,
 }
 _NUMBER: dict[str, Any] = {"align": "center"}

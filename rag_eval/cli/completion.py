@@ -1,0 +1,23 @@
+"""The command that teaches a shell to complete rag-eval's commands and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+from rag_eval.cli.console import say
+
+_SHELLS = ["bash", "zsh", "fish"]
+
+
+@click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the script by which SHELL completes rag-eval's commands and options.
+
+    docs/commands.md says where each shell wants it.
+    """
+    completion = get_completion_class(shell)
+    assert completion is not None  # noqa: S101 - click knows every shell that the argument takes
+    script = completion(ctx.find_root().command, {}, "rag-eval", "_RAG_EVAL_COMPLETE").source()
+    for line in script.splitlines():
+        say(line)

@@ -1,0 +1,135 @@
+"""The command that lays out what a first evaluation needs: a configuration file and a template of the input."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import click
+
+from rag_eval.cli.console import say, set_up_logging
+from rag_eval.errors import InputError, OutputError
+
+_CONFIG = "config.ini"
+_INPUT = "answers.xlsx"
+_MODES = {_CONFIG: 0o600}
+"""Permissions of files that may come to hold a key."""
+
+
+@click.command("init", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", type=click.Path(path_type=Path), default=".")
+def command(folder: Path) -> None:
+    """Write config.ini, with every setting explained, and answers.xlsx, a template of the input, into FOLDER.
+
+    Without FOLDER: into the current one. A file that is there already is never overwritten.
+    """
+    set_up_logging(debug=False)
+    contents = {folder / _CONFIG: _config(), folder / _INPUT: _template()}
+    _refuse_existing(contents)
+    _write(contents)
+    for path in contents:
+        say(f"Written: {path}")
+    say("Next, a report by the offline judge, without a key:")
+    say(f"  {_line('rag-eval', folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
+    say(f"and, once {folder / _CONFIG} names your judge, a check of its key, address and model:")
+    say(f"  {_line('rag-eval', 'doctor', *_config_option(folder))}")
+
+
+def _config() -> bytes:
+    return files("rag_eval.cli").joinpath("config.ini.example").read_bytes()
+
+
+def _template() -> bytes:
+    """A workbook with a header, a note on each of its cells, and two example rows."""
+    import xlsxwriter
+
+    from rag_eval.report.look import Formats, Look
+
+    buffer = BytesIO()
+    with xlsxwriter.Workbook(buffer, {"in_memory": True}) as book:
+        book.set_properties({"title": "Input for RAG Eval", "created": datetime(2025, 1, 1)})
+        formats = Formats(book)
+        sheet = book.add_worksheet("Answers")
+        sheet.freeze_panes(1, 1)
+        for column, (name, (width, note)) in enumerate(_COLUMNS.items()):
+            sheet.set_column(column, column, width, formats[Look.TEXT])
+            sheet.write_string(0, column, name, formats[Look.HEADER])
+            sheet.write_comment(0, column, note, {"author": "RAG Eval", "x_scale": 2})
+        for number, row in enumerate(_EXAMPLES, 1):
+            sheet.set_row(number, _ROW_HEIGHT)
+            for column, text in enumerate(row):
+                sheet.write_string(number, column, text, formats[Look.TEXT])
+    return buffer.getvalue()
+
+
+_COLUMNS = {
+    "Query": (30, "What was asked. The column may also be called Question, Input or Prompt."),
+    "Ground_Truth": (34, "The right answer. It may be left empty, or the whole column left out."),
+    "Bot_A": (34, "What the bot A answered. Give it its own name, and each further bot a column Bot_<name>."),
+    "Bot_B": (34, "What the bot B answered. One bot alone is fine too."),
+    "Context": (
+        50,
+        "The passages that were retrieved, separated by || or as a JSON list. "
+        "Where each bot retrieved its own: a column Context_<name> for each.",
+    ),
+}
+"""Width, in characters, and note by header."""
+_EXAMPLES = (
+    (
+        "How long is the kettle under warranty?",
+        "For two years from the day of purchase.",
+        "The kettle is under warranty for two years from the day of purchase.",
+        "The kettle is under warranty for five years.",
+        "The warranty of the kettle ends two years from the day of purchase. || The receipt is proof of purchase.",
+    ),
+    (
+        "Can I put the lid into the dishwasher?",
+        "No, the lid must be washed by hand.",
+        "No. Please wash the lid by hand.",
+        "Yes, you can put all parts into the dishwasher.",
+        '["The lid must be washed by hand.", "The jug is dishwasher-safe."]',
+    ),
+)
+_ROW_HEIGHT = 42
+"""Points: three lines, for programs that do not fit rows to their text."""
+
+
+def _refuse_existing(contents: Mapping[Path, bytes]) -> None:
+    """Nothing is written unless everything can be. A link that leads nowhere counts as a file."""
+    if existing := [path for path in contents if os.path.lexists(path)]:
+        raise InputError(
+            f"{path}: is there already and is not overwritten; move it, or name another folder"
+            for path in existing
+        )
+
+
+def _write(contents: Mapping[Path, bytes]) -> None:
+    """Write all files or none."""
+    written: list[Path] = []
+    path = next(iter(contents))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for path, content in contents.items():
+            with open(path, "xb", opener=partial(os.open, mode=_MODES.get(path.name, 0o666))) as file:
+                written.append(path)
+                file.write(content)
+    except OSError as error:
+        for half in written:
+            half.unlink()
+        raise OutputError(f"{path}: cannot be written: {error.strerror}; name another folder") from error
+
+
+def _config_option(folder: Path) -> list[str | Path]:
+    """Nothing for the current folder, where config.ini is found without being named."""
+    return [] if folder.resolve() == Path.cwd() else ["--config", folder / _CONFIG]
+
+
+def _line(*words: str | Path) -> str:
+    """A command as it can be pasted into a shell."""
+    join = subprocess.list2cmdline if os.name == "nt" else shlex.join
+    return join(list(map(str, words)))
