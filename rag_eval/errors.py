@@ -29,6 +29,15 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
+NOT_RUN = "not_run"
+"""Code of a call that was never made, because the run stopped before its turn."""
+
+CONTENT_CODES = frozenset(
+    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", NOT_RUN}
+)
+"""Failures that tell something of the text judged and nothing of the endpoint."""
+
+
 class RagEvalError(Exception):
     """Base of every error that the command line reports in one line and without a traceback."""
 

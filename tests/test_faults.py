@@ -2,22 +2,23 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import azure, read_sheet, write_sheet
+from conftest import azure, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error
 from forking import Ended, Forker, forking
 from openpyxl import load_workbook
-from test_main_job import HEADER, sheet_of
+from test_main_job import sheet_of
 
 from rag_eval.errors import OutputError
 from rag_eval.report.replacement import LEAST_SPACE, check_space, sweep
-from rag_eval.store import Store
 
 WORKERS = 2
 ONE_METRIC = (
@@ -216,13 +217,19 @@ def test_r49_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path
 
 def test_r49_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=1)
-    with (disk / "filler").open("wb") as filler:
-        filler.truncate(0)
-        filler.write(b"x" * 30_000_000)
+    (disk / "filler").write_bytes(b"x" * 30_000_000)
     ended = run(forker, disk, judge)
     assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
     assert str(disk) in ended.err
     assert f"{LEAST_SPACE / 1e6:.0f} MB" in ended.err
+
+
+def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Path, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    (disk / "filler").write_bytes(b"x" * 30_000_000)
+    ended = offline_forker.run(tmp_path, "in.xlsx", "--judge", "offline", variables={"TMPDIR": str(disk)})
+    assert (ended.code, len(ended.complaints)) == (5, 1)
+    assert str(disk) in ended.complaints[0]
 
 
 def test_r49_a_disk_with_room_is_let_pass(tmp_path: Path) -> None:
@@ -231,7 +238,7 @@ def test_r49_a_disk_with_room_is_let_pass(tmp_path: Path) -> None:
 
 def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:
     full = Path("/proc")  # a file system that has no free blocks, ever
-    with pytest.raises(OutputError, match="/proc: only 0.0 MB are free"):
+    with pytest.raises(OutputError, match=r"/proc: only 0\.0 MB are free"):
         check_space(full)
 
 
@@ -313,9 +320,6 @@ def test_r43_fresh_asks_everything_anew_and_replaces_it(
 
 def stored_at(folder: Path) -> float:
     """When the oldest reply of the cache was stored."""
-    import sqlite3
-    from contextlib import closing
-
     with closing(sqlite3.connect(folder / ".nexus_cache" / "replies.sqlite")) as connection:
         (moment,) = connection.execute("SELECT min(stored_at) FROM replies").fetchone()
     return float(moment)

@@ -55,7 +55,7 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(forker: Forker, judge: FakeJ
     The moments fall into starting, judging and saving alike. At each of them the report is a whole one.
     """
     seed = int(os.environ.get("KILL_SEED") or random.randrange(10**6))
-    print(f"KILL_SEED={seed}")
+    print(f"KILL_SEED={seed}")  # noqa: T201 - shown when the test fails, to repeat it
     moments = random.Random(seed)
     sheet_of(tmp_path / "in.xlsx", rows=2)
     judge.latency = 0.01

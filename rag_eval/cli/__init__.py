@@ -17,6 +17,9 @@ _COMMANDS = {
     "run": "rag_eval.cli.run",
     "retrieval": "rag_eval.cli.retrieval",
     "rubric": "rag_eval.cli.rubric",
+    "init": "rag_eval.cli.init",
+    "doctor": "rag_eval.cli.doctor",
+    "completion": "rag_eval.cli.completion",
 }
 """Modules by the name of their command; each has it as `command`."""
 

@@ -1,11 +1,11 @@
-"""The command that looks at settings, installation and endpoint, and says what is wrong and what to do about it."""
+"""The command that looks at settings, installation and judge, and says what is wrong and what to do about it."""
 
 import os
 import platform
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from pydantic import BaseModel, ConfigDict
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, set_up_logging
@@ -27,20 +26,22 @@ if TYPE_CHECKING:
     from rag_eval.judge.transport import Transport
     from rag_eval.settings import Settings
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--config", type=_PATH, help="The configuration file.  [default: ./config.ini, if it is there]")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The configuration file.  [default: ./config.ini, if it is there]",
+)
 @click.option(
     "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
 )
 @click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
 @click.option("--no-call", is_flag=True, help="Leave out the one small call to the judge, which is paid.")
 def command(config: Path | None, judge: str | None, model: str | None, no_call: bool) -> None:
-    """Check settings, credentials, installation and, with one small call, the judge; say what to do where it fails.
+    """Check settings, installation and, with one small call, the judge; say what to do about what is wrong.
 
-    Ends with 0 when a run can begin, 2 when something here has to be changed, 4 when the judge gave no usable reply.
+    Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
 
@@ -49,21 +50,18 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     try:
         loaded = load_settings(config, overrides, os.environ, Path.cwd())
     except SettingsError as error:
-        findings = chain(map(_problem, error.problems), _installation(), _proxies())
-    else:
-        _hide_keys(loaded.settings)
-        say("Settings, and where each comes from:")
-        for line in _setting_lines(loaded):
-            say(line)
-        say("Findings:")
-        findings = chain(_configuration(loaded), _installation(), _proxies(), _judge(loaded, not no_call))
-    sys.exit(_report(findings))
+        sys.exit(_report(chain(map(_problem, error.problems), _installation(), _environment())))
+    _hide_keys(loaded.settings)
+    say("Settings, and where they come from:")
+    for line in _setting_lines(loaded):
+        say(line)
+    sys.exit(_report(chain(_settings(loaded), _installation(), _environment(), _judge(loaded, no_call))))
 
 
 class _State(StrEnum):
     OK = "ok"
     WARNING = "warning"
-    """A run can begin, but its user should know."""
+    """Runs work, but their user should know."""
     PROBLEM = "problem"
 
 
@@ -86,14 +84,15 @@ def _problem(text: str, code: ExitCode = ExitCode.USAGE) -> _Finding:
     return _Finding(_State.PROBLEM, text, code)
 
 
-def _report(findings: Iterator[_Finding]) -> ExitCode:
-    """Say each finding as soon as it is made. What can be put right here counts before what the judge says."""
+def _report(findings: Iterable[_Finding]) -> ExitCode:
+    """Say each finding as soon as it is made. What can be put right here counts more than what the judge said."""
     codes = []
+    say("Findings:")
     for finding in findings:
         say(f"  {finding.state:<7}  {finding.text}")
         if finding.state is _State.PROBLEM:
             codes.append(finding.code)
-    say(f"Problems: {len(codes)}")
+    say(f"Problems: {len(codes)}" if codes else "All is well.")
     return min(codes, default=ExitCode.COMPLETE)
 
 
@@ -101,7 +100,7 @@ def _report(findings: Iterator[_Finding]) -> ExitCode:
 
 
 def _hide_keys(settings: "Settings") -> None:
-    """A key that was also put where it does not belong is not shown there. What is shorter is no real key."""
+    """A key that also stands where it does not belong is not shown there. A shorter one would blot out words."""
     for provider in (settings.azure, settings.openai):
         if len(key := provider.api_key.get_secret_value()) >= 8:
             hide(key)
@@ -112,7 +111,8 @@ def _setting_lines(loaded: "LoadedSettings") -> Iterator[str]:
 
     for section, values in circumstances(loaded)["configuration"].items():
         for key, entry in values.items():
-            yield f"  {f'[{section}] {key} = {_shown(entry["value"])}':<48}  {entry['source']}"
+            assignment = f"[{section}] {key} = {_shown(entry['value'])}"
+            yield f"  {assignment:<48}  {entry['source']}"
 
 
 def _shown(value: object) -> str:
@@ -122,27 +122,92 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _configuration(loaded: "LoadedSettings") -> Iterator[_Finding]:
-    found = [name for name, is_there in loaded.files.items() if is_there]
-    absent = [name for name, is_there in loaded.files.items() if not is_there]
-    yield _ok(f"Files read: {', '.join(found) or 'none'}; not there: {', '.join(absent) or 'none'}")
+def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
+    for name, is_there in loaded.files.items():
+        yield _ok(f"File: {name} {'was read' if is_there else 'is not there'}")
     yield from map(_warning, loaded.warnings)
-    if loaded.settings.judge.provider != "offline":
-        yield _credentials(loaded)
-        yield from _caps(loaded.settings)
     yield _cache(loaded.settings)
 
 
-def _credentials(loaded: "LoadedSettings") -> _Finding:
+def _cache(settings: "Settings") -> _Finding:
+    folder = settings.cache.directory
+    obstacle = _obstacle_to_writing(folder)
+    if not settings.cache.enabled:
+        writable = f"cannot be written to ({obstacle})" if obstacle else "can be written to"
+        return _ok(f"Cache: off; {folder} {writable}")
+    if obstacle:
+        return _problem(
+            f"Cache: {folder} cannot be written to ({obstacle}): name another folder in [cache] directory"
+        )
+    return _ok(f"Cache: on; {folder} can be written to")
+
+
+def _obstacle_to_writing(folder: Path) -> str:
+    """Why no file can be made in a folder or, before there is one, where it would be made; empty if one can."""
+    place = folder.absolute()
+    while not os.path.lexists(place):
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as error:
+        return error.strerror or type(error).__name__
+
+
+# Installation and environment
+
+
+def _installation() -> Iterator[_Finding]:
+    yield _ok(f"python {platform.python_version()}")
+    yield _ok(f"rag-eval {__version__}")
+    for name in ("openai", "pydantic", "openpyxl", "xlsxwriter"):
+        found = _version(name)
+        yield _ok(f"{name} {found}") if found else _problem(f"{name} is not installed: pip install {name}")
+    yield _ok(f"ragas {_version('ragas') or 'is not installed'} (LLM judges alone need it)")
+
+
+def _version(name: str) -> str:
+    """Of an installed package; empty without it."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _environment() -> Iterator[_Finding]:
+    """Proxies by the names of their variables: the values may hold passwords."""
+    variables = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+    names = sorted(name for name, value in os.environ.items() if name.lower() in variables and value)
+    yield _ok(f"Proxies: the environment sets {', '.join(names) or 'none'}")
+
+
+# The judge
+
+
+def _judge(loaded: "LoadedSettings", is_spared: bool) -> Iterator[_Finding]:
+    settings = loaded.settings
+    if settings.judge.provider == "offline":
+        yield _ok("Judge: offline, which needs no key, no network and no call")
+        return
+    yield from _importable_ragas()
+    yield from _caps(settings)
     try:
         loaded.require_credentials()
     except SettingsError as error:
-        return _problem(str(error))
-    provider = loaded.settings.judge.provider
-    keys = ["endpoint" if provider == "azure" else "base_url", "api_key"]
-    return _ok(
-        "Credentials: " + ", ".join(f"{key} from {loaded.sources[f'{provider}.{key}']}" for key in keys)
-    )
+        yield _problem(str(error))
+        return
+    yield _ok(_credentials(loaded))
+    yield from _endpoint(settings, is_spared)
+
+
+def _importable_ragas() -> Iterator[_Finding]:
+    """That it is installed is not enough: it goes together with some versions of other packages alone."""
+    from rag_eval.metrics.ragas_prompts import question_prompt
+
+    try:
+        question_prompt("")
+    except InputError as error:
+        yield _problem(str(error))
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
@@ -154,38 +219,92 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
         yield _problem(str(error))
 
 
-def _cache(settings: "Settings") -> _Finding:
-    folder = settings.cache.directory
-    problem = _write_problem(folder)
-    if not settings.cache.enabled:
-        can_be = f"cannot be written to ({problem})" if problem else "can be written to"
-        return _ok(f"Cache: off, replies are kept for one run; its folder {folder} {can_be}")
-    if problem:
-        return _problem(
-            f"Cache: {folder} cannot be written to ({problem}); name another folder in [cache] directory"
-        )
-    return _ok(f"Cache: on, {folder} can be written to")
+def _credentials(loaded: "LoadedSettings") -> str:
+    from rag_eval.configuration import Level
+
+    provider = loaded.settings.judge.provider
+    url = "endpoint" if provider == "azure" else "base_url"
+    key_source = loaded.sources[f"{provider}.api_key"]
+    key = (
+        "no api_key, as none is needed" if key_source.level is Level.DEFAULT else f"api_key from {key_source}"
+    )
+    return f"Credentials: {url} from {loaded.sources[f'{provider}.{url}']}, {key}"
 
 
-def _write_problem(folder: Path) -> str:
-    """Why no file can be made in a folder, or in the one in which it would be made itself; or empty."""
-    place = folder.absolute()
-    while not os.path.lexists(place):
-        place = place.parent
+def _endpoint(settings: "Settings", is_spared: bool) -> Iterator[_Finding]:
+    from rag_eval.judge.connection import proxy_of
+    from rag_eval.runner import endpoint_of
+
+    endpoint = replace(endpoint_of(settings), max_attempts=1)
+    yield _ok(
+        f"Judge: {endpoint.description}, asked {'through a proxy' if proxy_of(endpoint.url) else 'directly'}"
+    )
+    if settings.metrics.toxicity and (other := settings.toxicity.deployment):
+        yield _ok(f"Judge of toxicity: {other} at the same place, which is not called now")
+    if is_spared:
+        yield _ok("Call: left out (--no-call)")
+    else:
+        yield from _call(endpoint)
+
+
+def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
+    """One call and what it shows: two requests, or three, when the endpoint refuses a parameter."""
+    from rag_eval.judge.endpoint import Dialect
+    from rag_eval.judge.transport import Transport
+
+    transport = Transport(endpoint, _NoNotes())
     try:
-        with tempfile.TemporaryFile(dir=place):
-            return ""
-    except OSError as error:
-        return error.strerror or type(error).__name__
+        outcome = _ask(transport)
+    finally:
+        transport.close()
+    yield outcome
+    yield from map(_warning, transport.adaptations)
+    if outcome.state is _State.OK and not transport.adaptations:
+        yield _ok(
+            f"Parameters: structured_output = {Dialect.initial(endpoint).output}, "
+            f"temperature = {endpoint.temperature:g} and max_tokens are taken as they are"
+        )
 
 
-# Installation
+def _ask(transport: "Transport") -> _Finding:
+    """Stricter than what goes ahead of a run: a run may hope that other calls fare better."""
+    began = time.monotonic()
+    try:
+        transport.ask(_question())
+    except (JudgeError, RunStoppedError) as error:
+        return _problem(f"Call: {error}", ExitCode.STOPPED)
+    usage = transport.usage()
+    return _ok(
+        f"Call: answered in {time.monotonic() - began:.1f} s, "
+        f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
+    )
 
 
-def _installation() -> Iterator[_Finding]:
-    yield _ok(f"Python {platform.python_version()}, rag-eval {__version__}")
-    for name in _NEEDED:
-        if found := _version(name):
-            yield _ok(f"{name} {found}")
-        else:
-            yield _problem(f"{name} is not installed: pip install {name}")
+def _question() -> "Call[Any]":
+    from pydantic import BaseModel, ConfigDict
+
+    from rag_eval.judge.calls import Call, Message
+
+    class Ready(BaseModel):
+        model_config = ConfigDict(extra="forbid", strict=True)
+        ready: bool
+
+    return Call(
+        task="doctor",
+        messages=(
+            Message("system", 'Reply with the JSON object {"ready": true}.'),
+            Message("user", "Ready?"),
+        ),
+        reply_type=Ready,
+        max_tokens=512,  # some models think before they reply
+    )
+
+
+class _NoNotes:
+    """Nothing is known of the endpoint from earlier runs, so that everything is found out."""
+
+    def note(self, name: str) -> str | None:
+        return None
+
+    def put_note(self, name: str, value: str) -> None:
+        """Nothing is kept."""

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, speaking_to, warn
-from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, RunStoppedError
 from rag_eval.gates import GateOn, parse_gates
 from rag_eval.gates import evaluate as evaluate_gates
 from rag_eval.lock import locked
@@ -106,12 +107,14 @@ class Job:
         return given or (self._target.with_suffix(".json") if settings.report.json else None)
 
     def _check_places(self, settings: "Settings") -> None:
-        """The folders of the report and of the paid replies can be written to, and have room."""
+        """The report can be written; its folder, that of temporary files and that of paid replies have room."""
+        import tempfile
+
         from rag_eval.report.replacement import check_space, check_writable, sweep
         from rag_eval.runner import store_path
 
         check_writable(self._target)
-        folders = {self._target.resolve().parent}
+        folders = {self._target.resolve().parent, Path(tempfile.gettempdir())}
         if settings.judge.provider != "offline":
             folders.add(store_path(settings, self._target).resolve().parent)
         for folder in folders:
@@ -177,7 +180,7 @@ class Job:
         try:
             summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by)
             _refuse_empty(evaluation)
-            facts = _final_facts(facts, evaluation)
+            facts = _final_facts(facts, evaluation, summary)
             findings = find(summary)
             places = outputs.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
@@ -253,6 +256,8 @@ class Job:
         for line in (*leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary)):
             self._say(line)
         self._say(_usage_line(facts))
+        for note in facts.notes:
+            self._say(note)
         if facts.partial:
             warn(f"PARTIAL: {facts.partial}")
         if is_journal_kept and not facts.is_proxy:
@@ -305,6 +310,7 @@ def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
     from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
+    flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
     return RunFacts(
         input_name=table.path.name,
         sheet=table.sheet,
@@ -322,16 +328,44 @@ def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
+        flags=flags,
+        notes=_flag_notes(flags),
     )
 
 
-def _final_facts(facts: "RunFacts", evaluation: "Evaluation") -> "RunFacts":
+def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
+    from rag_eval.flags import flags_of
+
+    found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
+    return {(case.row, case.bot): flags for case, flags in found if flags}
+
+
+def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
+    counts = Counter(bot for _, bot in flags)
+    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+    return (
+        (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
+    )
+
+
+def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
+    """Failures that come from the texts, where they hit some bots more than others: missing not at random."""
+    notes = []
+    for code in sorted({code for bot in summary.bots for code in bot.failures} & CONTENT_CODES):
+        counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+            notes.append(f"Failed scores with {code} differ between the bots ({told}): compare with care.")
+    return tuple(notes)
+
+
+def _final_facts(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
     return replace(
         facts,
         seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
-        notes=(*facts.notes, *evaluation.panel.judge.adaptations),
+        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *_imbalance_notes(summary)),
     )
 
 

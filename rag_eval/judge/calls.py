@@ -19,24 +19,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rag_eval.errors import JudgeError, RunStoppedError
+from rag_eval.errors import CONTENT_CODES, NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.records import Usage
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", bound=BaseModel)
 
-NOT_RUN = "not_run"
-"""Code of a call that was never made, because the run stopped before its turn."""
-
 BREAKER_LIMIT = 10
 """So many failures in a row with one code stop the run."""
 
-_CONTENT_CODES = frozenset(
-    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", NOT_RUN}
-)
-"""Failures that tell something of the text judged and nothing of the endpoint: they never stop the run."""
 
-_LASTING_CODES = _CONTENT_CODES - {NOT_RUN} | {"unparseable"}
+_LASTING_CODES = CONTENT_CODES - {NOT_RUN} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
 
 
@@ -416,7 +409,7 @@ class Scheduler:
         for part in job.parts:
             self._resolve(part.key, None, error)
         self._count_failure(error.code)
-        if error.code in _CONTENT_CODES:
+        if error.code in CONTENT_CODES:
             return
         code, length = self._streak
         self._streak = (error.code, length + 1 if code == error.code else 1)

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
-from rag_eval.errors import JudgeError, RunStoppedError
+from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
 from rag_eval.judge.budget import Budget
-from rag_eval.judge.calls import NOT_RUN, Answer, Call, Message
+from rag_eval.judge.calls import Answer, Call, Message
 from rag_eval.judge.connection import Connection, proxy_of
 from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter

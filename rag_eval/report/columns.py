@@ -102,7 +102,20 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
     columns.append(
         plain_column("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input.")
     )
+    if facts.flags:
+        columns.append(
+            plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
+        )
     return columns
+
+
+def _flags(result: CaseResult, facts: RunFacts) -> str:
+    return "; ".join(facts.flags.get((result.case.row, result.case.bot), ()))
+
+
+_ABOUT_FLAGS = (
+    "Text that seems to address the judge rather than the reader. It changed no score: look for yourself."
+)
 
 
 def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[BotSummary]]:

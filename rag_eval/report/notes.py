@@ -74,7 +74,10 @@ class SheetNotes:
         if len(kept) > note.kind.limit:
             # Taken back, because XlsxWriter has no way to add a note to a row once the next one is begun.
             _, row, column = heapq.heappop(kept)
-            del self._worksheet.comments[-row][-column]
+            of_row = self._worksheet.comments[-row]
+            del of_row[-column]
+            if not of_row:  # what an empty one takes adds up
+                del self._worksheet.comments[-row]
 
     def limits_reached(self) -> tuple[str, ...]:
         """One sentence for each kind that had more notes than a sheet carries."""

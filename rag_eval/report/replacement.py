@@ -73,8 +73,8 @@ def check_space(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < LEAST_SPACE:
         raise OutputError(
-            f"{folder}: only {free / 1e6:.1f} MB are free there, and {LEAST_SPACE / 1e6:.0f} MB are needed; "
-            "free some space, or choose another place with {option}"
+            f"{folder}: only {free / 1e6:.1f} MB are free there, and at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
+            "free some space"
         )
 
 
