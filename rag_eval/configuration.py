@@ -74,7 +74,10 @@ class LoadedSettings:
         if name == "offline":
             return
         chosen, provider = getattr(self.settings, name), _PROVIDERS[name]
-        if missing := [key for key in (provider.url_key, "api_key") if not getattr(chosen, key)]:
+        needed = [provider.url_key]
+        if name != "azure" or self.settings.azure.auth == "key":
+            needed.append("api_key")
+        if missing := [key for key in needed if not getattr(chosen, key)]:
             raise SettingsError(_describe_missing(name, missing, self.files))
 
 

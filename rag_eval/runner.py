@@ -9,6 +9,7 @@ from rag_eval.errors import RunStoppedError, SettingsError
 from rag_eval.judge.budget import Budget, Caps, Price
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, Scheduler, gather
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
+from rag_eval.judge.entra import token_provider
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
@@ -87,6 +88,7 @@ def endpoint_of(settings: Settings) -> Endpoint:
         workers=workers_of(settings),
         requests_per_minute=settings.limits.requests_per_minute,
         tokens_per_minute=settings.limits.tokens_per_minute,
+        token_provider=token_provider() if is_azure and azure.auth == "entra" else None,
     )
 
 

@@ -74,6 +74,7 @@ OptionalUrl = Annotated[
 ]
 Key = Annotated[SecretStr, Field(description="ASCII text without white space, or empty")]
 ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
+AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
 OfflineThresholds = Annotated[
     Literal["configured", "calibrated"], Field(description="configured or calibrated")
 ]
@@ -106,6 +107,8 @@ class Azure(_Frozen):
     """The Azure OpenAI resource. `endpoint` and `api_key` are empty while they are not set."""
 
     endpoint: OptionalUrl = ""
+    auth: AzureAuth = "key"
+    """By API key, or by a token of Microsoft Entra ID."""
     api_key: Key = SecretStr("")
     api_version: Name = "2024-12-01-preview"
     deployment: Name = "gpt-4o"

@@ -50,12 +50,15 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     try:
         loaded = load_settings(config, overrides, os.environ, Path.cwd())
     except SettingsError as error:
-        sys.exit(_report(chain(map(_problem, error.problems), _installation(), _environment())))
+        problems = map(_problem, error.problems)
+        sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
     _hide_keys(loaded.settings)
     say("Settings, and where they come from:")
     for line in _setting_lines(loaded):
         say(line)
-    sys.exit(_report(chain(_settings(loaded), _installation(), _environment(), _judge(loaded, no_call))))
+    has_llm = loaded.settings.judge.provider != "offline"
+    judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge()
+    sys.exit(_report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings)))
 
 
 class _State(StrEnum):
@@ -86,14 +89,14 @@ def _problem(text: str, code: ExitCode = ExitCode.USAGE) -> _Finding:
 
 def _report(findings: Iterable[_Finding]) -> ExitCode:
     """Say each finding as soon as it is made. What can be put right here counts more than what the judge said."""
-    codes = []
+    found = []
     say("Findings:")
     for finding in findings:
         say(f"  {finding.state:<7}  {finding.text}")
-        if finding.state is _State.PROBLEM:
-            codes.append(finding.code)
-    say(f"Problems: {len(codes)}" if codes else "All is well.")
-    return min(codes, default=ExitCode.COMPLETE)
+        found.append(finding)
+    states = [finding.state for finding in found]
+    say(f"Problems: {states.count(_State.PROBLEM)}, warnings: {states.count(_State.WARNING)}")
+    return min((finding.code for finding in found if finding.code), default=ExitCode.COMPLETE)
 
 
 # Settings
@@ -157,13 +160,24 @@ def _obstacle_to_writing(folder: Path) -> str:
 # Installation and environment
 
 
-def _installation() -> Iterator[_Finding]:
+def _installation(has_llm: bool) -> Iterator[_Finding]:
     yield _ok(f"python {platform.python_version()}")
     yield _ok(f"rag-eval {__version__}")
     for name in ("openai", "pydantic", "openpyxl", "xlsxwriter"):
         found = _version(name)
         yield _ok(f"{name} {found}") if found else _problem(f"{name} is not installed: pip install {name}")
-    yield _ok(f"ragas {_version('ragas') or 'is not installed'} (LLM judges alone need it)")
+    yield _ragas() if has_llm else _ok(f"ragas {_version('ragas') or 'is not installed'}, and not needed")
+
+
+def _ragas() -> _Finding:
+    """It is imported, since it works together with certain versions of other packages alone."""
+    from rag_eval.metrics.ragas_prompts import question_prompt
+
+    try:
+        question_prompt("")
+    except InputError as error:
+        return _problem(str(error))
+    return _ok(f"ragas {_version('ragas')}")
 
 
 def _version(name: str) -> str:
@@ -184,30 +198,19 @@ def _environment() -> Iterator[_Finding]:
 # The judge
 
 
-def _judge(loaded: "LoadedSettings", is_spared: bool) -> Iterator[_Finding]:
-    settings = loaded.settings
-    if settings.judge.provider == "offline":
-        yield _ok("Judge: offline, which needs no key, no network and no call")
-        return
-    yield from _importable_ragas()
-    yield from _caps(settings)
+def _offline_judge() -> Iterator[_Finding]:
+    yield _ok("Judge: offline, which needs no key and no network; nothing is called")
+
+
+def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
+    yield from _caps(loaded.settings)
     try:
         loaded.require_credentials()
     except SettingsError as error:
         yield _problem(str(error))
         return
     yield _ok(_credentials(loaded))
-    yield from _endpoint(settings, is_spared)
-
-
-def _importable_ragas() -> Iterator[_Finding]:
-    """That it is installed is not enough: it goes together with some versions of other packages alone."""
-    from rag_eval.metrics.ragas_prompts import question_prompt
-
-    try:
-        question_prompt("")
-    except InputError as error:
-        yield _problem(str(error))
+    yield from _endpoint(loaded.settings, is_spared=is_spared)
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
@@ -231,7 +234,7 @@ def _credentials(loaded: "LoadedSettings") -> str:
     return f"Credentials: {url} from {loaded.sources[f'{provider}.{url}']}, {key}"
 
 
-def _endpoint(settings: "Settings", is_spared: bool) -> Iterator[_Finding]:
+def _endpoint(settings: "Settings", *, is_spared: bool) -> Iterator[_Finding]:
     from rag_eval.judge.connection import proxy_of
     from rag_eval.runner import endpoint_of
 
@@ -248,7 +251,7 @@ def _endpoint(settings: "Settings", is_spared: bool) -> Iterator[_Finding]:
 
 
 def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
-    """One call and what it shows: two requests, or three, when the endpoint refuses a parameter."""
+    """The outcome of one call, which takes another request for each parameter that the endpoint refuses."""
     from rag_eval.judge.endpoint import Dialect
     from rag_eval.judge.transport import Transport
 

@@ -22,7 +22,7 @@ _MODES = {_CONFIG: 0o600}
 
 
 @click.command("init", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("folder", type=click.Path(path_type=Path), default=".")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def command(folder: Path) -> None:
     """Write config.ini, with every setting explained, and answers.xlsx, a template of the input, into FOLDER.
 

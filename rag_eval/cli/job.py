@@ -110,11 +110,12 @@ class Job:
         """The report can be written; its folder, that of temporary files and that of paid replies have room."""
         import tempfile
 
-        from rag_eval.report.replacement import check_space, check_writable, sweep
+        from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
         from rag_eval.runner import store_path
 
         check_writable(self._target)
-        folders = {self._target.resolve().parent, Path(tempfile.gettempdir())}
+        with output_errors(self._target):  # on a full disk no folder for temporary files may be usable
+            folders = {self._target.resolve().parent, Path(tempfile.gettempdir())}
         if settings.judge.provider != "offline":
             folders.add(store_path(settings, self._target).resolve().parent)
         for folder in folders:

@@ -37,7 +37,8 @@ class Connection:
     """Sends requests from any thread. Opening it sends nothing; it refuses a key that no header can carry."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        _check_key(endpoint.api_key)
+        if endpoint.token_provider is None:
+            _check_key(endpoint.api_key)
         _quieten_clients()
         self._endpoint = endpoint
         self._client = _client(endpoint)
@@ -135,7 +136,8 @@ def _client(endpoint: Endpoint) -> "AsyncOpenAI":
     if endpoint.provider == "azure":
         return openai.AsyncAzureOpenAI(
             azure_endpoint=endpoint.url,
-            api_key=endpoint.api_key,
+            api_key=None if endpoint.token_provider else endpoint.api_key,
+            azure_ad_token_provider=endpoint.token_provider,
             api_version=endpoint.api_version,
             timeout=timeout,
             max_retries=0,
@@ -172,6 +174,8 @@ def _credentials(endpoint: Endpoint) -> dict[str, Any]:
     import openai
 
     foreign = {} if endpoint.host == "api.openai.com" else dict.fromkeys(_OPENAI_ACCOUNT, openai.omit)
+    if endpoint.token_provider is not None:
+        return {"api-key": openai.omit, **foreign}
     if endpoint.provider == "azure":
         return {"api-key": endpoint.api_key, "Authorization": openai.omit, **foreign}
     return foreign

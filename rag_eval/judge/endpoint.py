@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -39,6 +40,8 @@ class Endpoint:
     """The deployment's limit, if it is known: requests are spaced by it."""
     tokens_per_minute: float | None = None
     """The same in tokens: those of the prompt, estimated, and the most that the reply may have."""
+    token_provider: Callable[[], Awaitable[str]] | None = None
+    """Gives a token of Microsoft Entra ID, in place of the API key; Azure only."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.description})"

@@ -1,0 +1,298 @@
+"""The doctor: what it finds, what it advises, how it ends, and that it asks the judge once at most."""
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Ended, Run, azure
+from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
+
+from rag_eval import __version__, cli
+from rag_eval.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+PIECES = {KEY[start : start + 8] for start in range(len(KEY) - 7)}
+
+
+@pytest.fixture
+def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `rag-eval doctor` in this process, in an empty folder. The key must not stand in what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, **variables: str) -> Ended:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["rag-eval", "doctor", *map(str, arguments)])
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        out, err = capsys.readouterr()
+        assert [piece for piece in PIECES if piece in out + err] == []
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def findings(ended: Ended, state: str) -> list[str]:
+    """The texts of the findings of a state: ok, warning or problem."""
+    return re.findall(rf"^  {state} +(.*)$", ended.out.partition("Findings:")[2], re.MULTILINE)
+
+
+def test_all_is_well(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """One request; every line of the findings has its word; nothing is left behind."""
+    ended = doctor("--model", "judge-4", **azure(judge))
+    assert (ended.code, ended.err, len(judge.requests)) == (0, "", 1)
+    assert ended.out.endswith("Problems: 0, warnings: 0\n")
+    lines = ended.out.partition("Findings:\n")[2].splitlines()[:-1]
+    assert {line.split()[0] for line in lines} == {"ok"}
+    found = "\n".join(findings(ended, "ok"))
+    assert f"rag-eval {__version__}" in found
+    for name in ("python", "openai", "ragas", "pydantic", "openpyxl", "xlsxwriter"):
+        assert re.search(rf"^{name} \d+\.\d+", found, re.MULTILINE)
+    assert "endpoint from environment variable AZURE_OPENAI_ENDPOINT" in found
+    assert "api_key from environment variable AZURE_OPENAI_API_KEY" in found
+    assert "deployment judge-4, at 127.0.0.1, asked directly" in found
+    assert "structured_output = json_schema, temperature = 0 and max_tokens are taken as they are" in found
+    assert re.search(r"answered in \d+\.\d s, [1-9]\d* \+ [1-9]\d* tokens", found)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "my.ini").write_text(
+        "[evaluation]\nmax_rows = 7\nparallel = no\n[azure]\ndeployment = small\n"
+    )
+    (tmp_path / ".env").write_text(f"AZURE_OPENAI_API_KEY={KEY}\n")
+    (tmp_path / ".env").chmod(0o600)
+    ended = doctor("--config", "my.ini", "--model", "large", "--no-call", AZURE_OPENAI_ENDPOINT=judge.url)
+    listed = re.findall(r"^  \[(\w+)\] (\w+) = (.*?)  +(.*)$", ended.out, re.MULTILINE)
+    assert [line[:2] for line in listed] == [
+        (section, key) for section, values in Settings() for key, _ in values
+    ]
+    shown = {f"{section}.{key}": (value, source) for section, key, value, source in listed}
+    assert shown["evaluation.max_rows"] == ("7", "my.ini line 2")
+    assert shown["evaluation.parallel"] == ("false", "my.ini line 3")
+    assert shown["evaluation.max_workers"] == ("2", "default")
+    assert shown["azure.deployment"] == ("large", "command line --model")
+    assert shown["azure.endpoint"] == (judge.url, "environment variable AZURE_OPENAI_ENDPOINT")
+    assert shown["azure.api_key"] == ("set", ".env line 1")
+    assert shown["openai.api_key"] == ("not set", "default")
+    assert shown["limits.max_cost"] == ("(empty)", "default")
+    assert "File: my.ini was read" in findings(ended, "ok")
+    assert "File: backend/.env is not there" in findings(ended, "ok")
+    assert [text for text in findings(ended, "ok") if text.startswith("Credentials")] == [
+        "Credentials: endpoint from environment variable AZURE_OPENAI_ENDPOINT, api_key from .env line 1"
+    ]
+
+
+def test_no_call_sends_nothing(doctor: Run, judge: FakeJudge) -> None:
+    ended = doctor("--no-call", **azure(judge))
+    assert (ended.code, judge.requests) == (0, [])
+    assert "Call: left out (--no-call)" in findings(ended, "ok")
+
+
+def test_the_offline_judge_needs_nothing_and_is_not_called(doctor: Run, judge: FakeJudge) -> None:
+    ended = doctor("--judge", "offline", **azure(judge))
+    assert (ended.code, judge.requests) == (0, [])
+    assert [text for text in findings(ended, "ok") if "nothing is called" in text]
+
+
+def test_a_server_on_this_computer_needs_no_key(doctor: Run, judge: FakeJudge) -> None:
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, len(judge.requests)) == (0, 1)
+    assert [text for text in findings(ended, "ok") if "no api_key, as none is needed" in text]
+    assert "Judge: local at 127.0.0.1, asked directly" in findings(ended, "ok")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message", "said"),
+    [
+        (
+            "max_tokens",
+            "Unsupported parameter: use 'max_completion_tokens' instead.",
+            "takes max_completion_tokens",
+        ),
+        ("temperature", "temperature is not supported with this model.", "takes no temperature"),
+        ("response_format", "json_schema is not supported.", "does not take a JSON schema"),
+    ],
+)
+def test_what_the_endpoint_does_not_take_is_said(
+    doctor: Run, judge: FakeJudge, parameter: str, message: str, said: str
+) -> None:
+    """One more request settles it, and runs work all the same."""
+    judge.faults.append(error(400, "unsupported_parameter", message, parameter))
+    ended = doctor(**azure(judge))
+    assert (ended.code, len(judge.requests)) == (0, 2)
+    (warning,) = findings(ended, "warning")
+    assert said in warning
+    assert "taken as they are" not in ended.out
+
+
+def nonsense(request: Request) -> Answer:
+    return completion("Yes, I am ready.", request)
+
+
+def cut(request: Request) -> Answer:
+    return completion(honest_reply(request.prompt)[:5], request, finish="length")
+
+
+REFUSALS: dict[str, tuple[Answer | Callable[[Request], Answer], str]] = {
+    "key": (error(401, KEY, f"Incorrect key {KEY}"), "check that key and endpoint belong together"),
+    "deployment": (error(404, "DeploymentNotFound", "none"), "check the deployment or model name"),
+    "address": (error(404, "404", "Resource not found"), "check the endpoint's address"),
+    "rate limit": (error(429, "429", "slow down", retry_after="0"), "rate limit is reached"),
+    "server": (error(500, "500", "broken"), "the endpoint fails"),
+    "request": (error(400, "OperationNotSupported", "no chat here"), "does not accept this request"),
+    "page": (Answer(200, b"<html>sign in</html>"), "a web page in place of a completion"),
+    "reply": (nonsense, "does not fit its schema"),
+    "cut reply": (cut, "cut at its token limit"),
+    "reset": (Answer(is_reset=True), "broke off"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_judge_without_a_usable_reply_is_code_4_after_one_request(
+    doctor: Run, judge: FakeJudge, name: str
+) -> None:
+    """Some of these would not stop a run before it began; each is asked once, since it may be paid."""
+    judge.always, advice = REFUSALS[name]
+    ended = doctor(**azure(judge))
+    assert (ended.code, len(judge.requests)) == (4, 1)
+    (problem,) = findings(ended, "problem")
+    assert advice in problem
+    assert "taken as they are" not in ended.out
+
+
+def test_an_endpoint_that_is_not_there_is_code_4(doctor: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ended = doctor(AZURE_OPENAI_ENDPOINT=f"http://127.0.0.1:{port}", AZURE_OPENAI_API_KEY=KEY)
+    assert ended.code == 4
+    (problem,) = findings(ended, "problem")
+    assert "nothing listens at this address" in problem
+
+
+def test_missing_credentials_are_code_2_in_the_words_of_a_run(
+    doctor: Run, run_cli: Run, tmp_path: Path
+) -> None:
+    ended = doctor()
+    (problem,) = findings(ended, "problem")
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq,a\n")
+    assert f"rag-eval: {problem}" in run_cli("in.csv").err
+    assert (ended.code, "Set endpoint and api_key" in problem) == (2, True)
+
+
+def test_every_wrong_setting_is_a_finding_and_nothing_is_sent(
+    doctor: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 0\n[thresholds]\nfaithfullness = 1\n")
+    ended = doctor(**azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert [text.partition(":")[0] for text in findings(ended, "problem")] == [
+        "config.ini, line 2, [evaluation] max_rows",
+        "config.ini, line 4, [thresholds] faithfullness",
+    ]
+    assert ended.out.endswith("Problems: 2, warnings: 0\n")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("[cache]\nenabled = true\ndirectory = file/cache\n", "Cache: file/cache cannot be written to"),
+        ("[limits]\nmax_cost = 1\n", "[limits] max_cost: the price of gpt-4o is not known"),
+    ],
+)
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_what_would_stop_a_run_here_is_code_2_whatever_the_judge_says(
+    doctor: Run, judge: FakeJudge, tmp_path: Path, config: str, said: str, is_answered: bool
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "config.ini").write_text(config)
+    judge.always = None if is_answered else error(500, "500", "broken")
+    ended = doctor(**azure(judge))
+    problems = findings(ended, "problem")
+    assert (ended.code, len(problems), len(judge.requests)) == (2, 1 if is_answered else 2, 1)
+    assert said in problems[0]
+
+
+def test_the_folder_of_a_cache_is_looked_at_and_not_made(doctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\ndirectory = a/b\n")
+    ended = doctor("--judge", "offline")
+    assert "Cache: on; a/b can be written to" in findings(ended, "ok")
+    assert [path.name for path in tmp_path.iterdir()] == ["config.ini"]
+
+
+def test_a_cache_that_is_off_need_not_be_writable(doctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\ndirectory = config.ini/b\n")
+    ended = doctor("--judge", "offline")
+    assert ended.code == 0
+    assert [text for text in findings(ended, "ok") if text.startswith("Cache: off; config.ini/b cannot be")]
+
+
+def test_a_file_with_a_key_that_others_can_read_is_a_warning(doctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(f"[azure]\nendpoint = https://r.example.com\napi_key = {KEY}\n")
+    (tmp_path / "config.ini").chmod(0o644)
+    ended = doctor("--no-call")
+    assert ended.code == 0
+    assert [text for text in findings(ended, "warning") if "chmod 600 config.ini" in text]
+    assert ended.out.endswith("Problems: 0, warnings: 1\n")
+
+
+def test_a_key_is_hidden_even_where_it_does_not_belong(doctor: Run, judge: FakeJudge) -> None:
+    """The fixture looks for it; here it stands in the name of the deployment as well."""
+    ended = doctor("--model", KEY, "--no-call", **azure(judge))
+    assert "deployment [key], at 127.0.0.1" in ended.out
+
+
+def test_proxies_are_named_by_their_variables_alone(doctor: Run, judge: FakeJudge) -> None:
+    """Their values may hold passwords. This computer is asked directly, whatever they say."""
+    proxy = {"HTTPS_PROXY": "http://me:hush@proxy.example:1", "no_proxy": "intranet.example", "ALL_PROXY": ""}
+    ended = doctor(**azure(judge), **proxy)
+    assert (ended.code, len(judge.requests)) == (0, 1)
+    assert "Proxies: the environment sets HTTPS_PROXY, no_proxy" in findings(ended, "ok")
+    assert [word for word in ("hush", "proxy.example", "intranet") if word in ended.out + ended.err] == []
+    away = doctor(
+        "--no-call", AZURE_OPENAI_ENDPOINT="https://r.example.com", AZURE_OPENAI_API_KEY=KEY, **proxy
+    )
+    assert [text for text in findings(away, "ok") if text.endswith("at r.example.com, asked through a proxy")]
+
+
+WITHOUT_RAGAS = "import sys; sys.modules['ragas'] = None"
+WITHOUT_OPENPYXL = """
+import importlib.metadata as metadata
+found = metadata.version
+def version(name):
+    if name == "openpyxl":
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+metadata.version = version
+"""
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments", "said"),
+    [
+        (WITHOUT_RAGAS, ["--no-call"], "pip install 'rag-eval[ragas]'"),
+        (WITHOUT_OPENPYXL, ["--judge", "offline"], "pip install openpyxl"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_command(
+    tmp_path: Path, damage: str, arguments: list[str], said: str
+) -> None:
+    code = f"{damage}\nfrom rag_eval.cli import main\nmain()"
+    environment: dict[str, Any] = {
+        "PYTHONPATH": str(ROOT),
+        "AZURE_OPENAI_ENDPOINT": "https://r.example.com",
+        "AZURE_OPENAI_API_KEY": KEY,
+    }
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "doctor", *arguments],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    (problem,) = findings(Ended(ran.returncode, ran.stdout, ran.stderr), "problem")
+    assert (ran.returncode, said in problem) == (2, True)

@@ -1,0 +1,164 @@
+"""The first steps: files to begin with, and completion in the shell."""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import Ended, Run
+from forking import Forker
+from openpyxl import load_workbook
+
+from rag_eval import cli
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = (ROOT / "config.ini.example").read_bytes()
+
+
+@pytest.fixture
+def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command rag-eval in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def commands(ended: Ended) -> list[list[str]]:
+    """The arguments of the commands that were printed, as a shell reads them."""
+    lines = re.findall(r"^  (rag-eval .*)$", ended.out, re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines]
+
+
+def test_the_package_and_the_root_hold_the_same_example() -> None:
+    """An installed package has no root beside it, and a reader of the repository looks there."""
+    assert (ROOT / "rag_eval" / "cli" / "config.ini.example").read_bytes() == EXAMPLE
+
+
+def test_the_example_is_part_of_what_is_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert "config.ini.example" in project["tool"]["setuptools"]["package-data"]["rag_eval.cli"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_config_ini_is_the_example_and_for_its_owner_alone(rag_eval: Run, tmp_path: Path) -> None:
+    """Whatever the umask leaves open."""
+    before = os.umask(0)
+    try:
+        assert rag_eval("init").code == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "config.ini").read_bytes() == EXAMPLE
+    assert stat.S_IMODE((tmp_path / "config.ini").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.xlsx", "config.ini"]
+
+
+@pytest.mark.parametrize("folder", [[], ["my shop/2024"]])
+def test_the_two_commands_that_are_printed_run(rag_eval: Run, tmp_path: Path, folder: list[str]) -> None:
+    """The first gives a report; the second finds config.ini, in which nobody has set anything yet."""
+    ended = rag_eval("init", *folder)
+    assert (ended.code, ended.err) == (0, "")
+    report, doctor = commands(ended)
+    evaluated = rag_eval(*report)
+    assert (evaluated.code, "2 rows, 2 bots (A, B), 4 context chunks" in evaluated.out) == (0, True)
+    assert (tmp_path.joinpath(*folder) / "answers_report.xlsx").exists()
+    checked = rag_eval(*doctor)
+    assert (checked.code, checked.out.count("problem")) == (2, 1)
+    assert "credentials not found" in checked.out
+    assert re.search(
+        r"\[judge\] provider = azure +\S.*config\.ini line 10$|config.ini line 10$", checked.out, re.M
+    )
+
+
+def test_the_template_is_filled_in_and_explained(rag_eval: Run, tmp_path: Path) -> None:
+    rag_eval("init")
+    sheet = load_workbook(tmp_path / "answers.xlsx").worksheets[0]
+    header, *rows = sheet.iter_rows()
+    assert [cell.value for cell in header] == ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
+    assert all(cell.comment and cell.font.bold for cell in header)
+    assert len(rows) == 2
+    assert all(cell.value and cell.alignment.wrap_text for row in rows for cell in row)
+    assert sheet.freeze_panes == "B2"
+
+
+@pytest.mark.parametrize("existing", [["config.ini"], ["answers.xlsx"], ["config.ini", "answers.xlsx"]])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_nothing_is_overwritten(rag_eval: Run, tmp_path: Path, existing: list[str], is_link: bool) -> None:
+    """A link that leads nowhere would be written through."""
+    for name in existing:
+        if is_link:
+            (tmp_path / name).symlink_to(tmp_path / "nowhere")
+        else:
+            (tmp_path / name).write_text("mine")
+    ended = rag_eval("init")
+    assert (ended.code, ended.out) == (2, "")
+    assert [line.split(": ")[1] for line in ended.err.splitlines()] == existing
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(existing)
+    assert is_link or {(tmp_path / name).read_text() for name in existing} == {"mine"}
+
+
+def test_a_folder_that_is_a_file_is_refused(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop").write_text("mine")
+    assert rag_eval("init", "shop").code == 2
+
+
+def test_on_a_full_disk_nothing_half_done_stays(forker: Forker, tmp_path: Path) -> None:
+    """The first file fits, the second does not; left there, it would stop the next try."""
+    ended = forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) + 500)
+    assert (ended.code, len(ended.complaints)) == (5, 1)
+    assert "answers.xlsx: cannot be written" in ended.err
+    assert list((tmp_path / "shop").iterdir()) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_for_rag_eval(rag_eval: Run, shell: str) -> None:
+    ended = rag_eval("completion", shell)
+    assert ended.code == 0
+    assert f"_RAG_EVAL_COMPLETE={shell}_complete" in ended.out
+    assert re.search(r"(complete .*|#compdef )\brag-eval\b", ended.out)
+
+
+def test_completion_of_another_shell_is_refused(rag_eval: Run) -> None:
+    ended = rag_eval("completion", "tcsh")
+    assert (ended.code, ended.out) == (2, "")
+
+
+BASH = shutil.which("bash")
+
+
+@pytest.mark.skipif(BASH is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        (["doc"], ["doctor"]),
+        (["doctor", "--no"], ["--no-call"]),
+        (["doctor", "--judge", "off"], ["offline"]),
+        (["completion", ""], ["bash", "zsh", "fish"]),
+    ],
+)
+def test_bash_completes(rag_eval: Run, tmp_path: Path, words: list[str], completed: list[str]) -> None:
+    """The printed script in a real bash, with the program under its own name."""
+    program = tmp_path / "rag-eval"
+    program.write_text(f"#!{sys.executable}\nfrom rag_eval.cli import main\nmain()\n")
+    program.chmod(0o755)
+    script = rag_eval("completion", "bash").out
+    line = " ".join(map(shlex.quote, ["rag-eval", *words]))
+    script += f"COMP_WORDS=({line})\nCOMP_CWORD={len(words)}\n_rag_eval_completion rag-eval\n"
+    script += 'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        ["bash", "--norc"], input=script, env=environment, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == completed
