@@ -14,18 +14,33 @@ Any other delimiter is taken literally and nothing else is looked at.
 import json
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from rag_eval.errors import InputError
 
 AUTO = "auto"
 
 
-def split_chunks(text: str, delimiter: str = AUTO) -> tuple[str, ...]:
-    """The chunks of one cell, without surrounding white space and without blank ones; () for a blank cell.
+class Split(NamedTuple):
+    """What one cell holds."""
 
-    Raises InputError for a JSON list with an item that holds no text.
-    """
-    parts = _split_auto(text) if delimiter == AUTO else text.split(delimiter)
+    chunks: tuple[str, ...]
+    """Without surrounding white space and without blank ones; () for a blank cell."""
+    dropped: int
+    """Items of a JSON list that hold nothing: null, and blank texts."""
+
+
+def split_cell(text: str, delimiter: str = AUTO) -> Split:
+    """The chunks of one cell. Raises InputError for a JSON list with an item that holds no text."""
+    items = _json_list(text) if delimiter == AUTO else None
+    if items is not None:
+        texts = list(_item_texts(items))
+        chunks = _stripped(texts)
+        return Split(chunks, dropped=len(texts) - len(chunks))
+    return Split(_stripped(_split_auto(text) if delimiter == AUTO else text.split(delimiter)), dropped=0)
+
+
+def _stripped(parts: list[str]) -> tuple[str, ...]:
     return tuple(chunk for part in parts if (chunk := part.strip()))
 
 
@@ -38,9 +53,6 @@ _JSON_START = re.compile(r"\s*\[[\s\[]*[\"'“{]")
 
 
 def _split_auto(text: str) -> list[str]:
-    items = _json_list(text)
-    if items is not None:
-        return list(_item_texts(items))
     parts = _split_at_pipes(text)
     return parts if len(parts) > 1 else _BLANK_LINES.split(text)
 
@@ -78,6 +90,8 @@ def _item_texts(items: list[object], nested: bool = False) -> Iterator[str]:
             yield _encodable(_object_text(item))
         elif isinstance(item, bool):
             yield json.dumps(item)
+        elif item is None:
+            yield ""
         elif isinstance(item, str):
             yield _encodable(item)
 

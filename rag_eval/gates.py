@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from rag_eval.baseline import NAMES, Change, regressions
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.summary import RQS, BotSummary, Summary
@@ -65,6 +66,24 @@ def evaluate(
 ) -> tuple[GateResult, ...]:
     """Every gate on every bot. One bot that misses a gate fails it."""
     return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
+
+
+def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[GateResult, ...]:
+    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed."""
+    gate = Gate("no_regression", 0.0)
+    results = []
+    for bot in bots:
+        own = [change for change in changes if change.bot == bot]
+        worse = [f"{NAMES[change.name]} {change.difference:+.4f}" for change in regressions(own)]
+        reason = (
+            f"worse than the baseline: {', '.join(worse)}"
+            if worse
+            else "nothing is worse than in the baseline"
+        )
+        results.append(
+            GateResult(bot, gate, bool(own) and not worse, reason if own else "no query is in both runs")
+        )
+    return tuple(results)
 
 
 def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:

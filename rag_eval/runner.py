@@ -14,6 +14,7 @@ from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, Score, Usage
+from rag_eval.redaction import Redactor
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.settings import Settings
 
@@ -133,6 +134,7 @@ class Evaluation:
 
     def __init__(self, panel: Panel, settings: Settings) -> None:
         self.panel = panel
+        self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
         self._workers = workers_of(settings)
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
         self._thresholds = thresholds_in_force(settings)
@@ -182,14 +184,15 @@ class Evaluation:
             yield self._judge_row(row)
 
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
-        parts: list[Awaitable[Any]] = [self._rate(row.query), *map(self._score, row.cases)]
+        """The panel sees the redacted row only; the results are about the row as it is."""
+        seen = self.redactor.row(row)
+        parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._score, seen.cases)]
         toxicity, *scores = await gather(parts)
-        results = [self._result(case, each, toxicity) for case, each in zip(row.cases, scores, strict=True)]
-        if self.panel.adviser is None:
-            return tuple(results)
-        advice = await gather([self.panel.adviser.advise(result) for result in results])
+        results = [self._result(case, each, toxicity) for case, each in zip(seen.cases, scores, strict=True)]
+        advice = await self._advise(results)
         return tuple(
-            replace(result, recommendation=text) for result, text in zip(results, advice, strict=True)
+            replace(result, case=case, recommendation=text)
+            for case, result, text in zip(row.cases, results, advice, strict=True)
         )
 
     async def _rate(self, query: str) -> Score:
@@ -201,6 +204,11 @@ class Evaluation:
         scores = await gather([metric.measure(case) for metric in self.panel.metrics])
         return {score.metric: score for score in scores}
 
+    async def _advise(self, results: Sequence[CaseResult]) -> Sequence[str]:
+        if self.panel.adviser is None:
+            return [""] * len(results)
+        return await gather([self.panel.adviser.advise(result) for result in results])
+
     def _result(self, case: Case, scores: Mapping[str, Score], toxicity: Score) -> CaseResult:
         return CaseResult(
             case=case,
@@ -209,6 +217,11 @@ class Evaluation:
             rqs=rqs(scores, self._weights),
             failure_modes=failure_modes(scores, self._thresholds),
         )
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Hides what an LLM judge must not see."""
+    return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
 
 
 def thresholds_in_force(settings: Settings) -> dict[str, float]:
@@ -225,6 +238,31 @@ def weights_in_force(settings: Settings) -> dict[str, float]:
     weights = {name: settings.weights.normalised[name] for name in enabled_metrics(settings)}
     total = sum(weights.values())
     return {name: weight / total if total else 0.0 for name, weight in weights.items()}
+
+
+class StoredOnly:
+    """A judge that was asked before and is asked no more: what is not stored is not judged."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.adaptations: Sequence[str] = ()
+
+    def prepare(self, deployment: str) -> None:
+        raise RunStoppedError(
+            "report_only", "only stored replies are used (--report-only), and some are missing"
+        )
+
+    def key(self, call: Call[Any]) -> str:
+        return self._judge.key(call)
+
+    def ask(self, call: Call[Any]) -> Answer:
+        raise AssertionError("a judge that is asked no more was asked")
+
+    def usage(self) -> Usage:
+        return Usage()
+
+    def close(self) -> None:
+        self._judge.close()
 
 
 class _NoJudge:

@@ -1,11 +1,12 @@
 """The settings of a run as one frozen, validated value. How they are loaded is the business of `configuration`."""
 
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
@@ -28,6 +29,26 @@ def _refuse_empty(value: object) -> object:
 def _read_absence(value: object) -> object:
     """An empty value of the file means that nothing is set."""
     return None if value == "" else value
+
+
+def _read_kinds(value: str) -> str:
+    """Each kind once, in the one spelling."""
+    kinds = dict.fromkeys(kind.strip().lower() for kind in value.split(",")) if value else {}
+    if not kinds.keys() <= {"email", "phone"}:
+        raise ValueError("unknown kind")
+    return ", ".join(kinds)
+
+
+def _check_pattern(value: str) -> str:
+    """A pattern that means something else to later versions of Python is none either."""
+    try:
+        with warnings.catch_warnings(action="error"):
+            pattern = re.compile(value)
+    except (re.error, Warning, OverflowError, RecursionError):
+        raise ValueError("no regular expression") from None
+    if value and pattern.fullmatch(""):
+        raise ValueError("matches nothing, everywhere")
+    return value
 
 
 # The description of each type says in words what is allowed; messages and docs/configuration.md show it.
@@ -63,6 +84,14 @@ Delimiter = Annotated[
         description=r"auto, or any text, not empty; \n, \t, \r and \\ are decoded; "
         "no white space before a leading # or ;",
     ),
+]
+Kinds = Annotated[
+    str, AfterValidator(_read_kinds), Field(description="email, phone, both with a comma between, or empty")
+]
+Pattern = Annotated[
+    str,
+    AfterValidator(_check_pattern),
+    Field(description="a regular expression that does not match empty text, or empty"),
 ]
 Header = Annotated[str, Field(description="the header of a column, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
@@ -263,6 +292,19 @@ class Prices(_Frozen):
     toxicity_output: Price = None
 
 
+class Privacy(_Frozen):
+    """What is hidden from an LLM judge."""
+
+    redact: Kinds = ""
+    """Kinds of personal data, separated by ', '."""
+    redact_pattern: Pattern = ""
+    """Whatever else is to be hidden; empty for nothing."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self.redact.split(", ")) if self.redact else ()
+
+
 class Settings(_Frozen):
     """Everything that can be configured, one field a section of config.ini."""
 
@@ -282,3 +324,4 @@ class Settings(_Frozen):
     evaluation: Evaluation = Evaluation()
     limits: Limits = Limits()
     prices: Prices = Prices()
+    privacy: Privacy = Privacy()

@@ -12,6 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,13 +124,16 @@ def forking(provider: str = "any") -> Iterator[Forker]:
         name: value for name, value in os.environ.items() if not name.startswith(("AZURE", "OPENAI"))
     }
     environment |= {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "RAGAS_DO_NOT_TRACK": "true"}
-    with subprocess.Popen(
-        [sys.executable, __file__, provider],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
+    with (
+        tempfile.TemporaryDirectory() as left_by_killed_runs,
+        subprocess.Popen(
+            [sys.executable, __file__, provider],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**environment, "TMPDIR": left_by_killed_runs},
+        ) as process,
+    ):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield Forker(process)

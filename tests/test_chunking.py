@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.chunking import looks_like_broken_json, split_chunks
+from rag_eval.chunking import looks_like_broken_json, split_cell
 from rag_eval.errors import InputError
 
 
@@ -29,7 +29,29 @@ from rag_eval.errors import InputError
 )
 def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...]) -> None:
     """R-104, R-105."""
-    assert split_chunks(cell) == chunks
+    assert split_cell(cell).chunks == chunks
+
+
+@pytest.mark.parametrize(
+    ("cell", "dropped"),
+    [
+        ('["", "  ", null, "left"]', 3),
+        ('["one", [null, " "]]', 2),
+        ('[{"text": ""}, {"text": "one"}]', 1),
+        ("[0, false]", 0),
+        ("[]", 0),
+        ("[null]", 1),
+        ("one ||  || two", 0),
+        ("", 0),
+    ],
+)
+def test_items_that_hold_nothing_are_counted(cell: str, dropped: int) -> None:
+    """R-105: null and blank items of a JSON list, nested ones too; blank parts of other cells are no items."""
+    assert split_cell(cell).dropped == dropped
+
+
+def test_an_explicit_delimiter_knows_no_items() -> None:
+    assert split_cell("[null]", "||") == (("[null]",), 0)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +66,7 @@ def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...])
 def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
     """R-105: nothing of a list is dropped silently but null and empty texts."""
     with pytest.raises(InputError, match=message):
-        split_chunks(cell)
+        split_cell(cell)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +90,7 @@ def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
 def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
     """R-104: what is no JSON list as a whole is text; what looks like a damaged one is told apart."""
     assert looks_like_broken_json(cell) is is_suspect
-    assert split_chunks(cell) == (("a list",) if cell == '["a list"]' else (cell,))
+    assert split_cell(cell).chunks == (("a list",) if cell == '["a list"]' else (cell,))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +119,7 @@ def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
 )
 def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
     """R-106, R-107."""
-    assert split_chunks(cell) == chunks
+    assert split_cell(cell).chunks == chunks
 
 
 @pytest.mark.parametrize(
@@ -124,7 +146,7 @@ def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str,
 )
 def test_pipes_that_read_as_code_stay_whole(cell: str) -> None:
     """R-106: the operator of a passage about programming is no separator."""
-    assert split_chunks(cell) == (cell,)
+    assert split_cell(cell).chunks == (cell,)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +165,7 @@ def test_pipes_that_read_as_code_stay_whole(cell: str) -> None:
 )
 def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
     """R-107: whatever the line ends; the text inside a chunk is left as it is."""
-    assert split_chunks(cell) == chunks
+    assert split_cell(cell).chunks == chunks
 
 
 @pytest.mark.parametrize(
@@ -162,7 +184,7 @@ def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None
 )
 def test_an_explicit_delimiter_is_taken_literally(cell: str, delimiter: str, chunks: tuple[str, ...]) -> None:
     """R-106: it always wins, over JSON as well."""
-    assert split_chunks(cell, delimiter) == chunks
+    assert split_cell(cell, delimiter).chunks == chunks
 
 
 _TEXT = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"]))
@@ -170,22 +192,22 @@ _TEXT = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"])
 
 @given(st.lists(_TEXT), st.sampled_from(["||", "|", "|-|"]))
 def test_splitting_undoes_joining(parts: list[str], delimiter: str) -> None:
-    assert split_chunks(delimiter.join(parts), delimiter) == tuple(p.strip() for p in parts if p.strip())
+    assert split_cell(delimiter.join(parts), delimiter).chunks == tuple(p.strip() for p in parts if p.strip())
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N", "Zs"]), min_size=1)))
 def test_auto_undoes_joining_by_pipes_and_by_blank_lines(parts: list[str]) -> None:
     """Texts of letters, digits and spaces alone never read as code, but for `if x` and its like."""
     kept = tuple(f"{part.strip()}, and so on" for part in parts if part.strip())
-    assert split_chunks(" || ".join(kept)) == kept
-    assert split_chunks("\n\n".join(kept)) == kept
+    assert split_cell(" || ".join(kept)).chunks == kept
+    assert split_cell("\n\n".join(kept)).chunks == kept
 
 
 @given(st.text(st.sampled_from("|[]{}()`'\" \n\r\\;=!ab\u00a0")) | st.text())
 def test_auto_loses_nothing_but_separators_and_space(cell: str) -> None:
     """Whatever the cell: no chunk is blank or has space around it, and every letter is there, in its order."""
     try:
-        chunks = split_chunks(cell)
+        chunks = split_cell(cell).chunks
     except InputError:
         return
     assert all(chunk and chunk == chunk.strip() for chunk in chunks)
@@ -208,4 +230,4 @@ def test_auto_loses_nothing_but_separators_and_space(cell: str) -> None:
 )
 def test_no_cell_takes_long(cell: str) -> None:
     """The longest cells that Excel can hold, made to trip the rules. A quadratic rule would take minutes."""
-    assert len("".join(split_chunks(cell))) <= len(cell)
+    assert len("".join(split_cell(cell).chunks)) <= len(cell)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import KEY, Ended, Run, azure
@@ -149,6 +148,7 @@ REFUSALS: dict[str, tuple[Answer | Callable[[Request], Answer], str]] = {
     "request": (error(400, "OperationNotSupported", "no chat here"), "does not accept this request"),
     "page": (Answer(200, b"<html>sign in</html>"), "a web page in place of a completion"),
     "reply": (nonsense, "does not fit its schema"),
+    "more than was asked": (completion('{"ready": true, "mood": "good"}'), "does not fit its schema"),
     "cut reply": (cut, "cut at its token limit"),
     "reset": (Answer(is_reset=True), "broke off"),
 }
@@ -274,18 +274,23 @@ metadata.version = version
 """
 
 
+WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
+
+
 @pytest.mark.parametrize(
-    ("damage", "arguments", "said"),
+    ("damage", "arguments", "config", "said"),
     [
-        (WITHOUT_RAGAS, ["--no-call"], "pip install 'rag-eval[ragas]'"),
-        (WITHOUT_OPENPYXL, ["--judge", "offline"], "pip install openpyxl"),
+        (WITHOUT_RAGAS, ["--no-call"], "", "pip install 'rag-eval[ragas]'"),
+        (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install 'rag-eval[entra]'"),
+        (WITHOUT_OPENPYXL, ["--judge", "offline"], "", "pip install openpyxl"),
     ],
 )
 def test_a_missing_package_is_named_with_its_command(
-    tmp_path: Path, damage: str, arguments: list[str], said: str
+    tmp_path: Path, damage: str, arguments: list[str], config: str, said: str
 ) -> None:
+    (tmp_path / "config.ini").write_text(config)
     code = f"{damage}\nfrom rag_eval.cli import main\nmain()"
-    environment: dict[str, Any] = {
+    environment = {
         "PYTHONPATH": str(ROOT),
         "AZURE_OPENAI_ENDPOINT": "https://r.example.com",
         "AZURE_OPENAI_API_KEY": KEY,
@@ -296,3 +301,12 @@ def test_a_missing_package_is_named_with_its_command(
     )  # fmt: skip
     (problem,) = findings(Ended(ran.returncode, ran.stdout, ran.stderr), "problem")
     assert (ran.returncode, said in problem) == (2, True)
+
+
+def test_a_second_judge_for_toxicity_is_named_and_not_called(
+    doctor: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[toxicity]\ndeployment = small\n")
+    ended = doctor(**azure(judge))
+    assert (ended.code, [request.body["model"] for request in judge.requests]) == (0, ["gpt-4o"])
+    assert [text for text in findings(ended, "ok") if text.startswith("Judge of toxicity: small")]

@@ -130,13 +130,15 @@ def test_never_two_holders_however_often_the_file_is_removed(tmp_path: Path) -> 
 def test_r52_a_second_run_on_one_report_pays_nothing(
     forker: Forker, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    judge.latency = 0.05
+    """The judge keeps the first run waiting until the others have come and gone."""
+    others_are_done = threading.Event()
+    judge.always = lambda request: others_are_done.wait(60) and None
+    sheet_of(tmp_path / "in.xlsx", rows=1)
     first = forker.start(tmp_path, "in.xlsx", "-o", "r.xlsx", variables=azure(judge))
     wait_for(lambda: judge.requests)
     second = forker.run(tmp_path, "in.xlsx", "-o", "r.xlsx", variables=azure(judge))
     offline = forker.run(tmp_path, "in.xlsx", "-o", "./r.xlsx", "--judge", "offline")
-    assert not first.has_ended()
+    others_are_done.set()
     assert (second.code, offline.code) == (75, 75)
     for ended in (second, offline):
         assert len(ended.complaints) == 1

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import resource
 import tracemalloc
@@ -202,6 +203,20 @@ def test_json_takes_no_memory_for_the_text(tmp_path: Path) -> None:
         report.discard()
     assert peak < 2_000_000  # the text is 8 MB
     assert os.listdir(tmp_path) == []
+
+
+def test_a_number_that_json_has_no_word_for_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    """R-35"""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        JsonReport(tmp_path / "r.json", facts_of(["GPT4"], 1, weights={"faithfulness": math.nan}), NOTHING)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_table_whose_place_is_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "tables" / NAMES[0]).mkdir(parents=True)
+    with pytest.raises(OutputError, match="name a file, not a folder, with --csv"):
+        CsvReport(tmp_path / "tables", facts_of(["GPT4"], 1))
+    assert os.listdir(tmp_path / "tables") == [NAMES[0]]
 
 
 # CSV

@@ -356,18 +356,22 @@ def test_evidence_is_worded_by_what_it_is(tmp_path: Path, evidence: list[Evidenc
 
 
 def test_of_too_many_low_scores_the_lowest_have_notes_and_the_report_says_so(tmp_path: Path) -> None:
-    facts = facts_of(["GPT4"], 520, metrics=("faithfulness",))
+    facts = facts_of(["GPT4"], 300, metrics=("faithfulness", "answer_relevancy"))
     results = [
         result_of(
             Case(row, "GPT4", "q", "a", "r", ("c",)),
-            [Score.scored("faithfulness", 0.29 * (522 - row) / 521, "a reason")],
+            [
+                Score.scored("faithfulness", 0.29 * (302 - row) / 301, "a reason"),
+                Score.scored("answer_relevancy", 0.0, "a reason"),
+            ],
         )
-        for row in range(2, 522)
+        for row in range(2, 302)
     ]
     path = write_report(tmp_path / "r.xlsx", results, facts)
-    notes = [cell.row for row in load_workbook(path)[CASES]["H2:H521"] for cell in row if cell.comment]
-    assert notes == list(range(22, 522))
-    assert "Notes are on 500 of 520 scores below their threshold, the lowest ones." in _drawn(path)
+    sheet = load_workbook(path)[CASES]
+    assert [cell.row for (cell,) in sheet["H2:H301"] if cell.comment] == list(range(102, 302))
+    assert [cell.row for (cell,) in sheet["I2:I301"] if cell.comment] == list(range(2, 302))
+    assert "Notes are on 500 of 600 scores below their threshold, the lowest ones." in _drawn(path)
 
 
 # What is beside the tables
@@ -519,6 +523,7 @@ def test_intervals_are_those_of_the_rows_that_each_sheet_is_about(tmp_path: Path
     charts = [text for name, text in _parts(path).items() if name.startswith("xl/charts/chart")]
     drawn = [text for text in charts if "<c:errBars>" in text]
     assert len(drawn) == 2
+    assert all('<c:plotVisOnly val="1"/>' not in text for text in drawn)  # the error bars' cells are hidden
     assert all(re.search(r"<c:plus><c:numRef><c:f>(Leaderboard|'Bot Summary')!\$", text) for text in drawn)
 
 

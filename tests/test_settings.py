@@ -112,6 +112,7 @@ def test_defaults_are_the_documented_ones() -> None:
             "currency": "USD",
             **dict.fromkeys(["input", "output", "toxicity_input", "toxicity_output"]),
         },
+        "privacy": {"redact": "", "redact_pattern": ""},
     }
     assert (settings.azure.api_version, settings.azure.deployment) == ("2024-12-01-preview", "gpt-4o")
     assert (settings.openai.base_url, settings.openai.model) == ("https://api.openai.com/v1", "gpt-4o")
@@ -622,7 +623,9 @@ def test_flags(folder: Path, text: str, expected: bool) -> None:
     + [("judge.structured_output", "yes"), ("azure.temperature", "2.1"), ("openai.temperature", "-1")]
     + [("azure.deployment", ""), ("openai.model", "a b"), ("openai.base_url", ""), ("azure.api_version", "")]
     + [("toxicity.threshold", "2"), ("toxicity.deployment", "a b"), ("context.delimiter", "")]
-    + [("bots.strip_prefix", ""), ("cache.directory", "")],
+    + [("bots.strip_prefix", ""), ("cache.directory", "")]
+    + [("privacy.redact", value) for value in ("fax", "email phone", "email,", "email, fax", "true")]
+    + [("privacy.redact_pattern", value) for value in ("(", "[a", r"\d*", "a|", "[[a]", "a{1,99999999999}")],
 )
 def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
     """R-95, R-91: refused with the place and with what is allowed, from the file and the command line alike."""
@@ -649,6 +652,8 @@ def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
         ("toxicity.deployment", "", ""),
         ("openai.model", "org/model:7b", "org/model:7b"),
         ("evaluation.max_rows", "1000000", 1_000_000),
+        ("privacy.redact", "Phone,email, phone", "phone, email"),
+        ("privacy.redact_pattern", r"\bCUST-\d+#;[ ]#%", r"\bCUST-\d+#;[ ]#%"),
     ],
 )
 def test_values_at_the_edge(folder: Path, key: str, value: str, expected: object) -> None:

@@ -17,12 +17,13 @@ from typing import Any
 import openpyxl
 import pytest
 import xlsxwriter
+from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.errors import ExitCode, TableError
+from rag_eval.errors import ExitCode, InputError, TableError
 from rag_eval.records import Case
-from rag_eval.workbook import Table, describe, read_table
+from rag_eval.workbook import Table, TextForm, describe, read_table
 from rag_eval.workbook.cells import cell_text, column_letter
 
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
@@ -652,6 +653,141 @@ def test_a_csv_file_of_an_older_windows_is_read_with_a_warning(tmp_path: Path) -
 def test_a_csv_file_in_an_unknown_encoding_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_bytes(b"Query;Bot_A\nq;\x81\xff\n")
     assert "neither UTF-8 nor Windows-1252; save it as 'CSV UTF-8'" in problems(tmp_path / "answers.csv")[0]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "separator", "said"),
+    [
+        ("latin-1", "^", "separated by '^', iso8859-1"),
+        ("utf-16-le", ";", "separated by semicolons, utf-16-le"),
+        ("utf-16-be", "|", "separated by vertical bars, utf-16-be"),
+        ("UTF8", "tab", "separated by tabs, UTF-8"),
+        ("utf-8-sig", r"\t", "separated by tabs, UTF-8"),
+        ("utf_16", "\t", "separated by tabs, UTF-16"),
+        ("cp1252", ",", "separated by commas, Windows-1252"),
+        ("shift_jis", "TAB", "separated by tabs, shift_jis"),
+    ],
+)
+@pytest.mark.parametrize("name", ["answers.csv", "answers.tsv"])
+def test_encoding_and_separator_of_a_text_file_can_be_given(
+    tmp_path: Path, name: str, encoding: str, separator: str, said: str
+) -> None:
+    """R-114: what is given counts, whatever would have been found out, and is said."""
+    form = TextForm.parse(encoding, separator)
+    word = "日本" if encoding == "shift_jis" else "Größe"
+    with (tmp_path / name).open("w", encoding=encoding, newline="") as file:
+        rows = [["Query", "Bot_A, B; C"], [word, "one, two; three"]]
+        csv.writer(file, delimiter=form.separator).writerows(rows)
+    table = read_table(tmp_path / name, form=form)
+    assert [(case.bot, case.query, case.response) for case in cases(table)] == [
+        ("A, B; C", word, "one, two; three")
+    ]
+    assert f"{name} ({said}): 1 row" in describe(table)[0]
+    assert table.warnings == ()
+
+
+def test_a_given_separator_or_encoding_replaces_what_would_be_found_out(tmp_path: Path) -> None:
+    """Both change how the very same file is read."""
+    (tmp_path / "a.csv").write_bytes("Query;Bot_A,x\nGröße;a,b\n".encode("latin-1"))
+    by_itself = read_table(tmp_path / "a.csv", form=TextForm.parse("cp850", ";"))
+    assert (by_itself.bots, cases(by_itself)[0].query) == (("A,x",), "Gr÷▀e")
+    assert "no column" in " ".join(problems(tmp_path / "a.csv", form=TextForm.parse(None, "|"))).lower()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.csv").write_bytes("\ufeffQuery,Bot_A\nq,a\n".encode(encoding))
+    assert read_table(tmp_path / "a.csv", form=TextForm.parse(encoding, None)).bots == ("A",)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "separator", "message"),
+    [
+        ("utf-9", None, r"^--encoding: 'utf-9' is no encoding that is known; expected one such as utf-8"),
+        ("base64", None, "'base64' is no encoding"),
+        ("undefined", None, "'undefined' is no encoding"),
+        ("", None, "'' is no encoding"),
+        ("utf-8\0", None, "is no encoding"),
+        (None, ";;", "^--sep: ';;' cannot separate cells; expected one character"),
+        (None, "", "'' cannot"),
+        (None, '"', "cannot"),
+        (None, "\n", "cannot"),
+        (None, "\0", "cannot"),
+        (None, r"\n", "cannot"),
+    ],
+)
+def test_what_cannot_be_an_encoding_or_separator_is_an_error(
+    encoding: str | None, separator: str | None, message: str
+) -> None:
+    """R-114."""
+    with pytest.raises(InputError, match=message) as caught:
+        TextForm.parse(encoding, separator)
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "line"),
+    [
+        (b"Query,Bot_A\nq,\xe9\n", "utf-8", 2),
+        ("Query,Bot_A\nq,a\nq,ü\nq,b\n".encode(), "ascii", 3),
+        (b"Query,Bot_A\n" + b"q,a\n" * 20_000 + b"q,\x81\n", "cp1252", 20_002),
+        (b"Query,Bot_A\nq,cut \xc3", "utf-8", 2),
+        ("Query,Bot_A\nq,a\n".encode("utf-16-le") + b"\x00\xd8q\x00", "utf-16-le", 3),
+        (b"Query,Bot_A\nq,a\n", "utf-16", 1),
+    ],
+)
+def test_a_file_that_is_not_written_in_the_given_encoding(
+    tmp_path: Path, content: bytes, encoding: str, line: int
+) -> None:
+    """R-114: an error with the line, never a guess."""
+    (tmp_path / "a.csv").write_bytes(content)
+    (problem,) = problems(tmp_path / "a.csv", form=TextForm.parse(encoding, ","))
+    assert re.match(rf"a\.csv, line {line}: is not written in {encoding}; .*--encoding", problem)
+
+
+def test_a_workbook_knows_its_own_encoding_and_separator(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    assert read_table(path, form=TextForm.parse("cp1252", ";")).warnings == (
+        "--encoding has no effect on .xlsx files.",
+        "--sep has no effect on .xlsx files.",
+    )
+
+
+def test_the_options_of_text_files(run_cli: Run, tmp_path: Path) -> None:
+    """R-114: from the command line; what is wrong with them is found before anything is looked at."""
+    (tmp_path / "in.csv").write_bytes("Query^Bot_A\nGröße?^a, b\n".encode("cp850"))
+    options = ("--judge", "offline", "--encoding", "cp850", "--sep", "^")
+    ended = run_cli("in.csv", "-o", "r.xlsx", *options)
+    assert ended.code == 0
+    assert "in.csv (separated by '^', cp850): 1 row, 1 bot (A)" in ended.out
+    (tmp_path / "config.ini").write_text("nonsense")
+    for options, said in ((("--sep", ";;"), "--sep: ';;'"), (("--encoding", "x"), "--encoding: 'x'")):
+        refused = run_cli("nowhere.csv", *options)
+        assert (refused.code, refused.out) == (2, "")
+        assert said in refused.err
+        assert refused.err.count("rag-eval:") == 1
+
+
+def test_dropped_items_of_lists_are_counted_and_placed(tmp_path: Path) -> None:
+    """R-105: those of a cell that bots share count once; the first row and column are named."""
+    header = ["Query", "Bot_A", "Bot_B", "Context", "Context_B"]
+    path = write(
+        tmp_path / "a.xlsx",
+        [
+            header,
+            ["q", "a", "b", '["one"]', "two ||  || three"],
+            ["q", "a", "b", '["one", null, " "]', '["", "two"]'],
+            ["q", "a", "b", "[null]", ""],
+        ],
+    )
+    table = read_table(path)
+    assert (table.dropped_items, table.chunks) == (4, 5)
+    assert_each_matches(
+        table.warnings,
+        [
+            r"^4 items of JSON lists of chunks dropped, being null or blank; the first in row 3, column 'Context' \(D\)\.$"
+        ],
+    )
 
 
 def test_rows_of_a_csv_file_are_records(tmp_path: Path) -> None:

@@ -203,14 +203,34 @@ def _offline_judge() -> Iterator[_Finding]:
 
 
 def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
-    yield from _caps(loaded.settings)
+    from rag_eval.runner import endpoint_of
+
     try:
         loaded.require_credentials()
-    except SettingsError as error:
-        yield _problem(str(error))
+        endpoint = replace(endpoint_of(loaded.settings), max_attempts=1)
+    except InputError as error:
+        yield from map(_problem, error.problems)
         return
-    yield _ok(_credentials(loaded))
-    yield from _endpoint(loaded.settings, is_spared=is_spared)
+    yield _ok(f"Credentials: {_credentials(loaded)}")
+    yield from _caps(loaded.settings)
+    yield from _place(endpoint, loaded.settings)
+    if is_spared:
+        yield _ok("Call: left out (--no-call)")
+    else:
+        yield from _call(endpoint)
+
+
+def _credentials(loaded: "LoadedSettings") -> str:
+    from rag_eval.configuration import Level
+
+    provider = loaded.settings.judge.provider
+    url = "endpoint" if provider == "azure" else "base_url"
+    place = f"{url} from {loaded.sources[f'{provider}.{url}']}"
+    if provider == "azure" and loaded.settings.azure.auth == "entra":
+        return f"{place}, a token of Microsoft Entra ID in place of a key"
+    key_source = loaded.sources[f"{provider}.api_key"]
+    is_needed = key_source.level is not Level.DEFAULT
+    return f"{place}, api_key from {key_source}" if is_needed else f"{place}, no api_key, as none is needed"
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
@@ -222,32 +242,13 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
         yield _problem(str(error))
 
 
-def _credentials(loaded: "LoadedSettings") -> str:
-    from rag_eval.configuration import Level
-
-    provider = loaded.settings.judge.provider
-    url = "endpoint" if provider == "azure" else "base_url"
-    key_source = loaded.sources[f"{provider}.api_key"]
-    key = (
-        "no api_key, as none is needed" if key_source.level is Level.DEFAULT else f"api_key from {key_source}"
-    )
-    return f"Credentials: {url} from {loaded.sources[f'{provider}.{url}']}, {key}"
-
-
-def _endpoint(settings: "Settings", *, is_spared: bool) -> Iterator[_Finding]:
+def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
     from rag_eval.judge.connection import proxy_of
-    from rag_eval.runner import endpoint_of
 
-    endpoint = replace(endpoint_of(settings), max_attempts=1)
-    yield _ok(
-        f"Judge: {endpoint.description}, asked {'through a proxy' if proxy_of(endpoint.url) else 'directly'}"
-    )
+    way = "through a proxy" if proxy_of(endpoint.url) else "directly"
+    yield _ok(f"Judge: {endpoint.description}, asked {way}")
     if settings.metrics.toxicity and (other := settings.toxicity.deployment):
         yield _ok(f"Judge of toxicity: {other} at the same place, which is not called now")
-    if is_spared:
-        yield _ok("Call: left out (--no-call)")
-    else:
-        yield from _call(endpoint)
 
 
 def _call(endpoint: "Endpoint") -> Iterator[_Finding]:

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, speaking_to, warn
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, RunStoppedError
-from rag_eval.gates import GateOn, parse_gates
+from rag_eval.gates import GateOn, parse_gates, regression_gates
 from rag_eval.gates import evaluate as evaluate_gates
 from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
 from rag_eval.terminal import count_lines, leaderboard_lines, progress
 
 if TYPE_CHECKING:
+    from rag_eval.baseline import BaselineComparison, PastRun
     from rag_eval.configuration import LoadedSettings
     from rag_eval.gates import Gate
     from rag_eval.records import RunFacts
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rag_eval.runner import Evaluation, Panel
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
-    from rag_eval.workbook import Table
+    from rag_eval.workbook import Table, TextForm
 
 
 class Job:
@@ -40,12 +41,15 @@ class Job:
         self._target = target
         self._options = options
         self._is_quiet = is_quiet
+        self._past: PastRun | None = None
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
+        form = _text_form(self._options["encoding"], self._options["sep"])
         gates = parse_gates(self._options["fail_under"])
+        self._past = self._read_baseline()
         loaded = self._load_settings()
-        table = self._read_table(loaded.settings)
+        table = self._read_table(loaded.settings, form)
         loaded.require_credentials()
         self._check_targets(loaded.settings)
         if self._options["dry_run"]:
@@ -58,6 +62,15 @@ class Job:
             return self._evaluate(loaded, table, panel, facts, gates)
 
     # Before
+
+    def _read_baseline(self) -> "PastRun | None":
+        if self._options["baseline"] is None:
+            if self._options["fail_on_regression"]:
+                raise InputError("--fail-on-regression: needs an earlier run to compare with (--baseline)")
+            return None
+        from rag_eval.baseline import read_past_run
+
+        return read_past_run(self._options["baseline"])
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
@@ -72,7 +85,7 @@ class Job:
             warn(warning)
         return loaded
 
-    def _read_table(self, settings: "Settings") -> "Table":
+    def _read_table(self, settings: "Settings", form: "TextForm") -> "Table":
         from rag_eval.workbook import describe, read_table
 
         table = read_table(
@@ -82,6 +95,7 @@ class Job:
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,
             keep=[settings.report.slice_by] if settings.report.slice_by else [],
+            form=form,
         )
         for line in describe(table):
             self._say(line)
@@ -124,9 +138,19 @@ class Job:
                 check_space(folder)
 
     def _panel(self, settings: "Settings") -> "Panel":
-        from rag_eval.runner import budget_of, endpoint_of, llm_panel, offline_panel, store_path
+        from rag_eval.runner import (
+            StoredOnly,
+            budget_of,
+            endpoint_of,
+            llm_panel,
+            offline_panel,
+            redactor_of,
+            store_path,
+        )
 
         if settings.judge.provider == "offline":
+            if redactor_of(settings):
+                warn("Nothing is redacted: the offline judge sends nothing.")
             return offline_panel(settings)
         from rag_eval.judge.transport import Transport
         from rag_eval.store import Store
@@ -138,17 +162,21 @@ class Job:
             fresh=self._options["fresh"],
             retry_errors=self._options["retry_errors"],
         )
-        return llm_panel(settings, Transport(endpoint_of(settings), store, budget, announce=warn), store)
+        transport = Transport(endpoint_of(settings), store, budget, announce=warn)
+        judge = StoredOnly(transport) if self._options["report_only"] else transport
+        return llm_panel(settings, judge, store)
 
     def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
         if settings.judge.provider == "offline":
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
         from rag_eval.cli.plan import show_plan
-        from rag_eval.runner import budget_of
+        from rag_eval.runner import budget_of, redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
         show_plan(settings, table, self._target, self._say)
+        if redactor := redactor_of(settings):
+            self._say(f"Redacted before anything is sent: {redactor.subjects}.")
         return ExitCode.COMPLETE
 
     def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
@@ -171,6 +199,7 @@ class Job:
         facts: "RunFacts",
         gates: Sequence["Gate"],
     ) -> ExitCode:
+        from rag_eval.baseline import BaselineComparison
         from rag_eval.report.findings import find
         from rag_eval.runner import Evaluation
 
@@ -179,10 +208,11 @@ class Job:
         evaluation = Evaluation(panel, settings)
         keep = True
         try:
-            summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by)
+            comparison = BaselineComparison(self._past) if self._past else None
+            summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by, comparison)
             _refuse_empty(evaluation)
             facts = _final_facts(facts, evaluation, summary)
-            findings = find(summary)
+            findings = find(summary, comparison.changes() if comparison else None)
             places = outputs.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
         except BaseException:
@@ -192,7 +222,7 @@ class Job:
             evaluation.close()
             panel.store.end(keep=keep)
         self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
-        passed = self._pass_gates(gates, summary, facts, settings.evaluation.min_coverage)
+        passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
         return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
 
     def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
@@ -206,7 +236,11 @@ class Job:
         wanted = loaded.settings.report
         factories: list[Callable[[], Output]] = [
             lambda: ExcelReport(
-                self._target, facts, has_evidence=wanted.evidence, has_slices=bool(wanted.slice_by)
+                self._target,
+                facts,
+                has_evidence=wanted.evidence,
+                has_slices=bool(wanted.slice_by),
+                has_baseline=self._past is not None,
             )
         ]
         if target := self._json_target(loaded.settings):
@@ -222,6 +256,7 @@ class Job:
         outputs: "Outputs",
         facts: "RunFacts",
         slice_by: str,
+        comparison: "BaselineComparison | None",
     ) -> "Summary":
         """Judge row by row; each result goes straight into the outputs and the sums."""
         from rag_eval.summary import Summarizer
@@ -234,6 +269,8 @@ class Job:
                 for result in results:
                     outputs.add(result)
                     summarizer.add(result)
+                    if comparison:
+                        comparison.add(result)
                 with speaking_to(sys.stderr):
                     bar.advance()
         with speaking_to(sys.stderr):
@@ -256,6 +293,11 @@ class Job:
         self._say("")
         for line in (*leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary)):
             self._say(line)
+        if self._past and findings.changes is not None:
+            from rag_eval.report.baseline_sheet import change_lines
+
+            for line in change_lines(findings.changes, self._past.name):
+                self._say(line)
         self._say(_usage_line(facts))
         for note in facts.notes:
             self._say(note)
@@ -274,10 +316,17 @@ class Job:
         self._say(f"Report: {report}")
 
     def _pass_gates(
-        self, gates: Sequence["Gate"], summary: "Summary", facts: "RunFacts", min_coverage: float
+        self,
+        gates: Sequence["Gate"],
+        summary: "Summary",
+        findings: "Findings",
+        facts: "RunFacts",
+        min_coverage: float,
     ) -> bool:
         """Say how every gate went, and write it for CI systems if that is wanted."""
-        results = evaluate_gates(gates, summary, GateOn(self._options["gate_on"]), min_coverage)
+        results = list(evaluate_gates(gates, summary, GateOn(self._options["gate_on"]), min_coverage))
+        if self._options["fail_on_regression"]:
+            results += regression_gates(findings.changes or (), facts.bots)
         for result in results:
             line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
             self._say(line) if result.passed else warn(line)
@@ -303,7 +352,14 @@ _OVERRIDES = {
     "max_calls": "limits.max_calls",
     "max_cost": "limits.max_cost",
     "max_minutes": "limits.max_minutes",
+    "redact": "privacy.redact",
 }
+
+
+def _text_form(encoding: str | None, separator: str | None) -> "TextForm":
+    from rag_eval.workbook import TextForm
+
+    return TextForm.parse(encoding, separator)
 
 
 def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
@@ -361,12 +417,13 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
 
 
 def _final_facts(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
+    redacted = [evaluation.redactor.summary()] if evaluation.redactor else []
     return replace(
         facts,
         seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
-        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *_imbalance_notes(summary)),
+        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *redacted, *_imbalance_notes(summary)),
     )
 
 

@@ -46,8 +46,18 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     show_default=True,
     help="What must reach the gates: the 95 % interval's lower end, or the mean.",
 )
+@click.option("--baseline", type=_PATH, help="Compare with an earlier report (.xlsx) or a run's JSON.")
+@click.option(
+    "--fail-on-regression", is_flag=True, help="End with 1 when a mean is worse than in the baseline."
+)
+@click.option("--report-only", is_flag=True, help="A new report from stored replies alone; no call is made.")
 @click.option("--junit", type=_PATH, help="Write the gates as JUnit XML to this file.")
 @click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
+@click.option("--encoding", help="The encoding of a .csv or .tsv file.  [default: found out]")
+@click.option("--sep", metavar="CHAR", help="What separates its cells, or 'tab'.  [default: found out]")
+@click.option(
+    "--redact", flag_value="email, phone", help="Hide e-mail addresses and phone numbers from the judge."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors alone.")
 @click.option("--debug", is_flag=True, help="Log what is done, without texts and secrets.")
 @click.version_option(__version__, prog_name="rag-eval")

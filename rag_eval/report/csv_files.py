@@ -25,8 +25,12 @@ class CsvReport:
         self._is_new = not folder.exists()
         with output_errors(folder, _OPTION):
             folder.mkdir(exist_ok=True)
-        self._cases = _CsvTable(folder / CASES, case_columns(facts))
-        self._tables: list[_CsvTable[Any]] = [self._cases]
+        self._tables: list[_CsvTable[Any]] = []
+        try:
+            self._cases = self._open(CASES, case_columns(facts))
+        except BaseException:
+            self.discard()
+            raise
 
     def add(self, result: CaseResult) -> None:
         self._cases.append(result)
@@ -50,10 +54,15 @@ class CsvReport:
                 self._folder.rmdir()
 
     def _write(self, name: str, columns: Sequence[Column[Item]], items: Sequence[Item]) -> None:
-        table = _CsvTable(self._folder / name, columns)
-        self._tables.append(table)
+        table = self._open(name, columns)
         for item in items:
             table.append(item)
+
+    def _open(self, name: str, columns: Sequence[Column[Item]]) -> "_CsvTable[Item]":
+        table = _CsvTable(self._folder / name, columns)
+        self._tables.append(table)
+        table.write_header()
+        return table
 
 
 class _CsvTable(Generic[Item]):
@@ -66,6 +75,8 @@ class _CsvTable(Generic[Item]):
         self._file = self.replacement.path.open("w", encoding="utf-8-sig", newline="")
         # Every text in quotes: a separator of another country's Excel would otherwise split it into cells.
         self._writer = csv.writer(self._file, quoting=csv.QUOTE_NONNUMERIC)
+
+    def write_header(self) -> None:
         self._writerow([column.header for column in self._columns])
 
     def append(self, item: Item) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.baseline_sheet import SHEET as BASELINE
+from rag_eval.report.baseline_sheet import write_changes
 from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.evidence import SHEET as EVIDENCE
@@ -32,11 +34,18 @@ class ExcelReport:
     """A report in the making. `finish` or `discard` ends it; until then the target is untouched."""
 
     def __init__(
-        self, target: Path, facts: RunFacts, *, has_evidence: bool = False, has_slices: bool = False
+        self,
+        target: Path,
+        facts: RunFacts,
+        *,
+        has_evidence: bool = False,
+        has_slices: bool = False,
+        has_baseline: bool = False,
     ) -> None:
         self._target = target
         self._replacement = Replacement(target)
-        names = [*(CASES, BOTS, STANDINGS), *([SLICES] * has_slices), *([EVIDENCE] * has_evidence)]
+        optional = {BASELINE: has_baseline, SLICES: has_slices, EVIDENCE: has_evidence}
+        names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
         try:
             with _errors(target):
                 self._workbook = _StreamedWorkbook(self._replacement.path, names)
@@ -69,6 +78,8 @@ class ExcelReport:
                 self._evidence.finish(frozen=3)
             if SLICES in sheets:
                 write_slices(sheets[SLICES], self._formats, facts, summary)
+            if BASELINE in sheets:
+                write_changes(sheets[BASELINE], self._formats, facts, findings.changes or ())
             write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
             write_standings(
                 book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rag_eval.baseline import Change
 from rag_eval.report.text import shorten
 from rag_eval.summary import Summary
 
@@ -25,6 +26,8 @@ class Findings:
     """The ranked bots against the best of them; None when there is none."""
     challengers: tuple[str, ...] = ()
     """Bots that could be ahead of the best one, depending on what was not judged."""
+    changes: tuple[Change, ...] | None = None
+    """Since the baseline; None without one."""
     not_judged: int = 0
     """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
 
@@ -34,7 +37,7 @@ class Findings:
         return next((rival for rival in rivals if rival.bot == bot), None)
 
 
-def find(summary: Summary) -> Findings:
+def find(summary: Summary, changes: tuple[Change, ...] | None = None) -> Findings:
     """The intervals and tests of a run, the same for the same scores."""
     import numpy as np
 
@@ -58,6 +61,7 @@ def find(summary: Summary) -> Findings:
         compared=compared,
         comparison=comparison,
         challengers=challengers,
+        changes=changes,
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.baseline import Change
 from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.findings import Findings, verdict, verdict_on
 from rag_eval.report.replacement import Replacement, output_errors
@@ -27,6 +28,7 @@ class JsonReport:
 
     def __init__(self, target: Path, facts: RunFacts, circumstances: Mapping[str, Any]) -> None:
         self._target = target
+        self._flags = facts.flags
         self._replacement = Replacement(target, option="--json")
         # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
         self._file = self._replacement.path.open(
@@ -34,10 +36,15 @@ class JsonReport:
         )
         self._cases = 0
         start = {"format": FORMAT, "run": _run(facts), **circumstances}
-        self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')
+        try:
+            self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')
+        except BaseException:
+            self.discard()
+            raise
 
     def add(self, result: CaseResult) -> None:
-        self._write((",\n" if self._cases else "\n") + _dump(_case(result)))
+        flags = self._flags.get((result.case.row, result.case.bot), ())
+        self._write((",\n" if self._cases else "\n") + _dump(_case(result) | {"flags": flags}))
         self._cases += 1
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
@@ -46,6 +53,7 @@ class JsonReport:
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
             "slices": [_slice(each) for each in summary.slices],
+            "changes": None if findings.changes is None else [_changed(each) for each in findings.changes],
             "end": _end(facts),
         }
         self._write("\n],\n" + ",\n".join(_members(end)) + "\n}\n")
@@ -80,7 +88,7 @@ def _run(facts: RunFacts) -> Json:
     return {
         name: value
         for name, value in (asdict(facts) | {"started": facts.started.isoformat()}).items()
-        if name not in ("partial", "notes", "seconds", "usage")
+        if name not in ("partial", "notes", "seconds", "usage", "flags")
     }
 
 
@@ -179,6 +187,19 @@ def _standing(line: Standing, findings: Findings) -> Json:
         "metrics": {name: _mean(mean) for name, mean in line.metrics.items()},
         "verdict": verdict_on(line.bot, findings),
         "behind_winner": _behind(findings.rival(line.bot)),
+    }
+
+
+def _changed(change: Change) -> Json:
+    return {
+        "bot": change.bot,
+        "name": change.name,
+        "before": change.before,
+        "now": change.now,
+        "difference": change.difference,
+        "interval": _interval(change.interval),
+        "queries": change.queries,
+        "direction": change.direction,
     }
 
 

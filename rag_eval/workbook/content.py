@@ -26,10 +26,11 @@ WORKBOOK, OPEN_DOCUMENT, OLD_EXCEL = (
     "an old Excel (97-2003) file",
 )
 TEXT, PARQUET = "a text file", "a Parquet file"
-PROTECTED, _EMPTY, _DAMAGED = (
+PROTECTED, _EMPTY, _DAMAGED, _UNKNOWN = (
     "a workbook protected with a password",
     "an empty file",
     "a damaged or incomplete file",
+    "a file of an unknown kind",
 )
 _REMEDIES = {
     WORKBOOK: "rename it to .xlsx",
@@ -42,11 +43,17 @@ _REMEDIES = {
 }
 
 
-def check_content(path: Path, expected: str) -> None:
+def check_content(path: Path, expected: str, *, is_encoding_known: bool = False) -> None:
+    """Raise TableError unless the file is what it should be.
+
+    A text whose encoding is known may hold zero bytes, which are otherwise taken for a sign of something else.
+    """
     try:
         content = _content(path)
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}") from error
+    if content == _UNKNOWN and is_encoding_known:
+        content = TEXT
     if content == PROTECTED:
         raise TableError(
             f"{path.name}: is {content}; open it in Excel, remove the password and save it again"
@@ -73,7 +80,7 @@ def _content(path: Path) -> str:
     if re.match(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|table|\?xml)", head, re.IGNORECASE):
         return "an HTML or XML page"
     is_utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return TEXT if is_utf16 or b"\0" not in head else "a file of an unknown kind"
+    return TEXT if is_utf16 or b"\0" not in head else _UNKNOWN
 
 
 def _zip_content(path: Path) -> str:

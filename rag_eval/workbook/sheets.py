@@ -1,11 +1,10 @@
 """A spreadsheet file to rows of text, whatever its format. Streams, and knows nothing about columns' meanings."""
 
-import csv
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, count, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -22,9 +21,7 @@ from rag_eval.workbook.content import (
     check_content,
     damage_reported,
 )
-
-MAX_CSV_CELL = 10_000_000
-"""Characters in one cell of a CSV file; an unclosed quote ends here, not at the end of memory."""
+from rag_eval.workbook.delimited import FOUND_OUT, TextForm, open_records
 
 
 class Area(NamedTuple):
@@ -45,7 +42,7 @@ class Sheet:
     rows: Iterator[tuple[int, Sequence[Cell]]]
     """Row number, counted from 1, and cells from column A on; rows without any text are left out."""
     layout: str = ""
-    """What was detected about the file, such as its separator and encoding."""
+    """How a text file is written: its separator and encoding."""
     merged: tuple[Area, ...] = ()
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
@@ -53,17 +50,26 @@ class Sheet:
 
 
 @contextmanager
-def open_sheet(path: Path, name: str | None = None) -> Iterator[Sheet]:
-    """Open the named sheet, by default the first visible one. Raises TableError for a file that cannot be read."""
+def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) -> Iterator[Sheet]:
+    """Open the named sheet, by default the first visible one. Raises TableError for a file that cannot be read.
+
+    `form` says how a text file is written; other formats know that themselves.
+    """
     suffix = path.suffix.lower()
-    if suffix not in _FORMATS:
+    if suffix not in _CONTENTS:
         raise TableError(
-            f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(_FORMATS)}"
+            f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(_CONTENTS)}"
         )
-    content, opener = _FORMATS[suffix]
+    content = _CONTENTS[suffix]
+    if content == TEXT:
+        check_content(path, content, is_encoding_known=bool(form.encoding))
+        with _open_delimited(path, name, form) as sheet:
+            yield sheet
+        return
     check_content(path, content)
-    with opener(path, name) as sheet:
-        yield sheet
+    notes = [f"{option} has no effect on {suffix} files." for option in form.options]
+    with _OPENERS[content](path, name) as sheet:
+        yield replace(sheet, warnings=(*sheet.warnings, *notes))
 
 
 def _choose(
@@ -232,82 +238,12 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
 
 
 @contextmanager
-def _open_delimited(path: Path, name: str | None) -> Iterator[Sheet]:
+def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
-    encoding = _encoding(path)
-    separator = "\t" if path.suffix.lower() == ".tsv" else _separator(path, encoding)
-    notes: tuple[str, ...] = ()
-    if encoding == "cp1252":
-        notes = ("The file is no UTF-8 and was read as Windows-1252; check accented letters in the report.",)
-    problems: list[str] = []
-    with path.open(encoding=encoding, newline="") as file, _long_cells_allowed():
-        rows = _delimited_rows(path, csv.reader(file, delimiter=separator, strict=True), problems)
-        layout = f"separated by {_SEPARATORS[separator]}, {_ENCODINGS[encoding]}"
-        yield Sheet("", _with_text(rows), layout=layout, warnings=notes, problems=problems)
-
-
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-_ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
-
-
-def _encoding(path: Path) -> str:
-    """The first encoding that can decode the whole file."""
-    with path.open("rb") as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            return "utf-16"
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            with path.open(encoding=encoding) as text:
-                while text.read(2**20):
-                    pass
-        except UnicodeDecodeError:
-            continue
-        return encoding
-    raise TableError(f"{path.name}: the text is neither UTF-8 nor Windows-1252; save it as 'CSV UTF-8'")
-
-
-def _separator(path: Path, encoding: str) -> str:
-    """The separator that cuts the header into the most cells; a comma when none cuts it at all."""
-
-    def header_width(separator: str) -> int:
-        with path.open(encoding=encoding, newline="") as file:
-            try:
-                return next((len(row) for row in csv.reader(file, delimiter=separator) if any(row)), 0)
-            except csv.Error:
-                return 0
-
-    return max(_SEPARATORS, key=header_width)
-
-
-@contextmanager
-def _long_cells_allowed() -> Iterator[None]:
-    """The csv module's limit is one for the whole process, so it is put back."""
-    limit = csv.field_size_limit(MAX_CSV_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _delimited_rows(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]]:
-    """The records. One with more cells than the header is a problem: its text was torn at a separator."""
-    width = 0
-    for number in count(1):
-        try:
-            row = next(reader, None)
-        except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(f"{path.name}, row {number} (line {reader.line_num}): {error}; check the quotes")
-            return
-        if row is None:
-            return
-        width = width or (len(row) if any(cell.strip() for cell in row) else 0)
-        if any(cell.strip() for cell in row[width:]):
-            problems.append(
-                f"{path.name}, row {number} (line {reader.line_num}): {len(row)} cells, but the header has {width}; "
-                "put text that contains the separator or line ends between double quotes"
-            )
-            row = []
-        yield row
+    with open_records(path, form) as file:
+        yield Sheet(
+            "", _with_text(file.rows), layout=file.layout, warnings=file.warnings, problems=file.problems
+        )
 
 
 # --- .parquet ---------------------------------------------------------------------------------------------------
@@ -348,12 +284,18 @@ def _refuse_sheet_name(path: Path, name: str | None) -> None:
         raise TableError(f"{path.name}: {path.suffix} files have no sheets; leave out --sheet '{name}'")
 
 
-_FORMATS: dict[str, tuple[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]]] = {
-    ".xlsx": (WORKBOOK, _open_workbook),
-    ".xlsm": (WORKBOOK, _open_workbook),
-    ".xls": (OLD_EXCEL, _open_with_calamine),
-    ".ods": (OPEN_DOCUMENT, _open_with_calamine),
-    ".csv": (TEXT, _open_delimited),
-    ".tsv": (TEXT, _open_delimited),
-    ".parquet": (PARQUET, _open_parquet),
+_CONTENTS = {
+    ".xlsx": WORKBOOK,
+    ".xlsm": WORKBOOK,
+    ".xls": OLD_EXCEL,
+    ".ods": OPEN_DOCUMENT,
+    ".csv": TEXT,
+    ".tsv": TEXT,
+    ".parquet": PARQUET,
+}
+_OPENERS: dict[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]] = {
+    WORKBOOK: _open_workbook,
+    OLD_EXCEL: _open_with_calamine,
+    OPEN_DOCUMENT: _open_with_calamine,
+    PARQUET: _open_parquet,
 }

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rag_eval.chunking import AUTO, looks_like_broken_json, split_chunks
+from rag_eval.chunking import AUTO, looks_like_broken_json, split_cell
 from rag_eval.document_ids import parse_ids, rank_documents
 from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
 from rag_eval.workbook.cells import BadCell, Cell, cell_at, column_letter, is_blank
+from rag_eval.workbook.delimited import FOUND_OUT, TextForm
 from rag_eval.workbook.header import Columns, ColumnUse, read_header
 from rag_eval.workbook.labels import parse_score, parse_verdict
 from rag_eval.workbook.sheets import Area, open_sheet
@@ -39,7 +40,9 @@ class Table:
     chunks: int
     """Context chunks in all rows; those of a shared cell count once."""
     layout: str = ""
-    """What was detected about a text file: its separator and encoding."""
+    """How a text file is written: its separator and encoding."""
+    dropped_items: int = 0
+    """Items of JSON lists in context cells that hold nothing; those of a shared cell count once."""
     warnings: tuple[str, ...] = ()
 
 
@@ -52,14 +55,15 @@ def read_table(
     max_rows: int = 200,
     keep: Collection[str] = (),
     criteria: Collection[str] = (),
+    form: TextForm = FOUND_OUT,
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
     The header is the first row that is not blank. `prefix` marks the columns with responses, `delimiter` is how
     one context cell separates its chunks. `keep` names further columns whose texts the cases carry, `criteria` the
-    criteria of a rubric that human labels may speak of.
+    criteria of a rubric that human labels may speak of. `form` is how a text file is written.
     """
-    with open_sheet(path, sheet) as opened:
+    with open_sheet(path, sheet, form) as opened:
         place = _place(path, opened.name)
         header_row, header = next(opened.rows, (0, ()))
         if not header:
@@ -95,6 +99,7 @@ def read_table(
         cut_rows=cut_rows,
         chunks=reader.chunks,
         layout=opened.layout,
+        dropped_items=reader.dropped_items,
         warnings=(*opened.warnings, *columns.warnings, *reader.warnings(), *merged),
     )
 
@@ -137,11 +142,13 @@ class _RowReader:
         self.rows: list[Row] = []
         self.problems: list[str] = []
         self.chunks = 0
+        self.dropped_items = 0
         self._place = place
         self._columns = columns
         self._delimiter = delimiter
         self._criteria = criteria
         self._broken_json: dict[int, list[int]] = defaultdict(list)
+        self._first_dropped = ""
 
     def read(self, number: int, cells: Sequence[Cell]) -> None:
         columns = self._columns
@@ -184,6 +191,11 @@ class _RowReader:
                 f"Column {self._columns.names[index]}: what looks like a JSON list cannot be read as one and was "
                 f"taken as plain text in row {_first_ten(rows)}."
             )
+        if self.dropped_items:
+            yield (
+                f"{_count(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
+                f"the first in {self._first_dropped}."
+            )
 
     def _text(self, number: int, index: int, cell: Cell) -> str:
         if isinstance(cell, BadCell):
@@ -193,12 +205,15 @@ class _RowReader:
 
     def _chunks(self, number: int, index: int, text: str) -> tuple[str, ...]:
         try:
-            chunks = split_chunks(text, self._delimiter)
+            chunks, dropped = split_cell(text, self._delimiter)
         except InputError as error:
             self._report(number, index, str(error))
             return ()
         if self._delimiter == AUTO and looks_like_broken_json(text):
             self._broken_json[index].append(number)
+        if dropped:
+            self._first_dropped = self._first_dropped or f"row {number}, column {self._columns.names[index]}"
+        self.dropped_items += dropped
         self.chunks += len(chunks)
         return chunks
 

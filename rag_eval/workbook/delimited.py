@@ -1,0 +1,197 @@
+"""A .csv or .tsv file to records: its encoding and separator are found out, unless they are given."""
+
+import codecs
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from rag_eval.errors import InputError, TableError
+
+MAX_CSV_CELL = 10_000_000
+"""Characters in one cell of a CSV file; an unclosed quote ends here, not at the end of memory."""
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_ENCODINGS = {"utf-8-sig": "UTF-8", "utf-8": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a text file is written, as far as it is not to be found out."""
+
+    encoding: str = ""
+    """As Python calls it; empty to find it out."""
+    separator: str = ""
+    """One character; empty to find it out."""
+
+    @classmethod
+    def parse(cls, encoding: str | None, separator: str | None) -> "TextForm":
+        """From two options. Raises InputError for an unknown encoding and for a separator that cannot be one."""
+        return cls(
+            "" if encoding is None else _parse_encoding(encoding),
+            "" if separator is None else _parse_separator(separator),
+        )
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options by which it was given."""
+        return tuple(
+            option for option, value in (("--encoding", self.encoding), ("--sep", self.separator)) if value
+        )
+
+
+FOUND_OUT = TextForm()
+
+
+def _parse_encoding(name: str) -> str:
+    try:
+        "".encode(name)  # unlike codecs.lookup, this refuses what is no encoding of text, such as base64
+        return codecs.lookup(name).name
+    except (LookupError, ValueError):
+        raise InputError(
+            f"--encoding: {name!r} is no encoding that is known; expected one such as utf-8, utf-16, cp1252, "
+            "latin-1 or shift_jis"
+        ) from None
+
+
+def _parse_separator(text: str) -> str:
+    separator = "\t" if text.lower() in ("tab", r"\t") else text
+    if len(separator) != 1 or separator in '"\r\n\0':
+        raise InputError(
+            f"--sep: {text!r} cannot separate cells; expected one character such as ',' ';' or '|', or tab"
+        )
+    return separator
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """An open text file."""
+
+    rows: Iterator[list[str]]
+    layout: str
+    """Its separator and encoding, in words."""
+    warnings: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    """Records that cannot be read; filled while `rows` is consumed."""
+
+
+@contextmanager
+def open_records(path: Path, form: TextForm) -> Iterator[Records]:
+    """The records of the file, blank ones included. Raises TableError for a file that cannot be decoded."""
+    encoding = form.encoding or _find_encoding(path)
+    if form.encoding:
+        _check_encoding(path, encoding)
+    tabbed = "\t" if path.suffix.lower() == ".tsv" else ""
+    separator = form.separator or tabbed or _find_separator(path, encoding)
+    notes: tuple[str, ...] = ()
+    if not form.encoding and encoding == "cp1252":
+        notes = ("The file is no UTF-8 and was read as Windows-1252; check accented letters in the report.",)
+    problems: list[str] = []
+    layout = (
+        f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
+    )
+    with _opened(path, encoding) as file, _long_cells_allowed():
+        rows = _records(path, csv.reader(file, delimiter=separator, strict=True), problems)
+        yield Records(rows, layout, notes, problems)
+
+
+def _find_encoding(path: Path) -> str:
+    """The first encoding that can decode the whole file."""
+    with path.open("rb") as file:
+        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+            return "utf-16"
+    for encoding in ("utf-8-sig", "cp1252"):
+        if _decodes(path, encoding):
+            return encoding
+    raise TableError(
+        f"{path.name}: the text is neither UTF-8 nor Windows-1252; save it as 'CSV UTF-8', or name its encoding "
+        "with --encoding"
+    )
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    try:
+        with path.open(encoding=encoding) as text:
+            while text.read(2**20):
+                pass
+    except UnicodeError:
+        return False
+    return True
+
+
+def _check_encoding(path: Path, encoding: str) -> None:
+    """Raise TableError, with the line, for a file that does not decode as was said."""
+    if not _decodes(path, encoding):
+        raise TableError(
+            f"{path.name}, line {_undecodable_line(path, encoding)}: is not written in {encoding}; name the right "
+            "encoding with --encoding, or leave that out to have it found out"
+        )
+
+
+def _undecodable_line(path: Path, encoding: str) -> int:
+    """The first line that does not decode, counted from 1; byte by byte, since some lines may decode before it."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line = 1
+    with path.open("rb") as file:
+        for byte in iter(lambda: file.read(1), b""):
+            try:
+                line += decoder.decode(byte).count("\n")
+            except UnicodeError:
+                break
+    return line
+
+
+def _find_separator(path: Path, encoding: str) -> str:
+    """The separator that cuts the header into the most cells; a comma when none cuts it at all."""
+
+    def header_width(separator: str) -> int:
+        with _opened(path, encoding) as file:
+            try:
+                return next((len(row) for row in csv.reader(file, delimiter=separator) if any(row)), 0)
+            except csv.Error:
+                return 0
+
+    return max(_SEPARATORS, key=header_width)
+
+
+@contextmanager
+def _opened(path: Path, encoding: str) -> Iterator[Any]:
+    """The text behind its byte order mark, which only some encodings take for one."""
+    with path.open(encoding=encoding, newline="") as file:
+        if file.read(1) != "\ufeff":
+            file.seek(0)
+        yield file
+
+
+@contextmanager
+def _long_cells_allowed() -> Iterator[None]:
+    """The csv module's limit is one for the whole process, so it is put back."""
+    limit = csv.field_size_limit(MAX_CSV_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _records(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]]:
+    """The records. One with more cells than the header is a problem: its text was torn at a separator."""
+    width = 0
+    for number in count(1):
+        try:
+            row = next(reader, None)
+        except (csv.Error, UnicodeDecodeError) as error:
+            problems.append(f"{path.name}, row {number} (line {reader.line_num}): {error}; check the quotes")
+            return
+        if row is None:
+            return
+        width = width or (len(row) if any(cell.strip() for cell in row) else 0)
+        if any(cell.strip() for cell in row[width:]):
+            problems.append(
+                f"{path.name}, row {number} (line {reader.line_num}): {len(row)} cells, but the header has {width}; "
+                "put text that contains the separator or line ends between double quotes"
+            )
+            row = []
+        yield row

@@ -1,0 +1,180 @@
+"""Changes since an earlier run: on matched queries, claimed only when chance would hardly make them."""
+
+import random
+from pathlib import Path
+
+import pytest
+from conftest import Run, azure, read_sheet, write_sheet
+from fake_judge import FakeJudge
+from openpyxl import Workbook
+from test_scoring import Value, flat, result
+
+from rag_eval.baseline import BaselineComparison, Direction, PastRun, read_past_run
+from rag_eval.errors import InputError
+from rag_eval.report.baseline_sheet import change_lines
+from rag_eval.summary import RQS
+
+FACTS = [f"The library opens at {n} in the morning on day {n}." for n in range(8, 20)]
+
+
+def past(values: list[float], names: tuple[str, ...] = (RQS, "faithfulness")) -> PastRun:
+    return PastRun(
+        "old.xlsx", {(f"q{row}", "gt", "A", 0): dict.fromkeys(names, v) for row, v in enumerate(values, 2)}
+    )
+
+
+def compared(before: list[float], now: list[Value]) -> BaselineComparison:
+    comparison = BaselineComparison(past(before))
+    for row, value in enumerate(now, 2):
+        comparison.add(result("A", row, flat(value)))
+    return comparison
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "direction"),
+    [
+        ([0.5] * 12, [0.8] * 12, Direction.BETTER),
+        ([0.8] * 12, [0.5] * 12, Direction.WORSE),
+        ([0.5, 0.7] * 6, [0.5, 0.7] * 6, Direction.SAME),
+        ([0.5, 0.7] * 6, [0.7, 0.5] * 6, Direction.UNDECIDED),
+        ([0.8] * 2, [0.5] * 2, Direction.UNDECIDED),  # two queries decide nothing
+    ],
+)
+def test_a_change_is_claimed_only_when_it_is_sure(
+    before: list[float], now: list[Value], direction: Direction
+) -> None:
+    (rqs, faithfulness) = compared(before, now).changes()
+    assert (rqs.name, rqs.direction, faithfulness.name) == (RQS, direction, "faithfulness")
+    assert rqs.before == pytest.approx(sum(before) / len(before))
+    assert rqs.queries == len(before)
+
+
+def test_only_queries_with_a_value_in_both_runs_are_compared() -> None:
+    (rqs, _) = compared([0.5, 0.6, 0.7], [0.9, "failed", 0.8, 0.1]).changes()
+    assert (rqs.queries, rqs.before, rqs.now) == (2, pytest.approx(0.6), pytest.approx(0.85))
+
+
+def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
+    comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}))
+    comparison.add(result("A", 2, flat(0.5)))
+    assert comparison.changes() == ()
+    assert change_lines((), "old.xlsx") == ["Against old.xlsx: no query is in both runs."]
+
+
+def test_a_query_asked_twice_is_matched_in_order() -> None:
+    twice = {("q2", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8))}
+    comparison = BaselineComparison(PastRun("old.xlsx", twice))
+    comparison.add(result("A", 2, flat(0.3)))
+    comparison.add(result("A", 2, flat(0.9)))
+    (rqs,) = comparison.changes()
+    assert (rqs.difference, rqs.queries) == (pytest.approx(0.1), 2)
+
+
+def test_equal_runs_are_seldom_told_apart() -> None:
+    """Noise alone: over 40 comparisons of six means each, hardly one claims a change (5 % are allowed)."""
+    drawn = random.Random(7)
+    claims = 0
+    for _ in range(40):
+        before = [drawn.random() for _ in range(20)]
+        changes = compared(before, [min(1.0, max(0.0, b + drawn.gauss(0, 0.1))) for b in before]).changes()
+        claims += any(change.direction in (Direction.BETTER, Direction.WORSE) for change in changes)
+    assert claims <= 5
+
+
+def sheet_of(path: Path, *, good: bool) -> Path:
+    rows = [
+        [f"When does it open on day {n}?", fact, fact if good else "Dogs bark.", fact]
+        for n, fact in enumerate(FACTS)
+    ]
+    return write_sheet(path, ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "json"])
+def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: str) -> None:
+    sheet_of(tmp_path / "good.xlsx", good=True)
+    sheet_of(tmp_path / "bad.xlsx", good=False)
+    run_cli("good.xlsx", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
+    ended = run_cli("bad.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", f"old.{kind}",
+                    "--fail-on-regression", "--junit", "gates.xml")  # fmt: skip
+    assert ended.code == 1
+    assert f"Against old.{kind}:" in ended.out
+    assert "worse than the baseline" in ended.err
+    lines = {line["Metric"]: line for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")}
+    assert lines["RQS"]["Verdict"] == "worse"
+    assert lines["RQS"]["Change"] == pytest.approx(lines["RQS"]["Now"] - lines["RQS"]["Baseline"])
+    assert lines["RQS"]["Queries compared"] == len(FACTS)
+    assert "no_regression" in (tmp_path / "gates.xml").read_text()
+
+
+def test_the_same_run_again_is_no_regression(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline")
+    ended = run_cli(
+        "in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx", "--fail-on-regression"
+    )
+    assert ended.code == 0
+    assert {line["Verdict"] for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")} == {"no change"}
+
+
+def test_nothing_to_compare_is_no_pass(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    write_sheet(
+        tmp_path / "other.xlsx", ["Query", "Bot_A", "Context"], ["Another?", "An answer.", "An answer."]
+    )
+    run_cli("other.xlsx", "-o", "old.xlsx", "--judge", "offline")
+    ended = run_cli(
+        "in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx", "--fail-on-regression"
+    )
+    assert ended.code == 1
+    assert "no query is in both runs" in ended.err
+
+
+def test_what_is_no_report_is_named_before_anything_is_paid(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    (tmp_path / "broken.json").write_text("{")
+    wrong = {
+        "in.xlsx": "Per-Query Metrics",
+        "broken.json": "cannot be read",
+        "no.xlsx": "no such file",
+        "a.csv": ".xlsx",
+    }
+    for name, words in wrong.items():
+        ended = run_cli("in.xlsx", "--baseline", name, **azure(judge))
+        assert (ended.code, words in ended.err) == (2, True), ended.err
+    assert run_cli("in.xlsx", "--fail-on-regression", **azure(judge)).code == 2
+    assert judge.requests == []
+
+
+def test_a_report_without_numbers_is_read_as_one(tmp_path: Path) -> None:
+    workbook = Workbook()
+    sheet = workbook.active
+    assert sheet is not None
+    sheet.title = "Per-Query Metrics"
+    sheet.append(["Query", "Ground Truth", "Bot", "RQS"])
+    sheet.append(["q", None, "A", None])
+    workbook.save(tmp_path / "r.xlsx")
+    assert read_past_run(tmp_path / "r.xlsx").values == {("q", "", "A", 0): {}}
+    with pytest.raises(InputError):
+        read_past_run(tmp_path / "r.txt")
+
+
+def test_report_only_makes_a_new_report_without_any_call(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    assert run_cli("in.xlsx", "-o", "a.xlsx", **azure(judge)).code == 0
+    judge.requests.clear()
+    ended = run_cli("in.xlsx", "-o", "b.xlsx", "--report-only", "--alpha", "2", **azure(judge))
+    assert (ended.code, judge.requests) == (0, [])
+    assert read_sheet(tmp_path / "b.xlsx", "Per-Query Metrics")
+
+
+def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    ended = run_cli("in.xlsx", "--report-only", **azure(judge))
+    assert (ended.code, judge.requests) == (4, [])
+    assert "--report-only" in ended.err
