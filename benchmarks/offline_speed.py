@@ -12,6 +12,7 @@ down by up to a half, so the best batch is the nearest to what the judge needs.
 import argparse
 import asyncio
 import cProfile
+import gc
 import platform
 import pstats
 import random
@@ -31,6 +32,7 @@ QUERY, REFERENCE, RESPONSE, CHUNK, CHUNKS = 12, 58, 110, 104, 5
 
 
 def main() -> None:
+    gc.set_threshold(100_000, 50, 100)  # as the command line does
     options = _options()
     cases = list(make_cases(options.cases // options.bots, options.bots))
     words = sum(map(_words_of, cases)) / len(cases)

@@ -124,6 +124,7 @@ _OPTIONS = {
     "weights.faithfulness": "--beta",
     "weights.answer_relevancy": "--gamma",
     "judge.provider": "--judge",
+    "privacy.redact": "--redact",
     "limits.max_calls": "--max-calls",
     "limits.max_cost": "--max-cost",
     "limits.max_minutes": "--max-minutes",

@@ -20,7 +20,7 @@ MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
 
 _BLOCKS = 2_000  # rows beyond this are pooled at random into this many blocks: time and memory stay bounded
-_CELLS = 1_000_000  # numbers in one chunk of resamples: 8 MB
+_CELLS = 250_000  # numbers in one chunk of resamples: 2 MB
 _ENUMERABLE = 14  # 2**13 sign patterns (a pattern and its mirror count once): fewer than a Monte Carlo draws
 _POWER = 0.8
 _TINY = 1e-9  # differences of equal sums that were added in another order

@@ -1,6 +1,7 @@
 """R-86: what is recognised, what is left alone, and that an LLM judge never sees what was to be hidden."""
 
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,14 @@ def cells(path: Path) -> str:
     return text
 
 
+def drawings(path: Path) -> str:
+    """The boxes of a report, in which it says what kind of run it was."""
+    with zipfile.ZipFile(path) as archive:
+        return "".join(
+            archive.read(name).decode() for name in archive.namelist() if name.startswith("xl/drawings/")
+        )
+
+
 def config(tmp_path: Path, text: str = "") -> None:
     (tmp_path / "config.ini").write_text(
         "[cache]\nenabled = true\n[report]\nevidence = true\n[privacy]\nredact_pattern = CUST-\\d+\n" + text
@@ -233,7 +242,7 @@ def test_r86_nothing_that_is_to_be_hidden_is_sent_or_stored(
         assert len(texts) >= 3, "query, response and reference at least"
     note = "e-mail addresses: 6, phone numbers: 6, matches of redact_pattern: 6."
     assert note in ended.out
-    assert note in cells(tmp_path / "r.xlsx")
+    assert note in drawings(tmp_path / "r.xlsx")
 
 
 def test_r86_without_redaction_the_texts_are_sent(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

@@ -280,8 +280,8 @@ def test_r3_headers_that_trickle_in_count_as_well(make: Make) -> None:
 
 
 def test_many_timeouts_leave_connections_for_later(make: Make, judge: FakeJudge) -> None:
-    transport = make(timeout_seconds=0.3, max_attempts=1, workers=8)
-    judge.latency = 0.5
+    transport = make(timeout_seconds=1.0, max_attempts=1, workers=8)
+    judge.latency = 1.4
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: failure(transport).code, range(8))) == {"timeout"}
     time.sleep(0.3)

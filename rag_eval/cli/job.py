@@ -1,5 +1,6 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
+import gc
 import os
 import signal
 import sys
@@ -261,6 +262,7 @@ class Job:
         """Judge row by row; each result goes straight into the outputs and the sums."""
         from rag_eval.summary import Summarizer
 
+        gc.set_threshold(100_000, 50, 100)  # results live on; looking through them all the time costs a tenth
         summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_by)
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
