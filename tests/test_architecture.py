@@ -39,6 +39,7 @@ LEVELS = {
     "recommend": 6,
     "runner": 7,
     "report": 8,
+    "frames": 8,
     "terminal": 8,
     "cli": 9,
     "__main__": 10,

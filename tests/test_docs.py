@@ -70,6 +70,15 @@ def test_the_example_metric_of_the_contributing_guide_works() -> None:
     assert (score.value, score.evidence[0].verdict) == (1.0, "polite")
 
 
+def test_the_python_example_of_the_readme_runs() -> None:
+    (example,) = blocks(README, "python")
+    ended = subprocess.run(
+        [sys.executable, "-c", example], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    lines = {line.split()[0]: line.split()[2] for line in ended.stdout.splitlines()[2:]}
+    assert lines == {"Atlas": "20", "Birch": "20"}
+
+
 @pytest.mark.parametrize("entry", [["-m", "rag_eval"], [str(ROOT / "rag_eval_standalone.py")]])
 def test_the_program_starts_as_a_script_and_as_a_module(entry: list[str]) -> None:
     ended = subprocess.run(

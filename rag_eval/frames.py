@@ -1,0 +1,99 @@
+"""The main job for notebooks: a table in, scores out as a pandas DataFrame, without a report.
+
+from rag_eval.frames import evaluate
+scores = evaluate("answers.xlsx")
+scores.groupby("bot")["rqs"].agg(["mean", "count"])
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.judge.transport import Transport
+from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult
+from rag_eval.runner import CACHE_NAME, Evaluation, Panel, budget_of, endpoint_of, llm_panel, offline_panel
+from rag_eval.settings import Judge, Settings
+from rag_eval.store import Store
+from rag_eval.workbook import Table, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OFFLINE = Settings(judge=Judge(provider="offline"))
+
+
+def evaluate(data: "str | Path | pd.DataFrame", settings: Settings = OFFLINE) -> "pd.DataFrame":
+    """Score every bot's response; one line a row and bot, in the order of the table.
+
+    `data` is a file that the command line reads, or a frame with the same columns, whose contexts may be lists
+    of chunks. Columns: row, bot, query, response, rqs, the metrics that are switched on, toxicity,
+    failure_modes, recommendation. A score that does not apply or could not be judged is missing (NaN), and
+    `<metric>_reason` says why. With an LLM judge, replies are kept in the cache when it is switched on.
+
+    Raises InputError when the table cannot be read, RunStoppedError when the judge cannot be reached.
+    """
+    import pandas as pd
+
+    table = _read(data, settings)
+    with _panel(settings) as panel:
+        evaluation = Evaluation(panel, settings)
+        try:
+            lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
+        finally:
+            evaluation.close()
+        if evaluation.stopped:
+            raise evaluation.stopped
+    return pd.DataFrame(lines)
+
+
+def _read(data: "str | Path | pd.DataFrame", settings: Settings) -> Table:
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+        if isinstance(data, str | Path):
+            path = Path(data)
+        else:
+            path = Path(folder) / "frame.csv"
+            data.map(_as_text).to_csv(path, index=False)
+        return read_table(
+            path,
+            prefix=settings.bots.strip_prefix,
+            delimiter=settings.context.delimiter,
+            max_rows=settings.evaluation.max_rows,
+        )
+
+
+def _as_text(cell: Any) -> Any:
+    """A list of chunks as the JSON that a context cell may hold."""
+    return json.dumps(list(cell), ensure_ascii=False) if isinstance(cell, list | tuple) else cell
+
+
+@contextmanager
+def _panel(settings: Settings) -> Iterator[Panel]:
+    if settings.judge.provider == "offline":
+        yield offline_panel(settings)
+        return
+    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+        keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
+        store = Store(keeping / CACHE_NAME)
+        try:
+            yield llm_panel(settings, Transport(endpoint_of(settings), store, budget_of(settings)), store)
+        finally:
+            store.end(keep=True)
+
+
+def _line(result: CaseResult) -> dict[str, Any]:
+    scores = {**result.scores, TOXICITY: result.toxicity}
+    names = [name for name in (*METRIC_LABELS, TOXICITY) if name in scores]
+    return {
+        "row": result.case.row,
+        "bot": result.case.bot,
+        "query": result.case.query,
+        "response": result.case.response,
+        "rqs": result.rqs,
+        **{name: scores[name].value for name in names},
+        **{f"{name}_reason": scores[name].reason for name in names},
+        "failure_modes": " | ".join(result.failure_modes),
+        "recommendation": result.recommendation,
+    }

@@ -1,0 +1,57 @@
+"""The main job from a notebook: the same numbers as in the report, as a DataFrame."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import KEY, Run, read_sheet
+from fake_judge import FakeJudge, error
+
+from rag_eval.errors import InputError, RunStoppedError
+from rag_eval.frames import evaluate
+from rag_eval.settings import Azure, Judge, Settings
+
+SAMPLE = Path(__file__).parent.parent / "sample_rag_input.xlsx"
+
+
+def test_the_numbers_are_those_of_the_report(run_cli: Run, tmp_path: Path) -> None:
+    run_cli(SAMPLE, "-o", "r.xlsx", "--judge", "offline")
+    report = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    frame = evaluate(SAMPLE)
+    assert list(frame["bot"]) == [case["Bot"] for case in report]
+    for name, column in (("rqs", "RQS"), ("faithfulness", "Faithfulness"), ("toxicity", "Input Toxicity")):
+        expected = pd.Series([case[column] for case in report], dtype=float)
+        pd.testing.assert_series_equal(frame[name].astype(float), expected, check_names=False)
+
+
+def test_a_frame_is_read_as_a_file_is_with_lists_as_chunks() -> None:
+    frame = pd.DataFrame(
+        {
+            "Query": ["When is it open?", "007?"],
+            "Ground_Truth": ["At nine.", None],
+            "Bot_A": ["It is open at nine.", "None"],
+            "Context": [["It is open at nine.", "Dogs bark."], []],
+        }
+    )
+    scores = evaluate(frame)
+    assert list(scores["response"]) == ["It is open at nine.", "None"]
+    assert scores.loc[0, "faithfulness"] == 1.0
+    assert scores.loc[1, "faithfulness"] == 0.0
+    assert pd.isna(scores.loc[1, "answer_correctness"])
+    assert "no ground truth" in str(scores.loc[1, "answer_correctness_reason"])
+
+
+def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
+    settings = Settings(judge=Judge(provider="azure"), azure=Azure(endpoint=judge.url, api_key=KEY))
+    frame = pd.DataFrame(
+        {"Query": ["When?"], "Bot_A": ["It opens at nine."], "Context": ["It opens at nine."]}
+    )
+    assert evaluate(frame, settings).loc[0, "faithfulness"] == 1.0
+    judge.always = error(401, "401", "no")
+    with pytest.raises(RunStoppedError):
+        evaluate(frame, settings)
+
+
+def test_a_frame_without_bots_is_named() -> None:
+    with pytest.raises(InputError, match="No Bot_"):
+        evaluate(pd.DataFrame({"Query": ["q"]}))
