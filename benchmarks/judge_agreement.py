@@ -26,7 +26,7 @@ from scipy.stats import rankdata, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.configuration import load_settings
-from rag_eval.judge.calls import Scheduler
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance

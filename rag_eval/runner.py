@@ -7,9 +7,10 @@ from typing import Any
 
 from rag_eval.errors import RunStoppedError, SettingsError
 from rag_eval.judge.budget import Budget, Caps, Price
-from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, Scheduler, gather
+from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, gather
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser

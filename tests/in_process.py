@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from fake_judge import honest_reply
 
 from rag_eval.errors import JudgeError, RunStoppedError
-from rag_eval.judge.calls import Answer, Call, Scheduler
+from rag_eval.judge.calls import Answer, Call
 from rag_eval.judge.replies import read_reply
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.records import Usage
 
 T = TypeVar("T")

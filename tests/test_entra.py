@@ -11,9 +11,10 @@ from in_process import DictStore
 from test_transport import Notebook
 
 from rag_eval.errors import InputError, RunStoppedError
-from rag_eval.judge.calls import Call, Message, Scheduler
+from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.entra import token_provider
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.replies import GeneratedQuestion
 

@@ -46,8 +46,8 @@ from rag_eval.evaluators import (
 )
 from rag_eval.evaluators.columns import AnswerCoverage, ChunkRelevanceShare
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, render
-from rag_eval.judge.calls import Scheduler
 from rag_eval.judge.endpoint import Endpoint, strict_schema
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.records import Case, Evidence, Outcome
 

@@ -11,7 +11,8 @@ from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RunStoppedError
-from rag_eval.judge.calls import BREAKER_LIMIT, Batch, Call, Message, Scheduler, gather
+from rag_eval.judge.calls import Batch, Call, Message, gather
+from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
 
 
 class Number(BaseModel):

@@ -2,19 +2,15 @@
 
 import gc
 import os
-import signal
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval import __version__
 from rag_eval.cli.console import hide, say, speaking_to, warn
-from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, RunStoppedError
+from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.signals import stopping_on_signals
+from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import GateOn, parse_gates, regression_gates
 from rag_eval.gates import evaluate as evaluate_gates
 from rag_eval.lock import locked
@@ -58,7 +54,7 @@ class Job:
         self._check_places(loaded.settings)
         with locked(self._target):
             panel = self._panel(loaded.settings)
-            facts = _facts(loaded.settings, table, panel)
+            facts = facts_at_start(loaded.settings, table, panel)
             self._announce(facts, panel)
             return self._evaluate(loaded, table, panel, facts, gates)
 
@@ -212,7 +208,7 @@ class Job:
             comparison = BaselineComparison(self._past) if self._past else None
             summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by, comparison)
             _refuse_empty(evaluation)
-            facts = _final_facts(facts, evaluation, summary)
+            facts = facts_at_end(facts, evaluation, summary)
             findings = find(summary, comparison.changes() if comparison else None)
             places = outputs.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
@@ -266,7 +262,7 @@ class Job:
         summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_by)
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
-        with _stopping_on_signals(evaluation):
+        with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in results:
                     outputs.add(result)
@@ -300,7 +296,7 @@ class Job:
 
             for line in change_lines(findings.changes, self._past.name):
                 self._say(line)
-        self._say(_usage_line(facts))
+        self._say(usage_line(facts))
         for note in facts.notes:
             self._say(note)
         if facts.partial:
@@ -364,71 +360,6 @@ def _text_form(encoding: str | None, separator: str | None) -> "TextForm":
     return TextForm.parse(encoding, separator)
 
 
-def _facts(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
-    from rag_eval.records import TOXICITY, RunFacts
-    from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
-
-    toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
-    flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
-    return RunFacts(
-        input_name=table.path.name,
-        sheet=table.sheet,
-        judge="offline judge" if panel.is_proxy else endpoint_of(settings).description,
-        is_proxy=panel.is_proxy,
-        version=__version__,
-        started=datetime.now().astimezone(),
-        bots=table.bots,
-        rows=len(table.rows),
-        blank_rows=table.blank_rows,
-        cut_rows=table.cut_rows,
-        metrics=(*enabled_metrics(settings), *toxicity),
-        weights=weights_in_force(settings),
-        thresholds=thresholds_in_force(settings),
-        toxicity_threshold=settings.toxicity.threshold,
-        diagnostics=settings.diagnostics.enabled,
-        currency=settings.prices.currency,
-        flags=flags,
-        notes=_flag_notes(flags),
-    )
-
-
-def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
-    from rag_eval.flags import flags_of
-
-    found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
-    return {(case.row, case.bot): flags for case, flags in found if flags}
-
-
-def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    counts = Counter(bot for _, bot in flags)
-    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
-    return (
-        (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
-    )
-
-
-def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
-    """Failures that come from the texts, where they hit some bots more than others: missing not at random."""
-    notes = []
-    for code in sorted({code for bot in summary.bots for code in bot.failures} & CONTENT_CODES):
-        counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
-        if len(set(counts.values())) > 1:
-            told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
-            notes.append(f"Failed scores with {code} differ between the bots ({told}): compare with care.")
-    return tuple(notes)
-
-
-def _final_facts(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
-    redacted = [evaluation.redactor.summary()] if evaluation.redactor else []
-    return replace(
-        facts,
-        seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
-        usage=evaluation.usage,
-        partial=str(evaluation.stopped or ""),
-        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *redacted, *_imbalance_notes(summary)),
-    )
-
-
 def _refuse_empty(evaluation: "Evaluation") -> None:
     """A run that stopped before any reply has nothing to report; an older report stays as it is."""
     stopped, usage = evaluation.stopped, evaluation.usage
@@ -449,47 +380,3 @@ def _exit_code(
     if min(coverages, default=1.0) < min_coverage:
         return ExitCode.LOW_COVERAGE
     return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED
-
-
-def _usage_line(facts: "RunFacts") -> str:
-    usage = facts.usage
-    if facts.is_proxy:
-        return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
-    cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
-    return (
-        f"Judge calls: {usage.calls} answered, {usage.cached} from the store, {usage.failed} failed "
-        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
-        f"{facts.seconds:.1f} s."
-    )
-
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_STOPPING = (
-    "\nrag-eval: Stopping: calls in flight are waited for up to 10 s, then the partial report is written.\n"
-)
-
-
-@contextmanager
-def _stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
-    """The first signal lets calls in flight finish and writes a partial report; the second ends at once.
-
-    A signal that is ignored, as SIGHUP is under nohup, stays so.
-    """
-
-    def stop(number: int, frame: object) -> None:
-        code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
-        if evaluation.stop_requested:
-            os._exit(code)
-        with suppress(OSError):  # not by a stream: this may interrupt a write to it
-            os.write(2, _STOPPING.encode())
-        reason = RunStoppedError("interrupted", "interrupted by the user")
-        reason.exit_code = code
-        evaluation.request_stop(reason)
-
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -2,7 +2,7 @@
 
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rag_eval.errors import OutputError
@@ -22,7 +22,7 @@ def check_readable(path: Path, target: Path, sheets: Sequence[str]) -> None:
 _REMEDY = "check the disk, or choose another place with -o, and run the same command again"
 
 
-def _headers(path: Path) -> dict[str, tuple[object, ...]]:
+def _headers(path: Path) -> Mapping[str, tuple[object, ...]]:
     """The first row of each sheet. Reads every byte once, so that damage further down is found too."""
     from openpyxl import load_workbook
 

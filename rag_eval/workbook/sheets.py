@@ -150,7 +150,10 @@ def _read_hidden_facts(xml: IO[bytes]) -> _HiddenFacts:
             uncached.add(element.get("r", ""))
         elif tag == "mergeCell":
             first_column, first_row, last_column, last_row = range_boundaries(element.get("ref", ""))
-            merged.append(Area(first_row, first_column, last_row, last_column))
+            # a whole row or column has no bounds of its own in the other direction
+            merged.append(
+                Area(first_row or 1, first_column or 1, last_row or 1_048_576, last_column or 16_384)
+            )
         elif tag == "row":
             element.clear()
     return _HiddenFacts(frozenset(uncached), tuple(merged))

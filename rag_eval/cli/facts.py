@@ -1,0 +1,94 @@
+"""What a reader must know about a run, gathered at its start and at its end."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rag_eval import __version__
+from rag_eval.errors import CONTENT_CODES
+
+if TYPE_CHECKING:
+    from rag_eval.records import RunFacts
+    from rag_eval.runner import Evaluation, Panel
+    from rag_eval.settings import Settings
+    from rag_eval.summary import Summary
+    from rag_eval.workbook import Table
+
+
+def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
+    from rag_eval.records import TOXICITY, RunFacts
+    from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
+
+    toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
+    flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
+    return RunFacts(
+        input_name=table.path.name,
+        sheet=table.sheet,
+        judge="offline judge" if panel.is_proxy else endpoint_of(settings).description,
+        is_proxy=panel.is_proxy,
+        version=__version__,
+        started=datetime.now().astimezone(),
+        bots=table.bots,
+        rows=len(table.rows),
+        blank_rows=table.blank_rows,
+        cut_rows=table.cut_rows,
+        metrics=(*enabled_metrics(settings), *toxicity),
+        weights=weights_in_force(settings),
+        thresholds=thresholds_in_force(settings),
+        toxicity_threshold=settings.toxicity.threshold,
+        diagnostics=settings.diagnostics.enabled,
+        currency=settings.prices.currency,
+        flags=flags,
+        notes=_flag_notes(flags),
+    )
+
+
+def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
+    from rag_eval.flags import flags_of
+
+    found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
+    return {(case.row, case.bot): flags for case, flags in found if flags}
+
+
+def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
+    counts = Counter(bot for _, bot in flags)
+    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+    return (
+        (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
+    )
+
+
+def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
+    """Failures that come from the texts, where they hit some bots more than others: missing not at random."""
+    notes = []
+    for code in sorted({code for bot in summary.bots for code in bot.failures} & CONTENT_CODES):
+        counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+            notes.append(f"Failed scores with {code} differ between the bots ({told}): compare with care.")
+    return tuple(notes)
+
+
+def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
+    redacted = [evaluation.redactor.summary()] if evaluation.redactor else []
+    return replace(
+        facts,
+        seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
+        usage=evaluation.usage,
+        partial=str(evaluation.stopped or ""),
+        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *redacted, *_imbalance_notes(summary)),
+    )
+
+
+def usage_line(facts: "RunFacts") -> str:
+    usage = facts.usage
+    if facts.is_proxy:
+        return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
+    cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
+    return (
+        f"Judge calls: {usage.calls} answered, {usage.cached} from the store, {usage.failed} failed "
+        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
+        f"{facts.seconds:.1f} s."
+    )

@@ -1,0 +1,43 @@
+"""Signals ask a run to stop; what is in flight may finish."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from rag_eval.errors import ExitCode, RunStoppedError
+
+if TYPE_CHECKING:
+    from rag_eval.runner import Evaluation
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_STOPPING = (
+    "\nrag-eval: Stopping: calls in flight are waited for up to 10 s, then the partial report is written.\n"
+)
+
+
+@contextmanager
+def stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
+    """The first signal lets calls in flight finish and writes a partial report; the second ends at once.
+
+    A signal that is ignored, as SIGHUP is under nohup, stays so.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
+        if evaluation.stop_requested:
+            os._exit(code)
+        with suppress(OSError):  # not by a stream: this may interrupt a write to it
+            os.write(2, _STOPPING.encode())
+        reason = RunStoppedError("interrupted", "interrupted by the user")
+        reason.exit_code = code
+        evaluation.request_stop(reason)
+
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,400 @@
+"""The scheduler: runs coroutines without an event loop, and makes every distinct judge call once.
+
+All coroutines run in the calling thread; worker threads only talk to the judge and to the store, so nothing
+that a metric touches needs a lock.
+"""
+
+import heapq
+import inspect
+import queue
+import time
+from collections import deque
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, islice
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from rag_eval.errors import CONTENT_CODES, NOT_RUN, JudgeError, RunStoppedError
+from rag_eval.judge.calls import Answer, Batch, Call, Gather, Judge, ReplyStore, T
+
+BREAKER_LIMIT = 10
+"""So many failures in a row with one code stop the run."""
+
+_LASTING_CODES = CONTENT_CODES - {NOT_RUN} | {"unparseable"}
+"""Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """How calls were answered; a batch counts once."""
+
+    answered: int = 0
+    cached: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+class Scheduler:
+    """Runs coroutines over one judge, one store and a pool of worker threads.
+
+    Only unique calls that the store does not know reach the pool; identical ones in flight are joined. Once
+    stopped (by the judge, by too many equal failures, or from outside), what the store knows is still served,
+    and every other call fails with the code `not_run`: so all coroutines come to their end, and what was
+    judged until then is not lost.
+    """
+
+    def __init__(self, judge: Judge, store: ReplyStore, *, workers: int, grace_seconds: float = 10.0) -> None:
+        self._judge = judge
+        self._store = store
+        self._workers = workers
+        self._grace_seconds = grace_seconds
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
+        self._ready: deque[_Step] = deque()
+        self._alive: set[_Task] = set()
+        self._waiting: dict[str, list[_Task]] = {}
+        self._queued: list[
+            tuple[int, int, _Job]
+        ] = []  # a heap: earlier coroutines first, then first come first
+        self._ticket = count()
+        self._jobs: list[_Job] = []  # with the pool, begun or not
+        self._unsent: dict[Batch, list[_Part]] = {}
+        self._completions: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._prepared: set[str] = set()
+        self._streak = ("", 0)
+        self._stop_request: RunStoppedError | None = None
+        self._give_up_at: float | None = None
+        self.stopped: RunStoppedError | None = None
+        self.counts = CallCounts()
+
+    def run(self, coroutines: Iterable[Coroutine[Any, Any, T]], *, window: int) -> Iterator[T]:
+        """The coroutines' results in their order; at most `window` of them are under way at a time."""
+        source = iter(coroutines)
+        order: deque[_Task] = deque()
+        while True:
+            if self._stop_request:
+                self._stop(self._stop_request)
+            for coroutine in islice(source, window - len(order)):
+                order.append(self._start(coroutine, next(self._ticket)))
+            self._step_ready()
+            if not order:
+                return
+            if not order[0].is_done:
+                self._wait()
+            while order and order[0].is_done:
+                yield order.popleft().result
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """Stop at the next safe point. May be called from a signal handler or another thread."""
+        self._stop_request = reason
+        self._completions.put(None)
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._stop_request is not None
+
+    def close(self) -> None:
+        """Let the worker threads go; calls still in flight are not waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for task in self._alive:
+            task.coroutine.close()  # after a bug; otherwise all of them have come to their end
+
+    # Coroutines
+
+    def _start(
+        self, coroutine: Coroutine[Any, Any, Any], order: int, parent: "_Task | None" = None, slot: int = 0
+    ) -> "_Task":
+        task = _Task(coroutine, order, parent, slot)
+        self._alive.add(task)
+        self._ready.append(_Step(task))
+        return task
+
+    def _step_ready(self) -> None:
+        while self._ready:
+            step = self._ready.popleft()
+            coroutine = step.task.coroutine
+            try:
+                wanted = coroutine.throw(step.error) if step.error else coroutine.send(step.value)
+            except StopIteration as finished:
+                self._finish(step.task, finished.value, None)
+            except JudgeError as error:
+                self._finish(step.task, None, error)
+            else:
+                self._serve(step.task, wanted)
+
+    def _finish(self, task: "_Task", result: Any, error: JudgeError | None) -> None:
+        task.is_done, task.result = True, result
+        self._alive.discard(task)
+        parent = task.parent
+        if parent is None:
+            if error is not None:
+                raise error
+            return
+        parent.parts[task.slot] = result
+        parent.error = parent.error or error
+        parent.unfinished -= 1
+        if parent.unfinished == 0:
+            self._ready.append(_Step(parent, parent.parts, parent.error))
+
+    def _serve(self, task: "_Task", wanted: object) -> None:
+        if isinstance(wanted, Call):
+            self._request(task, wanted)
+        elif isinstance(wanted, Gather):
+            task.expect(len(wanted.parts))
+            for slot, part in enumerate(wanted.parts):
+                self._start(part if inspect.iscoroutine(part) else _awaited(part), task.order, task, slot)
+            if not wanted.parts:
+                self._ready.append(_Step(task, []))
+        else:
+            raise TypeError(f"a metric can await judge calls only, not {type(wanted).__name__}")
+
+    # Calls
+
+    def _request(self, task: "_Task", call: Call[Any]) -> None:
+        key = self._judge.key(call)
+        known = self._known(key, call)
+        if known is not None:
+            self.counts.cached += 1
+            self._ready.append(_Step(task, known))
+        elif key in self._waiting:
+            self._waiting[key].append(task)
+        elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
+            self._count_failure(failure[0])
+            self._ready.append(_Step(task, None, JudgeError(*failure)))
+        elif self.stopped:
+            self._ready.append(_Step(task, None, self._not_run()))
+        elif call.deployment not in self._prepared:
+            self._prepare(call.deployment)
+            self._request(task, call)  # preparing may have settled the parameters, and so changed the key
+        else:
+            self._waiting[key] = [task]
+            self._send(_Part(key, call, task.order))
+
+    def _known(self, key: str, call: Call[Any]) -> BaseModel | None:
+        text = self._store.reply(key)
+        if text is None:
+            return None
+        try:
+            reply: BaseModel = call.reply_type.model_validate_json(text, context=dict(call.agrees_with))
+        except ValidationError:
+            return None
+        return reply
+
+    def _prepare(self, deployment: str) -> None:
+        """In a worker thread, so that a request to stop is heard even while the endpoint does not answer."""
+        self._prepared.add(deployment)
+        preparing = self._pool.submit(self._judge.prepare, deployment)
+        while not preparing.done():
+            if self._stop_request:
+                self._stop(self._stop_request)
+                return
+            wait([preparing], timeout=0.1)
+        try:
+            preparing.result()
+        except RunStoppedError as error:
+            self._stop(error)
+
+    def _send(self, part: "_Part") -> None:
+        batch = part.call.batch
+        if batch is None:
+            self._submit(_Job(part.call, (part,)))
+            return
+        unsent = self._unsent.setdefault(batch, [])
+        unsent.append(part)
+        if len(unsent) == batch.size:
+            self._submit_batch(batch)
+
+    def _submit_batch(self, batch: Batch) -> None:
+        parts = tuple(self._unsent.pop(batch))
+        call = parts[0].call if len(parts) == 1 else batch.combine([part.call for part in parts])
+        self._submit(_Job(call, parts))
+
+    def _submit(self, job: "_Job") -> None:
+        heapq.heappush(self._queued, (job.parts[0].order, next(self._ticket), job))
+
+    def _fill_pool(self) -> None:
+        """Keep a little more with the pool than it can do at once, and the rest in order of urgency here."""
+        while self._queued and len(self._jobs) < 2 * self._workers:
+            job = heapq.heappop(self._queued)[-1]
+            self._jobs.append(job)
+            job.future = self._pool.submit(self._work, job)
+            job.future.add_done_callback(partial(self._report_completed, job))
+
+    def _report_completed(self, job: "_Job", future: Future[list[BaseModel]]) -> None:
+        self._completions.put(job)
+
+    def _work(self, job: "_Job") -> list[BaseModel]:
+        """Ask the judge and store what it says, in a worker thread: nothing counts before it is stored."""
+        try:
+            answer = self._judge.ask(job.call)
+        except JudgeError as error:
+            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
+                (part,) = job.parts
+                self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
+            raise
+        if len(job.parts) == 1:
+            self._keep(job.parts[0], answer.text, answer)
+            return [answer.reply]
+        assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
+        replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
+        for index, (part, reply) in enumerate(zip(job.parts, replies, strict=True)):
+            self._keep(part, reply.model_dump_json(), answer if index == 0 else None)
+        return replies
+
+    def _keep(self, part: "_Part", text: str, answer: Answer | None) -> None:
+        self._store.put_reply(
+            part.key,
+            task=part.call.task,
+            reply=text,
+            attempts=answer.attempts if answer else 0,
+            prompt_tokens=answer.prompt_tokens if answer else 0,
+            completion_tokens=answer.completion_tokens if answer else 0,
+        )
+
+    # Waiting
+
+    def _wait(self) -> None:
+        """Take in what the workers finished; send incomplete batches rather than let a worker idle."""
+        if self._unsent and len(self._jobs) + len(self._queued) < self._workers:
+            self._submit_batch(next(iter(self._unsent)))
+            return
+        self._fill_pool()
+        if not self._jobs:
+            raise RuntimeError("coroutines wait, but no call is under way")
+        try:
+            job = self._completions.get(timeout=self._patience())
+        except queue.Empty:
+            self._give_up()
+            return
+        while True:
+            if job is not None and job in self._jobs:
+                self._settle(job)
+            try:
+                job = self._completions.get_nowait()
+            except queue.Empty:
+                return
+
+    def _settle(self, job: "_Job") -> None:
+        self._jobs.remove(job)
+        future = job.future
+        assert future is not None  # noqa: S101 - set when the job is submitted
+        error = self._not_run() if future.cancelled() else future.exception()
+        if error is None:
+            self.counts.answered += 1
+            self._streak = ("", 0)
+            for part, reply in zip(job.parts, future.result(), strict=True):
+                self._resolve(part.key, reply, None)
+        elif isinstance(error, RunStoppedError):
+            self._stop(error)
+            self._fail(job, self._not_run())
+        elif not isinstance(error, JudgeError):
+            raise error
+        elif len(job.parts) > 1 and not self.stopped:
+            for part in job.parts:
+                self._submit(_Job(part.call, (part,)))
+        else:
+            self._fail(job, error)
+
+    def _resolve(self, key: str, reply: BaseModel | None, error: JudgeError | None) -> None:
+        for task in self._waiting.pop(key):
+            self._ready.append(_Step(task, reply, error))
+
+    def _fail(self, job: "_Job", error: JudgeError) -> None:
+        for part in job.parts:
+            self._resolve(part.key, None, error)
+        self._count_failure(error.code)
+        if error.code in CONTENT_CODES:
+            return
+        code, length = self._streak
+        self._streak = (error.code, length + 1 if code == error.code else 1)
+        if self._streak[1] == BREAKER_LIMIT:
+            self._stop(
+                RunStoppedError(
+                    error.code, f"{BREAKER_LIMIT} judge calls in a row failed ({error.code}): {error}"
+                )
+            )
+
+    def _count_failure(self, code: str) -> None:
+        self.counts.failures[code] = self.counts.failures.get(code, 0) + 1
+
+    # Stopping
+
+    def _stop(self, reason: RunStoppedError) -> None:
+        if self.stopped:
+            return
+        self.stopped = reason
+        self._give_up_at = time.monotonic() + self._grace_seconds
+        for batch in list(self._unsent):
+            for part in self._unsent.pop(batch):
+                self._resolve(part.key, None, self._not_run())
+        while self._queued:
+            self._fail(self._queued.pop()[-1], self._not_run())
+        for job in self._jobs:
+            if job.future is not None:
+                job.future.cancel()  # only those that no worker has begun; each is reported as completed
+
+    def _patience(self) -> float | None:
+        return None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
+
+    def _give_up(self) -> None:
+        """The grace period is over: what is in flight may still be stored, but is not waited for."""
+        for job in self._jobs:
+            self._fail(job, self._not_run())
+        self._jobs.clear()
+
+    def _not_run(self) -> JudgeError:
+        return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
+
+
+async def _awaited(part: Awaitable[T]) -> T:
+    return await part
+
+
+class _Task:
+    """A coroutine under way, what it waits for, and where its result goes."""
+
+    __slots__ = ("coroutine", "error", "is_done", "order", "parent", "parts", "result", "slot", "unfinished")
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], order: int, parent: "_Task | None", slot: int
+    ) -> None:
+        self.coroutine = coroutine
+        self.order = order
+        self.parent = parent
+        self.slot = slot
+        self.is_done = False
+        self.result: Any = None
+        self.expect(0)
+
+    def expect(self, parts: int) -> None:
+        """Wait for so many parts; their results are collected by slot, and the first error is kept."""
+        self.parts: list[Any] = [None] * parts
+        self.unfinished = parts
+        self.error: JudgeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What to hand to a coroutine that can go on."""
+
+    task: _Task
+    value: Any = None
+    error: JudgeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    key: str
+    call: Call[Any]
+    order: int
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One request to the judge and the calls that it answers: one, or several when they are a batch."""
+
+    call: Call[Any]
+    parts: tuple[_Part, ...]
+    future: Future[list[BaseModel]] | None = None
