@@ -19,8 +19,8 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, json_answe
 from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
-from rag_eval.errors import JudgeError, RunStoppedError
-from rag_eval.judge.calls import NOT_RUN, Call, Message
+from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
+from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import proxy_of
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
