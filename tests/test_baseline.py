@@ -178,3 +178,31 @@ def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_pa
     ended = run_cli("in.xlsx", "--report-only", **azure(judge))
     assert (ended.code, judge.requests) == (4, [])
     assert "--report-only" in ended.err
+
+
+def test_a_new_report_from_a_runs_json_has_the_same_scores_and_other_weights(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=False)
+    assert run_cli("in.xlsx", "-o", "a.xlsx", "--json", "a.json", **azure(judge)).code == 0
+    judge.requests.clear()
+    same = run_cli("a.json", "-o", "b.xlsx", "--json", "b.json", "--report-only")
+    assert (same.code, judge.requests) == (0, [])
+    for name in ("Per-Query Metrics", "Bot Summary", "Leaderboard"):
+        assert read_sheet(tmp_path / "a.xlsx", name) == read_sheet(tmp_path / "b.xlsx", name)
+    other = run_cli("a.json", "-o", "c.xlsx", "--report-only", "--alpha", "9", "--baseline", "a.xlsx")
+    assert other.code == 0
+    before, now = (read_sheet(tmp_path / name, "Per-Query Metrics")[0] for name in ("a.xlsx", "c.xlsx"))
+    assert before["Faithfulness"] == now["Faithfulness"]
+    assert before["RQS"] != now["RQS"]
+    assert (tmp_path / "c.xlsx").stat().st_mode == (tmp_path / "a.xlsx").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"format": "other"}', '{"format": "rag-eval-run/1", "cases": [1]}']
+)
+def test_json_that_is_no_run_is_named(run_cli: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    ended = run_cli("r.json", "--report-only")
+    assert (ended.code, "r.json" in ended.err) == (2, True)
+    assert len(ended.err.splitlines()) == 1

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class Job:
         gates = parse_gates(self._options["fail_under"])
         self._past = self._read_baseline()
         loaded = self._load_settings()
+        if self._options["report_only"] and self._input.suffix.lower() == ".json":
+            return self._report_again(loaded, gates)
         table = self._read_table(loaded.settings, form)
         loaded.require_credentials()
         self._check_targets(loaded.settings)
@@ -221,6 +224,47 @@ class Job:
         self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
         passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
         return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
+
+    def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
+        """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
+        from rag_eval.baseline import BaselineComparison
+        from rag_eval.report.findings import find
+        from rag_eval.report.recorded import read_run
+        from rag_eval.runner import thresholds_in_force, weights_in_force
+        from rag_eval.summary import Summarizer
+
+        settings, run = loaded.settings, read_run(self._input)
+        self._check_targets(settings)
+        self._check_places(settings)
+        facts = replace(
+            run.facts,
+            weights={
+                name: each for name, each in weights_in_force(settings).items() if name in run.facts.metrics
+            },
+            thresholds=thresholds_in_force(settings),
+            toxicity_threshold=settings.toxicity.threshold,
+            diagnostics=settings.diagnostics.enabled,
+            notes=(*run.facts.notes, f"Made again from {self._input.name}: nobody was asked anew."),
+        )
+        comparison = BaselineComparison(self._past) if self._past else None
+        summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, settings.report.slice_by)
+        with locked(self._target):
+            outputs = self._open_outputs(loaded, facts)
+            try:
+                for result in run.rescored(facts.weights, facts.thresholds):
+                    outputs.add(result)
+                    summarizer.add(result)
+                    if comparison:
+                        comparison.add(result)
+                summary = summarizer.summary()
+                findings = find(summary, comparison.changes() if comparison else None)
+                places = outputs.finish(summary, findings, facts)
+            except BaseException:
+                outputs.discard()
+                raise
+        self._conclude(summary, findings, facts, places, is_journal_kept=False)
+        passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
+        return _exit_code(None, summary, settings.evaluation.min_coverage, passed=passed)
 
     def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
         """Every file that was asked for, ready to be written."""

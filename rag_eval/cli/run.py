@@ -50,7 +50,11 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option(
     "--fail-on-regression", is_flag=True, help="End with 1 when a mean is worse than in the baseline."
 )
-@click.option("--report-only", is_flag=True, help="A new report from stored replies alone; no call is made.")
+@click.option(
+    "--report-only",
+    is_flag=True,
+    help="A new report from stored replies, or of a JSON run.",
+)
 @click.option("--junit", type=_PATH, help="Write the gates as JUnit XML to this file.")
 @click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
 @click.option("--encoding", help="The encoding of a .csv or .tsv file.  [default: found out]")

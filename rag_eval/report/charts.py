@@ -26,8 +26,8 @@ class Bars:
     value_column: int
     values: Mapping[str, float | None]
     """By name, in the order of the sheet; here because cells that are written are no longer in memory."""
-    error_columns: tuple[int, int] | None = None
-    """Columns that say how far an error bar reaches below and above a value."""
+    error_lengths: Sequence[tuple[int, Sequence[float | None]]] = ()
+    """Two columns and what is in them: how far an error bar reaches below and above each value."""
 
     @property
     def has_bars(self) -> bool:
@@ -56,10 +56,16 @@ class Bars:
             "data_labels": {"value": True, "num_format": number_format, "font": {**_font(9), "color": ink}},
         }
 
-    def error_bars(self, columns: tuple[int, int]) -> dict[str, Any]:
-        below, above = [self._range(column) for column in columns]
-        line = {"color": BLUE, "width": 1.25}
-        return {"type": "custom", "minus_values": below, "plus_values": above, "line": line}
+    def error_bars(self) -> dict[str, Any]:
+        (below, minus), (above, plus) = self.error_lengths
+        return {
+            "type": "custom",
+            "minus_values": self._range(below),
+            "minus_data": minus,
+            "plus_values": self._range(above),
+            "plus_data": plus,
+            "line": {"color": BLUE, "width": 1.25},
+        }
 
     def _range(self, column: int) -> str:
         from xlsxwriter.utility import xl_range_formula
@@ -75,10 +81,10 @@ def height_of(bots: int) -> int:
 def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
     """A bar for each bot, on an axis from 0 to 1, with error bars where their lengths are known."""
     chart = _bar_chart(workbook, bars.title)
-    if bars.error_columns:
+    if bars.error_lengths:
         series = bars.series(PALE_BLUE, "#000000", "0.00")
         series["data_labels"]["position"] = "inside_base"  # at the end they would lie under the error bars
-        chart.add_series({**series, "y_error_bars": bars.error_bars(bars.error_columns)})
+        chart.add_series({**series, "y_error_bars": bars.error_bars()})
         chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
     else:
         chart.add_series(bars.series(BLUE, "#000000", "0.00"))

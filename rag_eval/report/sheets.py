@@ -109,10 +109,16 @@ def _bars(
     table: Table[BotItem],
     header: str,
     lines: Sequence[BotItem],
-    error_headers: tuple[str, str] | None = None,
+    error_headers: Sequence[str] = (),
 ) -> Bars:
     index = table.column(header)
-    cells = {line.bot: table.columns[index].cell(line).value for line in lines}
-    values = {bot: value if isinstance(value, int | float) else None for bot, value in cells.items()}
-    errors = (table.column(error_headers[0]), table.column(error_headers[1])) if error_headers else None
+    values = dict(zip((line.bot for line in lines), _numbers(table, index, lines), strict=True))
+    columns = [table.column(each) for each in error_headers]
+    errors = [(column, _numbers(table, column, lines)) for column in columns]
     return Bars(header, table.worksheet.name, table.column("Bot"), index, values, errors)
+
+
+def _numbers(table: Table[BotItem], index: int, lines: Sequence[BotItem]) -> list[float | None]:
+    """What a column shows in these lines; None in place of anything but a number."""
+    cells = [table.columns[index].cell(line).value for line in lines]
+    return [value if isinstance(value, int | float) else None for value in cells]

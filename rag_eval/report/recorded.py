@@ -1,0 +1,110 @@
+"""A run read back from its JSON, so that a new report can be made of it without the judge."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rag_eval.errors import InputError
+from rag_eval.records import (
+    TOXICITY,
+    Case,
+    CaseResult,
+    Evidence,
+    FailureMode,
+    Outcome,
+    RunFacts,
+    Score,
+    Usage,
+)
+from rag_eval.report.json_file import FORMAT
+from rag_eval.scoring import failure_modes, rqs
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    facts: RunFacts
+    results: tuple[CaseResult, ...]
+
+    def rescored(self, weights: Mapping[str, float], thresholds: Mapping[str, float]) -> Iterator[CaseResult]:
+        """The same scores, composed and classified anew."""
+        for result in self.results:
+            yield replace(
+                result,
+                rqs=rqs(result.scores, weights),
+                failure_modes=failure_modes(result.scores, thresholds),
+            )
+
+
+def read_run(path: Path) -> RecordedRun:
+    """The run in a file that --json wrote. Raises InputError when it is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != FORMAT:
+            raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+        results = tuple(_result(case) for case in document["cases"])
+        return RecordedRun(_facts(document, results), results)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+
+
+def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunFacts:
+    run, end = document["run"], document["end"]
+    known = {field.name for field in fields(RunFacts)}
+    flagged = zip(results, (tuple(case.get("flags", ())) for case in document["cases"]), strict=True)
+    values = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in run.items()
+        if name in known
+    }
+    return RunFacts(
+        **{
+            **values,
+            "started": datetime.fromisoformat(run["started"]),
+            "flags": {(result.case.row, result.case.bot): flags for result, flags in flagged if flags},
+            "partial": end["reason"],
+            "notes": tuple(end["notes"]),
+            "seconds": end["seconds"],
+            "usage": Usage(**end["usage"]),
+        }
+    )
+
+
+def _result(case: Mapping[str, Any]) -> CaseResult:
+    return CaseResult(
+        case=_case(case),
+        scores={name: _score(name, score) for name, score in case["scores"].items()},
+        toxicity=_score(TOXICITY, case["toxicity"]),
+        rqs=case["rqs"],
+        failure_modes=tuple(FailureMode(mode) for mode in case["failure_modes"]),
+        recommendation=case["recommendation"],
+    )
+
+
+def _case(case: Mapping[str, Any]) -> Case:
+    def ids(name: str) -> tuple[str, ...] | None:
+        return None if case[name] is None else tuple(case[name])
+
+    return Case(
+        row=case["row"],
+        bot=case["bot"],
+        query=case["query"],
+        response=case["response"],
+        reference=case["reference"],
+        chunks=ids("chunks"),
+        gold_ids=ids("gold_ids"),
+        retrieved_ids=ids("retrieved_ids"),
+        human=MappingProxyType(case["human"]),
+        columns=MappingProxyType(case["columns"]),
+    )
+
+
+def _score(metric: str, score: Mapping[str, Any]) -> Score:
+    evidence = tuple(Evidence(**item) for item in score["evidence"])
+    return Score(metric, Outcome(score["outcome"]), score["value"], score["reason"], score["code"], evidence)
