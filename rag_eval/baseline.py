@@ -83,10 +83,12 @@ class BaselineComparison:
     def __init__(self, past: PastRun) -> None:
         self._past = past
         self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._bots: dict[str, None] = {}
         self._pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
 
     def add(self, result: CaseResult) -> None:
         case = result.case
+        self._bots[case.bot] = None
         text = (_comparable(case.query), _comparable(case.reference or ""), case.bot)
         before = self._past.values.get((*text, self._seen[text]))
         self._seen[text] += 1
@@ -99,7 +101,8 @@ class BaselineComparison:
         """In the order of the bots and of the report's columns; empty when no query is in both runs."""
         from rag_eval.statistics import holm, paired_permutation_pvalue
 
-        compared = [(key, pairs) for key, pairs in self._pairs.items() if pairs]
+        keys = [(bot, name) for bot in self._bots for name in NAMES if (bot, name) in self._pairs]
+        compared = [(key, self._pairs[key]) for key in keys]
         differences = [[_difference(before, now) for before, now in pairs] for _, pairs in compared]
         pvalues = holm([paired_permutation_pvalue(each) for each in differences])
         return tuple(

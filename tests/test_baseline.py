@@ -61,6 +61,20 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     assert change_lines((), "old.xlsx") == ["Against old.xlsx: no query is in both runs."]
 
 
+def test_changes_come_in_the_order_of_bots_and_columns() -> None:
+    """Also when a bot's first query has no RQS."""
+    values = {("q2", "gt", bot, 0): {RQS: 0.5, "faithfulness": 0.5} for bot in "BA"}
+    values |= {("q3", "gt", bot, 0): {RQS: 0.5, "faithfulness": 0.5} for bot in "BA"}
+    comparison = BaselineComparison(PastRun("old.xlsx", values))
+    for row, failing in ((2, "B"), (3, "")):
+        for bot in "BA":
+            scores = (0.6, 0.6, 0.6, "failed", 0.6) if bot == failing else (0.6,) * 5
+            comparison.add(result(bot, row, scores))
+    assert [(change.bot, change.name) for change in comparison.changes()] == [
+        ("B", RQS), ("B", "faithfulness"), ("A", RQS), ("A", "faithfulness")
+    ]  # fmt: skip
+
+
 def test_a_query_asked_twice_is_matched_in_order() -> None:
     twice = {("q2", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8))}
     comparison = BaselineComparison(PastRun("old.xlsx", twice))

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element, ParseError
 import pytest
 from defusedxml.ElementTree import fromstring
 from openpyxl.utils import column_index_from_string, get_column_letter, range_boundaries
-from report_cases import facts_of, random_results, summary_of
+from report_cases import facts_of, plain_result, random_results, summary_of, write_report
 
 from rag_eval.baseline import NAMES, BaselineComparison, PastRun
 from rag_eval.records import CaseResult
@@ -524,6 +524,21 @@ def test_each_rule_finds_the_fault_that_it_is_for(
 
 def test_every_rule_has_a_fault() -> None:
     assert {rule for rule, *_ in FAULTS} == {*RULES}
+
+
+def test_only_parts_of_a_stacked_bar_that_are_wide_enough_bear_their_number(tmp_path: Path) -> None:
+    """A number beside a sliver would lie over its neighbours; the table has it all the same."""
+    bad = [plain_result(row, "A", 0.1 if row < 62 else 0.9) for row in range(2, 102)]
+    good = [plain_result(row, "B", 0.1 if row == 2 else 0.9) for row in range(2, 102)]
+    path = write_report(tmp_path / "r.xlsx", [*bad, *good], facts_of("AB", 100))
+    with zipfile.ZipFile(path) as archive:
+        chart = fromstring(archive.read("xl/charts/chart1.xml"))
+    stored = [[each.text for each in _all(_all(series, "val")[0], "v")] for series in _all(chart, "ser")]
+    hidden = [
+        [_all(each, "idx")[0].get("val") for each in _all(series, "dLbl")] for series in _all(chart, "ser")
+    ]
+    assert stored == [["60", "1"]] * 3
+    assert hidden == [["1"]] * 3
 
 
 # Reading parts

@@ -1,6 +1,6 @@
 """Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PALE_BLUE = "#9DB8D6"
 STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), (PALE_BLUE, "#000000"))
 """Fill and ink of stacked parts. They stay apart in every common form of colour blindness, and in grey."""
+DIGIT_SHARE = 0.02
+"""Of the longest bar: about what one digit of a label takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,24 @@ def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
 
 def count_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Chart":
     """A bar for each bot, stacked from counts, at most three."""
+    columns = [bars.values.values() for bars in parts]
+    longest = max(sum(value or 0 for value in bar) for bar in zip(*columns, strict=True))
     chart = _bar_chart(workbook, title, subtype="stacked")
     for bars, (fill, ink) in zip(parts, STACK_COLOURS, strict=False):
-        chart.add_series(bars.series(fill, ink, "#,##0;;"))  # no label where there is no bar
+        series = bars.series(fill, ink, "#,##0")
+        series["data_labels"]["custom"] = _labels_with_room(bars.values.values(), longest)
+        chart.add_series(series)
     chart.set_x_axis(_axis(min=0, visible=False, major_gridlines={"visible": False}))
     chart.set_legend({"position": "bottom", "font": _font(9)})
     return chart
+
+
+def _labels_with_room(values: Iterable[float | None], longest: float) -> list[dict[str, bool] | None]:
+    """None, so the usual label, for a part that is wide enough for its number; the others bear none."""
+    return [
+        None if value and value >= longest * DIGIT_SHARE * len(f"{value:,.0f}") else {"delete": True}
+        for value in values
+    ]
 
 
 def _bar_chart(workbook: "Workbook", title: str, **kind: str) -> "Chart":
