@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 NEGATION = "not"
@@ -135,8 +135,9 @@ def numbers(stems: Iterable[str]) -> list[str]:
 
 def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
-    held = (piece for piece in text.split() if not stems.isdisjoint(_VOCABULARY[piece]))
-    spelled = [piece.strip(_PUNCTUATION) for piece in islice(held, most + 1)]
+    apart = stems.isdisjoint
+    held = [piece for piece in text.split() if not apart(_VOCABULARY[piece])]
+    spelled = [piece.strip(_PUNCTUATION) for piece in held[: most + 1]]
     if not spelled or len(max(spelled, key=len)) > _LONGEST_PIECE:
         spelled = sorted(stems)
     return ", ".join(dict.fromkeys(spelled[:most])) + (", …" if len(spelled) > most else "")
