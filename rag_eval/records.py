@@ -202,6 +202,8 @@ class RunFacts:
     """Why the run ended early; empty for a complete run."""
     currency: str = ""
     """Of the cost."""
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """By metric: how the judge comes to its score, in one sentence; for judges that are arithmetic."""
     flags: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
     """By row and bot: marks of text that seems to address the judge. They change no score."""
     notes: tuple[str, ...] = ()

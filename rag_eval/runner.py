@@ -36,6 +36,13 @@ class Panel:
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
 
+    @property
+    def explanations(self) -> dict[str, str]:
+        """By metric, how its score comes about; of those that can say it in one sentence."""
+        told = {metric.name: metric.explanation for metric in self.metrics}
+        told[TOXICITY] = getattr(self.toxicity, "explanation", "")
+        return {name: sentence for name, sentence in told.items() if sentence}
+
 
 def offline_panel(settings: Settings) -> Panel:
     """The judge that needs no model, no key and no network."""

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,27 @@ def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None
     assert "proxy" in ended.out
     assert "★" in ended.out
     assert ended.out.rstrip().endswith("r.xlsx")
+
+
+def test_the_offline_judge_explains_each_score_in_a_sentence(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """In the notes of the headers and in the text box; an LLM's verdicts carry reasons of their own."""
+    from openpyxl import load_workbook
+
+    from rag_eval.metrics.offline import OfflineFaithfulness
+
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline")
+    run_cli("in.xlsx", "-o", "b.xlsx", **azure(judge))
+    for name, expected in (("a.xlsx", True), ("b.xlsx", False)):
+        header = {cell.value: cell for cell in load_workbook(tmp_path / name)["Per-Query Metrics"][1]}
+        note = header["Faithfulness"].comment
+        assert note is not None
+        assert (OfflineFaithfulness.explanation in note.text) is expected
+        with zipfile.ZipFile(tmp_path / name) as parts:
+            drawings = b"".join(parts.read(part) for part in parts.namelist() if "drawings/drawing" in part)
+        assert (b"Input Toxicity: " in drawings) is expected
 
 
 def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(

@@ -40,6 +40,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
+        explanations=panel.explanations,
         flags=flags,
         notes=_flag_notes(flags),
     )

@@ -15,6 +15,8 @@ class Metric(ABC):
     """
 
     name: ClassVar[str]
+    explanation: ClassVar[str] = ""
+    """How the score comes about, in one sentence for readers of a report; empty when the docs must do."""
 
     async def measure(self, case: Case) -> Score:
         """The score of `case`, settled without the judge where the cells alone decide it."""

@@ -32,7 +32,11 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _usage(facts),
         *notes[:_NOTES],
         *more,
+        *(f"{_LABELS[name]}: {explanation}" for name, explanation in facts.explanations.items()),
     ]
+
+
+_LABELS = {**METRIC_LABELS, TOXICITY: "Input Toxicity"}
 
 
 def _judge(facts: RunFacts) -> str:

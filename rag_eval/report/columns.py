@@ -206,7 +206,7 @@ def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
         score = result.scores[metric]
         return Cell(score.value, _look_of(score), note_on(score, threshold))
 
-    return Column(label, _SCORE_WIDTHS[metric], cell, about=_ABOUT_METRIC[metric], threshold=metric)
+    return Column(label, _SCORE_WIDTHS[metric], cell, about=_about(metric, facts), threshold=metric)
 
 
 def _toxicity(facts: RunFacts) -> Column[CaseResult]:
@@ -215,7 +215,13 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
 
     if TOXICITY not in facts.metrics:
         return _switched_off("Input Toxicity", 9)
-    return Column("Input Toxicity", 8.5, cell, about=_ABOUT_METRIC[TOXICITY], threshold=TOXICITY)
+    return Column("Input Toxicity", 8.5, cell, about=_about(TOXICITY, facts), threshold=TOXICITY)
+
+
+def _about(metric: str, facts: RunFacts) -> str:
+    """What the metric asks, and how this run's judge answers it where that can be said in a sentence."""
+    explanation = facts.explanations.get(metric)
+    return f"{_ABOUT_METRIC[metric]}\nHere: {explanation}" if explanation else _ABOUT_METRIC[metric]
 
 
 def _switched_off(header: str, width: float) -> Column[Item]:
