@@ -101,3 +101,17 @@ def test_the_commands_of_the_readme_are_those_that_the_makefile_and_ci_run() -> 
         "requirements.txt",
     ):
         assert words in ci
+
+
+def test_the_table_of_requirements_is_what_the_tests_name() -> None:
+    """Every number stands in docs/reliability.md: with the tests that name it, or with why there is none."""
+    named = set()
+    for path in (ROOT / "tests").glob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        named |= {f"R-{number}" for number in re.findall(r"def test_\w*?_?r(\d+)_", text)}
+    table = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").partition("## Every number")[2]
+    listed = set(re.findall(r"\b([RJ]-\d+)\b", table))
+    assert named <= listed
+    first, last = (int(number) for number in re.findall(r"R-(\d+) to R-(\d+)", table)[0])
+    covered = listed | {f"R-{number}" for number in range(first, last + 1)}
+    assert {f"R-{number}" for number in range(1, 125)} <= covered
