@@ -4,7 +4,7 @@ content: what the file is  ->  sheets: rows of text  ->  header: what each colum
 """
 
 from rag_eval.workbook.delimited import TextForm
-from rag_eval.workbook.header import ORPHAN, UNUSED, ColumnUse
+from rag_eval.workbook.header import ColumnUse
 from rag_eval.workbook.table import Table, describe, read_table
 
-__all__ = ["ORPHAN", "UNUSED", "ColumnUse", "Table", "TextForm", "describe", "read_table"]
+__all__ = ["ColumnUse", "Table", "TextForm", "describe", "read_table"]

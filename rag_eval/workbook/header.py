@@ -18,7 +18,6 @@ QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context
 GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
 KEPT, UNUSED = "kept", "not used"
 _OF_NO_BOT = " of no bot"
-ORPHAN = CONTEXT + _OF_NO_BOT
 
 _HUMAN_PREFIX = "Human_"
 _JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
