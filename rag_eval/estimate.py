@@ -12,10 +12,13 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult, ChunkRelevance
+from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecallResult
 from rag_eval.judge.budget import CHARACTERS_A_TOKEN, FEWEST_CHARACTERS_A_TOKEN, Price
 from rag_eval.judge.calls import Answer, Call
 from rag_eval.metrics import replies
 from rag_eval.records import Usage
+from rag_eval.rubric_judge import RubricReply
 from rag_eval.store import Store
 from rag_eval.text import sentences
 
@@ -99,7 +102,7 @@ class EstimatingJudge:
         return self._keys.key(call)
 
     def ask(self, call: Call[Any]) -> Answer:
-        reply = _PLAUSIBLE[call.reply_type](call.agrees_with)
+        reply = _made_up(call)
         text = reply.model_dump_json()
         self.estimate.add(call.deployment or self._model, call, text)
         return Answer(text, reply)
@@ -140,6 +143,12 @@ class Overlay:
     def end(self, *, keep: bool) -> None:
         if self._store:
             self._store.end(keep=True)
+
+
+def _made_up(call: Call[Any]) -> BaseModel:
+    if issubclass(call.reply_type, RubricReply):
+        return call.reply_type.all_failed(_REASON)
+    return _PLAUSIBLE[call.reply_type](call.agrees_with)
 
 
 def _number_of(about: Mapping[str, object], what: str) -> int:
@@ -187,6 +196,27 @@ def _advices(about: Mapping[str, object]) -> BaseModel:
     )
 
 
+def _covered(about: Mapping[str, object]) -> BaseModel:
+    chunks = [
+        ChunkRecallEvaluation(id_chunk=number, is_relevant=True, is_included=False, missing_info=_REASON)
+        for number in range(_length_of(about, "context"))
+    ]
+    return ContextRecallResult.model_validate({"evaluated_chunks": chunks}, context=dict(about))
+
+
+def _relevant(about: Mapping[str, object]) -> BaseModel:
+    chunks = [
+        ChunkRelevance(id_chunk=number, reason=_REASON, score=True)
+        for number in range(_length_of(about, "context"))
+    ]
+    return ChunkPrecisionResult.model_validate({"graded_chunks": chunks}, context=dict(about))
+
+
+def _length_of(about: Mapping[str, object], what: str) -> int:
+    items = about.get(what)
+    return len(items) if isinstance(items, list) else 0
+
+
 _PLAUSIBLE: Mapping[type[BaseModel], Callable[[Mapping[str, object]], BaseModel]] = {
     replies.Statements: lambda about: replies.Statements(statements=_sentences_of(about)),
     replies.StatementVerdicts: _unsupported,
@@ -201,4 +231,6 @@ _PLAUSIBLE: Mapping[type[BaseModel], Callable[[Mapping[str, object]], BaseModel]
     replies.Toxicities: _toxicities,
     replies.Advice: lambda about: replies.Advice(recommendation=_REASON * 3),
     replies.Advices: _advices,
+    ContextRecallResult: _covered,
+    ChunkPrecisionResult: _relevant,
 }

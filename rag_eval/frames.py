@@ -7,13 +7,17 @@ scores.groupby("bot")["rqs"].agg(["mean", "count"])
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.judge.transport import Transport
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult
+from rag_eval.metrics.base import Metric
+from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
+from rag_eval.retrieval import scores_of_case
+from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.runner import CACHE_NAME, Evaluation, Panel, budget_of, endpoint_of, llm_panel, offline_panel
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
@@ -25,21 +29,26 @@ if TYPE_CHECKING:
 OFFLINE = Settings(judge=Judge(provider="offline"))
 
 
-def evaluate(data: "str | Path | pd.DataFrame", settings: Settings = OFFLINE) -> "pd.DataFrame":
+def evaluate(
+    data: "str | Path | pd.DataFrame", settings: Settings = OFFLINE, metrics: Sequence[Metric] = ()
+) -> "pd.DataFrame":
     """Score every bot's response; one line a row and bot, in the order of the table.
 
     `data` is a file that the command line reads, or a frame with the same columns, whose contexts may be lists
-    of chunks. Columns: row, bot, query, response, rqs, the metrics that are switched on, toxicity,
-    failure_modes, recommendation. A score that does not apply or could not be judged is missing (NaN), and
-    `<metric>_reason` says why. With an LLM judge, replies are kept in the cache when it is switched on.
+    of chunks. `metrics` are measures of your own, such as `evaluators.as_metric` makes. Columns: row, bot, query,
+    response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation; rubric_passed
+    and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that does not
+    apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies are
+    kept in the cache when it is switched on.
 
     Raises InputError when the table cannot be read, RunStoppedError when the judge cannot be reached.
     """
     import pandas as pd
 
-    table = _read(data, settings)
-    with _panel(settings) as panel:
-        evaluation = Evaluation(panel, settings)
+    rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
+    table = _read(data, settings, rubric)
+    with _panel(settings, rubric) as panel:
+        evaluation = Evaluation(replace(panel, further=(*panel.further, *metrics)), settings)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
         finally:
@@ -49,7 +58,7 @@ def evaluate(data: "str | Path | pd.DataFrame", settings: Settings = OFFLINE) ->
     return pd.DataFrame(lines)
 
 
-def _read(data: "str | Path | pd.DataFrame", settings: Settings) -> Table:
+def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         if isinstance(data, str | Path):
             path = Path(data)
@@ -61,6 +70,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings) -> Table:
             prefix=settings.bots.strip_prefix,
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,
+            keep=rubric.columns if rubric else (),
         )
 
 
@@ -70,7 +80,7 @@ def _as_text(cell: Any) -> Any:
 
 
 @contextmanager
-def _panel(settings: Settings) -> Iterator[Panel]:
+def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Panel]:
     if settings.judge.provider == "offline":
         yield offline_panel(settings)
         return
@@ -78,14 +88,16 @@ def _panel(settings: Settings) -> Iterator[Panel]:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
         store = Store(keeping / CACHE_NAME)
         try:
-            yield llm_panel(settings, Transport(endpoint_of(settings), store, budget_of(settings)), store)
+            judge = Transport(endpoint_of(settings), store, budget_of(settings))
+            yield llm_panel(settings, judge, store, rubric)
         finally:
             store.end(keep=True)
 
 
 def _line(result: CaseResult) -> dict[str, Any]:
-    scores = {**result.scores, TOXICITY: result.toxicity}
-    names = [name for name in (*METRIC_LABELS, TOXICITY) if name in scores]
+    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    names = [name for name in (*METRIC_LABELS, TOXICITY, *result.further) if name in scores]
+    retrieval = scores_of_case(result.case)
     return {
         "row": result.case.row,
         "bot": result.case.bot,
@@ -96,4 +108,11 @@ def _line(result: CaseResult) -> dict[str, Any]:
         **{f"{name}_reason": scores[name].reason for name in names},
         "failure_modes": " | ".join(result.failure_modes),
         "recommendation": result.recommendation,
+        **(_rubric(result.rubric) if result.rubric else {}),
+        **(retrieval.values() if retrieval else {}),
     }
+
+
+def _rubric(outcome: RubricOutcome) -> dict[str, Any]:
+    failed = "; ".join(f"{verdict.criterion}: {verdict.reason}" for verdict in outcome.failed_criteria)
+    return {"rubric_passed": outcome.passed, "rubric_reason": outcome.reason or failed}

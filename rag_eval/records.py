@@ -1,6 +1,6 @@
 """The values that travel through an evaluation. Frozen, without I/O, standard library only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,11 @@ METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The five metrics that enter RQS, by name, in the order of the report's columns."""
+
+FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
+    {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"}
+)
+"""Measures that can be switched on beside the five, by name. They never enter RQS."""
 
 TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
@@ -117,6 +122,55 @@ class Score:
         return cls(metric, Outcome.FAILED, None, reason, code)
 
 
+@dataclass(frozen=True, slots=True)
+class CriterionVerdict:
+    """The judge's verdict on one criterion of a rubric, and why."""
+
+    criterion: str
+    mandatory: bool
+    passed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RubricOutcome:
+    """What became of a rubric on one case. `passed`, `score` and `of` are None unless the outcome is `scored`."""
+
+    outcome: Outcome
+    passed: bool | None = None
+    score: int | None = None
+    """Cumulative criteria that passed …"""
+    of: int | None = None
+    """… of so many that apply."""
+    verdicts: tuple[CriterionVerdict, ...] = ()
+    """Of the criteria that apply, in the rubric's order."""
+    criteria: tuple[str, ...] = ()
+    """Ids of the criteria that apply; also there when the judge failed."""
+    reason: str = ""
+    """Why there are no verdicts, or what settled them without a judge."""
+    code: str = ""
+    """Stable machine-readable reason of a failure; otherwise empty."""
+
+    @property
+    def failed_criteria(self) -> tuple[CriterionVerdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if not verdict.passed)
+
+    def on(self, criterion: str) -> tuple[Outcome, bool | None]:
+        """What became of one criterion, and whether it passed; None unless it was judged."""
+        if criterion not in self.criteria:
+            return Outcome.NOT_APPLICABLE, None
+        passed = (verdict.passed for verdict in self.verdicts if verdict.criterion == criterion)
+        return self.outcome, next(passed, None)
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> "RubricOutcome":
+        return cls(Outcome.NOT_APPLICABLE, reason=reason)
+
+    @classmethod
+    def failed(cls, criteria: Sequence[str], code: str, reason: str) -> "RubricOutcome":
+        return cls(Outcome.FAILED, criteria=tuple(criteria), reason=reason, code=code)
+
+
 class FailureMode(StrEnum):
     """What went wrong with a case, derived from its scores by rule. In the order in which they are joined."""
 
@@ -141,6 +195,10 @@ class CaseResult:
     failure_modes: tuple[FailureMode, ...]
     recommendation: str = ""
     """At most three sentences of advice; empty when there is none or asking for it failed."""
+    further: Mapping[str, Score] = field(default_factory=dict)
+    """By name; measures beside the five, which enter neither RQS nor the failure modes."""
+    rubric: RubricOutcome | None = None
+    """None when there is no rubric."""
 
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""
@@ -202,6 +260,18 @@ class RunFacts:
     """Why the run ended early; empty for a complete run."""
     currency: str = ""
     """Of the cost."""
+    further: Mapping[str, str] = field(default_factory=dict)
+    """Measures beside those that enter RQS: their headings by name."""
+    rubric: str = ""
+    """Id of the rubric; empty without one."""
+    criteria: tuple[str, ...] = ()
+    """Of the rubric, in its order."""
+    has_gold: bool = False
+    """The sheet says which documents should have been retrieved, and which were."""
+    has_labels: bool = False
+    """The sheet says what people thought."""
+    gold_ids: bool = False
+    """Whether gold documents decide about Retrieval Failure where they are known."""
     explanations: Mapping[str, str] = field(default_factory=dict)
     """By metric: how the judge comes to its score, in one sentence; for judges that are arithmetic."""
     flags: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)

@@ -6,16 +6,20 @@ All measures are in 0..1, higher is better, and None for a query without gold do
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TypeAlias
 
 from rag_eval.document_ids import normalise_id as normalise_id
+from rag_eval.document_ids import parse_documents as parse_documents
 from rag_eval.document_ids import parse_ids as parse_ids
 from rag_eval.document_ids import parse_query_id as parse_query_id
 from rag_eval.document_ids import rank_documents as rank_documents
 from rag_eval.errors import InputError
+from rag_eval.records import Case
 
 DEFAULT_CUTOFFS = (5, 10)
 """Ranks at which recall@k, precision@k and NDCG@k are taken unless others are asked for."""
@@ -69,9 +73,16 @@ class RetrievalScores:
         cls, qid: str, ranking: Iterable[str], gold: Iterable[str], has_result: bool = True
     ) -> "RetrievalScores":
         """Compare ids as they are; `rank_documents` brings them into comparable form first."""
-        ranked, wanted = _distinct(ranking), _distinct(gold)
-        hits = tuple(rank for rank, document in enumerate(ranked, 1) if document in wanted)
-        return cls(qid, hits, len(ranked), len(wanted), has_result)
+        return cls.of_distinct(qid, tuple(_distinct(ranking)), tuple(_distinct(gold)), has_result)
+
+    @classmethod
+    def of_distinct(
+        cls, qid: str, ranking: Sequence[str], gold: Sequence[str], has_result: bool = True
+    ) -> "RetrievalScores":
+        """The same for ids that are known to be there once each, as those that `parse_documents` returns."""
+        wanted = frozenset(gold)
+        hits = tuple([rank for rank, document in enumerate(ranking, 1) if document in wanted])
+        return cls(qid, hits, len(ranking), len(gold), has_result)
 
     @property
     def correct_docs_count(self) -> int:
@@ -279,6 +290,7 @@ class RetrievalTally:
             _require_cutoff(k)
         names = RetrievalScores.of("", (), ()).values(self.cutoffs)
         self._sums = dict.fromkeys(names, 0.0)
+        self._patterns: Counter[_Pattern] = Counter()
         self._scored = 0
         self._not_applicable = QueryIds()
         self._without_result = QueryIds()
@@ -291,13 +303,15 @@ class RetrievalTally:
             self._not_applicable = _counted(self._not_applicable, scores.qid)
             return
         self._scored += 1
-        for name, value in scores.values(self.cutoffs).items():
-            self._sums[name] += value or 0.0
+        self._patterns[scores.hit_ranks, scores.retrieved_docs_count, scores.gold_docs_count] += 1
+        if len(self._patterns) == _MOST_PATTERNS:
+            self._sum_up()
 
     def add_without_reference(self, qid: str) -> None:
         self._without_reference = _counted(self._without_reference, qid)
 
     def summary(self) -> RetrievalSummary:
+        self._sum_up()
         scored = self._scored
         return RetrievalSummary(
             means={name: total / scored if scored else None for name, total in self._sums.items()},
@@ -307,7 +321,18 @@ class RetrievalTally:
             without_reference=self._without_reference,
         )
 
+    def _sum_up(self) -> None:
+        """Add each pattern's measures once, times the queries that share it."""
+        for pattern, queries in self._patterns.items():
+            for name, value in _values(*pattern, self.cutoffs).items():
+                self._sums[name] += queries * (value or 0.0)
+        self._patterns.clear()
 
+
+_Pattern: TypeAlias = tuple[tuple[int, ...], int, int]
+"""All that the measures of a query depend on: the ranks of its hits, how many it retrieved, how many are gold."""
+
+_MOST_PATTERNS = 4096
 _EXAMPLES = 10
 
 
@@ -348,7 +373,7 @@ class ContextRecall:
         if problems:
             raise InputError(problems)
         rows = tuple(
-            RetrievalScores.of(qid, retrieved.get(qid, ()), documents, qid in retrieved)
+            RetrievalScores.of_distinct(qid, retrieved.get(qid, ()), documents, qid in retrieved)
             for qid, documents in gold.items()
         )
         tally = RetrievalTally(self.cutoffs)
@@ -370,7 +395,7 @@ def _by_query(
             qid = parse_query_id(_field(item, QUERY_ID_NAMES))
             if qid in documents:
                 raise ValueError(f"query id {qid!r} occurs more than once")
-            documents[qid] = rank_documents(parse_ids(_field(item, names)))
+            documents[qid] = parse_documents(_field(item, names))
         except ValueError as error:
             problems.append(f"{kind} {position}: {error}")
     return documents
@@ -385,3 +410,16 @@ def _field(item: object, names: Sequence[Sequence[str]]) -> object:
             return getattr(item, name)
     known = ", ".join(name for group in names for name in group)
     raise ValueError(f"has none of the fields {known}")
+
+
+def scores_of_case(case: Case) -> RetrievalScores | None:
+    """How the case's retrieved documents stand against its gold ones; None unless the sheet tells of both."""
+    if case.gold_ids is None or case.retrieved_ids is None:
+        return None
+    return RetrievalScores.of(f"row {case.row}", case.retrieved_ids, case.gold_ids)
+
+
+def doc_recall(case: Case) -> float | None:
+    """Share of the gold documents that were retrieved; None where it is not known."""
+    scores = scores_of_case(case)
+    return scores.recall if scores else None

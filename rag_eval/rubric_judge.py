@@ -1,74 +1,16 @@
 """A rubric put to the judge: one call a case, a verdict with its reason for each criterion that applies."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, create_model
 
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call, Message
-from rag_eval.records import Case, Outcome
+from rag_eval.records import Case, CriterionVerdict, Outcome, RubricOutcome
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
-
-
-@dataclass(frozen=True, slots=True)
-class CriterionVerdict:
-    """The judge's verdict on one criterion, and why."""
-
-    criterion: str
-    mandatory: bool
-    passed: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RubricOutcome:
-    """What became of a rubric on one case. `passed`, `score` and `of` are None unless the outcome is `scored`."""
-
-    outcome: Outcome
-    passed: bool | None = None
-    score: int | None = None
-    """Cumulative criteria that passed …"""
-    of: int | None = None
-    """… of so many that apply."""
-    verdicts: tuple[CriterionVerdict, ...] = ()
-    """Of the criteria that apply, in the rubric's order."""
-    criteria: tuple[str, ...] = ()
-    """Ids of the criteria that apply; also there when the judge failed."""
-    reason: str = ""
-    """Why there are no verdicts, or what settled them without a judge."""
-    code: str = ""
-    """Stable machine-readable reason of a failure; otherwise empty."""
-
-    @property
-    def failed_criteria(self) -> tuple[CriterionVerdict, ...]:
-        return tuple(verdict for verdict in self.verdicts if not verdict.passed)
-
-    @classmethod
-    def scored(
-        cls, rubric: EvaluationRubric, verdicts: Sequence[CriterionVerdict], reason: str = ""
-    ) -> "RubricOutcome":
-        cumulative = [verdict.passed for verdict in verdicts if not verdict.mandatory]
-        return cls(
-            Outcome.SCORED,
-            passed=rubric.is_passed_by({verdict.criterion: verdict.passed for verdict in verdicts}),
-            score=sum(cumulative),
-            of=len(cumulative),
-            verdicts=tuple(verdicts),
-            criteria=tuple(verdict.criterion for verdict in verdicts),
-            reason=reason,
-        )
-
-    @classmethod
-    def not_applicable(cls, reason: str) -> "RubricOutcome":
-        return cls(Outcome.NOT_APPLICABLE, reason=reason)
-
-    @classmethod
-    def failed(cls, criteria: Sequence[str], code: str, reason: str) -> "RubricOutcome":
-        return cls(Outcome.FAILED, criteria=tuple(criteria), reason=reason, code=code)
 
 
 class RubricJudge:
@@ -87,18 +29,30 @@ class RubricJudge:
         if not metrics:
             return RubricOutcome.not_applicable("no criterion of the rubric is meant for this row")
         if not case.has_response:
-            verdicts = [_verdict(metric, False, _NO_RESPONSE) for metric in metrics]
-            return RubricOutcome.scored(self.rubric, verdicts, _NO_RESPONSE)
+            return self._scored([_verdict(metric, False, _NO_RESPONSE) for metric in metrics], _NO_RESPONSE)
         try:
             reply = await _call(metrics, case)
         except JudgeError as error:
             return RubricOutcome.failed([metric.id for metric in metrics], error.code, str(error))
         answers = [getattr(reply, key) for key in _keys(len(metrics))]
-        verdicts = [
-            _verdict(metric, answer.passes, answer.reason)
-            for metric, answer in zip(metrics, answers, strict=True)
-        ]
-        return RubricOutcome.scored(self.rubric, verdicts)
+        return self._scored(
+            [
+                _verdict(metric, answer.passes, answer.reason)
+                for metric, answer in zip(metrics, answers, strict=True)
+            ]
+        )
+
+    def _scored(self, verdicts: Sequence[CriterionVerdict], reason: str = "") -> RubricOutcome:
+        cumulative = [verdict.passed for verdict in verdicts if not verdict.mandatory]
+        return RubricOutcome(
+            Outcome.SCORED,
+            passed=self.rubric.is_passed_by({verdict.criterion: verdict.passed for verdict in verdicts}),
+            score=sum(cumulative),
+            of=len(cumulative),
+            verdicts=tuple(verdicts),
+            criteria=tuple(verdict.criterion for verdict in verdicts),
+            reason=reason,
+        )
 
 
 _NO_RESPONSE = "empty response"
@@ -156,65 +110,16 @@ def _keys(count: int) -> list[str]:
     return [f"c{number}" for number in range(1, count + 1)]
 
 
+class RubricReply(BaseModel):
+    model_config = _Answer.model_config
+
+    @classmethod
+    def all_failed(cls, reason: str) -> Self:
+        return cls(**dict.fromkeys(cls.model_fields, _Answer(reason=reason, passes=False)))
+
+
 @cache
-def _reply_type(count: int) -> type[BaseModel]:
+def _reply_type(count: int) -> type[RubricReply]:
     """A reply with an answer for each of so many criteria, no more and no fewer."""
     fields: dict[str, Any] = dict.fromkeys(_keys(count), (_Answer, ...))
-    return create_model(f"RubricReply{count}", __config__=_Answer.model_config, **fields)
-
-
-@dataclass(frozen=True, slots=True)
-class PassRate:
-    """How often something passed, with what the rate stands on."""
-
-    passed: int = 0
-    scored: int = 0
-    not_applicable: int = 0
-    failed: int = 0
-    """Not judged: the judge gave no verdict."""
-
-    @property
-    def rate(self) -> float | None:
-        """Passed ÷ scored, 0..1; None when nothing was scored."""
-        return self.passed / self.scored if self.scored else None
-
-
-@dataclass(frozen=True, slots=True)
-class BotPassRates:
-    """One bot's pass rates."""
-
-    overall: PassRate
-    criteria: Mapping[str, PassRate]
-    """By criterion, in the rubric's order."""
-
-
-def rubric_table(
-    rubric: EvaluationRubric, outcomes: Mapping[str, Iterable[RubricOutcome]]
-) -> dict[str, BotPassRates]:
-    """The pass rates of each bot, overall and by criterion, in the order of the bots given."""
-    return {bot: _pass_rates(rubric, list(of_bot)) for bot, of_bot in outcomes.items()}
-
-
-def _pass_rates(rubric: EvaluationRubric, outcomes: Sequence[RubricOutcome]) -> BotPassRates:
-    ids = [metric.id for metric in rubric.metrics]
-    return BotPassRates(
-        overall=_pass_rate([(outcome.outcome, outcome.passed) for outcome in outcomes]),
-        criteria={id_: _pass_rate([_on_criterion(outcome, id_) for outcome in outcomes]) for id_ in ids},
-    )
-
-
-def _on_criterion(outcome: RubricOutcome, criterion: str) -> tuple[Outcome, bool | None]:
-    if criterion not in outcome.criteria:
-        return Outcome.NOT_APPLICABLE, None
-    passed = [verdict.passed for verdict in outcome.verdicts if verdict.criterion == criterion]
-    return outcome.outcome, next(iter(passed), None)
-
-
-def _pass_rate(results: Sequence[tuple[Outcome, bool | None]]) -> PassRate:
-    outcomes = [outcome for outcome, _ in results]
-    return PassRate(
-        passed=sum(passed is True for _, passed in results),
-        scored=outcomes.count(Outcome.SCORED),
-        not_applicable=outcomes.count(Outcome.NOT_APPLICABLE),
-        failed=outcomes.count(Outcome.FAILED),
-    )
+    return create_model(f"RubricReply{count}", __base__=RubricReply, **fields)

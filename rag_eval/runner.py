@@ -1,9 +1,9 @@
 """One run: rows in order → results in order, by one judge, over one store of paid replies."""
 
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import RunStoppedError, SettingsError
 from rag_eval.judge.budget import Budget, Caps, Price
@@ -14,12 +14,20 @@ from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, Score, Usage
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
 from rag_eval.redaction import Redactor
+from rag_eval.retrieval import doc_recall
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.settings import Settings
 
+if TYPE_CHECKING:
+    from rag_eval.rubric import EvaluationRubric
+    from rag_eval.rubric_judge import RubricJudge
+
 CACHE_NAME = "replies.sqlite"
+
+_Scores = Mapping[str, Score]
+_Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,9 @@ class Panel:
     """None when toxicity is switched off."""
     adviser: Adviser | None
     """None when the diagnostics are switched off."""
+    further: tuple[Metric, ...] = ()
+    """Measures beside the five, which enter neither RQS nor the failure modes."""
+    rubric: "RubricJudge | None" = None
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
 
@@ -58,9 +69,12 @@ def offline_panel(settings: Settings) -> Panel:
     )
 
 
-def llm_panel(settings: Settings, judge: Judge, store: ReplyStore) -> Panel:
+def llm_panel(
+    settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
+) -> Panel:
     """A judge that reads, with ragas' prompts."""
     from rag_eval.metrics.ragas_metrics import ragas_metrics
+    from rag_eval.rubric_judge import RubricJudge
 
     return Panel(
         judge=judge,
@@ -68,12 +82,22 @@ def llm_panel(settings: Settings, judge: Judge, store: ReplyStore) -> Panel:
         metrics=ragas_metrics(enabled_metrics(settings)),
         toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
         adviser=LlmAdviser() if settings.diagnostics.enabled else None,
+        further=further_metrics(settings),
+        rubric=RubricJudge(rubric) if rubric else None,
     )
 
 
 def enabled_metrics(settings: Settings) -> tuple[str, ...]:
     """Names of the metrics that are switched on and may enter RQS, in the order of the report."""
     return tuple(name for name in METRIC_LABELS if getattr(settings.metrics, name))
+
+
+def further_metrics(settings: Settings) -> tuple[Metric, ...]:
+    """Those that are switched on, in the order of the report."""
+    from rag_eval.evaluators.columns import AnswerCoverage, ChunkRelevanceShare
+
+    known: tuple[Metric, ...] = (AnswerCoverage(), ChunkRelevanceShare())
+    return tuple(metric for metric in known if getattr(settings.metrics, metric.name))
 
 
 def workers_of(settings: Settings) -> int:
@@ -147,6 +171,7 @@ class Evaluation:
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
         self._thresholds = thresholds_in_force(settings)
         self._weights = weights_in_force(settings)
+        self._gold_decides = settings.diagnostics.gold_ids
 
     @property
     def stopped(self) -> RunStoppedError | None:
@@ -194,9 +219,12 @@ class Evaluation:
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
         """The panel sees the redacted row only; the results are about the row as it is."""
         seen = self.redactor.row(row)
-        parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._score, seen.cases)]
-        toxicity, *scores = await gather(parts)
-        results = [self._result(case, each, toxicity) for case, each in zip(seen.cases, scores, strict=True)]
+        parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
+        toxicity, *verdicts = await gather(parts)
+        results = [
+            self._result(case, scores, further, rubric, toxicity)
+            for case, (scores, further, rubric) in zip(seen.cases, verdicts, strict=True)
+        ]
         advice = await self._advise(results)
         return tuple(
             replace(result, case=case, recommendation=text)
@@ -208,23 +236,42 @@ class Evaluation:
             return Score.not_applicable(TOXICITY, "switched off")
         return await self.panel.toxicity.judge_query(query)
 
-    async def _score(self, case: Case) -> dict[str, Score]:
-        scores = await gather([metric.measure(case) for metric in self.panel.metrics])
-        return {score.metric: score for score in scores}
+    async def _judge_case(self, case: Case) -> _Verdicts:
+        parts: list[Awaitable[Any]] = [
+            _measure(self.panel.metrics, case),
+            _measure(self.panel.further, case),
+            self._judge_by_rubric(case),
+        ]
+        scores, further, rubric = await gather(parts)
+        return scores, further, rubric
+
+    async def _judge_by_rubric(self, case: Case) -> RubricOutcome | None:
+        return await self.panel.rubric.judge(case) if self.panel.rubric else None
 
     async def _advise(self, results: Sequence[CaseResult]) -> Sequence[str]:
         if self.panel.adviser is None:
             return [""] * len(results)
         return await gather([self.panel.adviser.advise(result) for result in results])
 
-    def _result(self, case: Case, scores: Mapping[str, Score], toxicity: Score) -> CaseResult:
+    def _result(
+        self, case: Case, scores: _Scores, further: _Scores, rubric: RubricOutcome | None, toxicity: Score
+    ) -> CaseResult:
         return CaseResult(
             case=case,
             scores=scores,
             toxicity=toxicity,
             rqs=rqs(scores, self._weights),
-            failure_modes=failure_modes(scores, self._thresholds),
+            failure_modes=failure_modes(
+                scores, self._thresholds, doc_recall(case) if self._gold_decides else None
+            ),
+            further=further,
+            rubric=rubric,
         )
+
+
+async def _measure(metrics: Sequence[Metric], case: Case) -> _Scores:
+    scores = await gather([metric.measure(case) for metric in metrics])
+    return {score.metric: score for score in scores}
 
 
 def redactor_of(settings: Settings) -> Redactor:
@@ -241,9 +288,13 @@ def thresholds_in_force(settings: Settings) -> dict[str, float]:
     return settings.thresholds.model_dump()
 
 
-def weights_in_force(settings: Settings) -> dict[str, float]:
-    """The weights of the metrics that are switched on, summing to 1; all zero when they weigh nothing."""
-    weights = {name: settings.weights.normalised[name] for name in enabled_metrics(settings)}
+def weights_in_force(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:
+    """The weights of the metrics that are judged, summing to 1; all zero when they weigh nothing.
+
+    `metrics` are those of the run, which need not be all that are switched on.
+    """
+    judged = [name for name in enabled_metrics(settings) if metrics is None or name in metrics]
+    weights = {name: settings.weights.normalised[name] for name in judged}
     total = sum(weights.values())
     return {name: weight / total if total else 0.0 for name, weight in weights.items()}
 

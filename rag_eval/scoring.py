@@ -21,9 +21,13 @@ def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | No
     return min(1.0, sum(weight * value for weight, value in parts) / total)
 
 
-def failure_modes(scores: Mapping[str, Score], thresholds: Mapping[str, float]) -> tuple[FailureMode, ...]:
+def failure_modes(
+    scores: Mapping[str, Score], thresholds: Mapping[str, float], doc_recall: float | None = None
+) -> tuple[FailureMode, ...]:
     """The failure modes of one case, over its scored metrics only; a score must be below its threshold.
 
+    `doc_recall` is the share of the gold documents that were retrieved. Where it is known it decides about
+    retrieval alone, by the threshold of context recall: that is a fact, the judge's scores are opinions.
     Without any failure mode the case is OK, unless a metric failed: then it was not judged.
     """
 
@@ -33,7 +37,10 @@ def failure_modes(scores: Mapping[str, Score], thresholds: Mapping[str, float]) 
             return None
         return score.value < thresholds[metric]
 
-    retrieval = [b for b in (below("context_recall"), below("context_precision")) if b is not None]
+    if doc_recall is None:
+        retrieval = [b for b in (below("context_recall"), below("context_precision")) if b is not None]
+    else:
+        retrieval = [doc_recall < thresholds["context_recall"]]
     found = []
     if retrieval and all(retrieval):
         found.append(FailureMode.RETRIEVAL_FAILURE)

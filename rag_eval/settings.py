@@ -94,6 +94,7 @@ Pattern = Annotated[
     Field(description="a regular expression that does not match empty text, or empty"),
 ]
 Header = Annotated[str, Field(description="the header of a column, or empty")]
+OptionalFile = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
 BaseUrl = Annotated[
     str, Field(min_length=1, description="an https URL; http only for localhost, 127.0.0.0/8 and ::1")
@@ -187,6 +188,8 @@ class Metrics(_Frozen):
     context_recall: Flag = True
     answer_correctness: Flag = True
     toxicity: Flag = True
+    answer_coverage: Flag = False
+    chunk_relevance: Flag = False
 
     @model_validator(mode="after")
     def _refuse_none(self) -> Self:
@@ -238,6 +241,14 @@ class Diagnostics(_Frozen):
     """The diagnostic columns of the report."""
 
     enabled: Flag = True
+    gold_ids: Flag = False
+    """Whether gold documents, where a row names them, decide about Retrieval Failure."""
+
+
+class Rubric(_Frozen):
+    """Criteria that every response either passes or fails."""
+
+    file: OptionalFile = None
 
 
 with warnings.catch_warnings():
@@ -319,6 +330,7 @@ class Settings(_Frozen):
     context: Context = Context()
     bots: Bots = Bots()
     diagnostics: Diagnostics = Diagnostics()
+    rubric: Rubric = Rubric()
     report: Report = Report()
     cache: Cache = Cache()
     evaluation: Evaluation = Evaluation()

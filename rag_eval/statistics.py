@@ -399,7 +399,7 @@ class Agreement:
     """Cohen's kappa, ≤ 1; 0 is agreement by chance. None when undefined: no items, or both raters use one
     and the same category only."""
     interval: Interval | None
-    """Of kappa; also None when no two ratings differ, since a bootstrap cannot then tell how many would."""
+    """Of kappa; also None for a single item, and when no two ratings differ: a bootstrap cannot tell then."""
     raw: float | None
     """Share of the items with equal ratings; None without items."""
     count: int
@@ -431,7 +431,7 @@ def cohen_kappa(
     if math.isnan(kappa):
         return Agreement(None, None, raw, count)
     interval = None
-    if raw < 1:
+    if raw < 1 and count > 1:
         interval = _kappa_interval(table, disagreement, kappa, confidence, resamples, seed)
     return Agreement(kappa, interval, raw, count)
 

@@ -52,6 +52,8 @@ class BotSummary:
     rqs: Mean
     metrics: Mapping[str, Mean]
     """By metric name; a metric that is switched off is absent."""
+    further: Mapping[str, Mean]
+    """Of the measures beside them, by name."""
     toxicity: Mean
     toxic_queries: int
     total_queries: int
@@ -59,7 +61,7 @@ class BotSummary:
     empty_contexts: int
     empty_answers: int
     failures: Mapping[str, int]
-    """Failed scores by code."""
+    """Failed scores by code, those of the rubric included."""
     rqs_values: Sequence[float] = field(repr=False)
     """What the mean of RQS was taken over."""
     metric_values: Mapping[str, Sequence[float]] = field(repr=False)
@@ -113,10 +115,12 @@ class Summarizer:
         metrics: Iterable[str],
         toxicity_threshold: float,
         slice_by: str = "",
+        further: Iterable[str] = (),
     ) -> None:
         """`slice_by` names the column whose values are the slices; without it there are none."""
         enabled = set(metrics)
         self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
+        self._further = tuple(further)
         self._toxicity_threshold = toxicity_threshold
         self._bots = self._columns(bots)
         self._slice_by = slice_by
@@ -153,7 +157,7 @@ class Summarizer:
         )
 
     def _columns(self, bots: Iterable[str]) -> dict[str, "_BotColumns"]:
-        return {bot: _BotColumns(self._metrics, self._toxicity_threshold) for bot in bots}
+        return {bot: _BotColumns(self._metrics, self._further, self._toxicity_threshold) for bot in bots}
 
     def _standings(self, ranked: Sequence[str], common: Sequence[int]) -> tuple[Standing, ...]:
         means = {bot: self._bots[bot].means(common if bot in ranked else None) for bot in self._bots}
@@ -175,8 +179,9 @@ class Summarizer:
 class _BotColumns:
     """The numbers of one bot, one column a metric and one entry a row."""
 
-    def __init__(self, metrics: Sequence[str], toxicity_threshold: float) -> None:
-        self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY)}
+    def __init__(self, metrics: Sequence[str], further: Sequence[str], toxicity_threshold: float) -> None:
+        self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY, *further)}
+        self._further = further
         self.cases = 0
         self._outcomes: dict[str, Counter[Outcome]] = {name: Counter() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
@@ -186,8 +191,10 @@ class _BotColumns:
 
     def add(self, result: CaseResult) -> None:
         self.cases += 1
-        for name, score in {**result.scores, TOXICITY: result.toxicity}.items():
+        for name, score in {**result.scores, TOXICITY: result.toxicity, **result.further}.items():
             self._add_score(name, score)
+        if result.rubric and result.rubric.outcome is Outcome.FAILED:
+            self._failures[result.rubric.code] += 1
         self._add_value(RQS, result.rqs, _rqs_outcome(result))
         self._modes.update(result.failure_modes)
         toxicity = result.toxicity.value
@@ -208,6 +215,7 @@ class _BotColumns:
             bot=bot,
             rqs=means.pop(RQS),
             toxicity=means.pop(TOXICITY),
+            further={name: means.pop(name) for name in self._further},
             metrics=means,
             toxic_queries=self._toxic,
             total_queries=self.cases,

@@ -195,13 +195,14 @@ def honest_reply(prompt: str) -> str:
 def _input(prompt: str) -> dict[str, Any]:
     if "<evaluation>" in prompt:
         return _evaluation(prompt)
+    criteria = _criteria(prompt)
     if "Now perform the same with the following input" in prompt:
         prompt = prompt.rpartition("input: ")[2].removesuffix("\nOutput: ")
     else:
         prompt = prompt[prompt.rindex("\n") + 1 :]
     document = json.loads(prompt)
     assert isinstance(document, dict)
-    return document
+    return document | criteria
 
 
 def _evaluation(prompt: str) -> dict[str, Any]:
@@ -211,6 +212,12 @@ def _evaluation(prompt: str) -> dict[str, Any]:
     return {name: unescape(text) for name, text in fields.items()} | {
         "chunks": [(int(number), unescape(text)) for number, text in chunks]
     }
+
+
+def _criteria(prompt: str) -> dict[str, Any]:
+    """Those of a rubric, by their names in the reply."""
+    _, found, rest = prompt.partition("\nThe criteria:\n")
+    return {"criteria": json.JSONDecoder().raw_decode(rest)[0]} if found else {}
 
 
 def _words(text: str) -> set[str]:
@@ -348,7 +355,16 @@ def _addressing(given: dict[str, Any]) -> dict[str, Any]:
     return {"reason": "shared words", "parts": [{"part": given["question"], "addressed": addressed}]}
 
 
+def _rubric(given: dict[str, Any]) -> dict[str, Any]:
+    """A criterion passes when the response shares a word with it."""
+    return {
+        name: {"reason": "shared words", "passes": _share(criterion, given["response"]) > 0}
+        for name, criterion in given["criteria"].items()
+    }
+
+
 _BEGINNINGS = {
+    "You check a chatbot's response against criteria": "rubric",
     "Given a question and an answer, analyze the complexity": "statements",
     "Your task is to judge the faithfulness": "verdicts",
     "Generate a question for the given answer": "question",
@@ -365,6 +381,7 @@ _BEGINNINGS = {
     'Reply with the JSON object {"ready"': "preflight",
 }
 _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "rubric": _rubric,
     "statements": _statements,
     "verdicts": _verdicts,
     "question": _question,

@@ -32,7 +32,7 @@ from rag_eval.configuration import load_settings
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.circumstances import circumstances
-from rag_eval.report.columns import Place
+from rag_eval.report.column import Place
 from rag_eval.report.csv_files import NAMES, CsvReport, quoted
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.excel import ExcelReport

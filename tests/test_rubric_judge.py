@@ -11,9 +11,10 @@ from in_process import ObjectJudge, run
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.endpoint import strict_schema
-from rag_eval.records import Case, Outcome
+from rag_eval.pass_rates import BotPassRates, PassRate, PassRateTally
+from rag_eval.records import Case, Outcome, RubricOutcome
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
-from rag_eval.rubric_judge import BotPassRates, PassRate, RubricJudge, RubricOutcome, rubric_table
+from rag_eval.rubric_judge import RubricJudge
 
 RUBRIC = EvaluationRubric(
     rubric_id="support",
@@ -196,9 +197,14 @@ def test_pass_rates_come_with_what_they_stand_on() -> None:
         workers=1,
     )
     of_b = run([judge.judge(case(columns=LEGAL))], ObjectJudge(lambda prompt: reply_of("+++-")))
-    table = rubric_table(RUBRIC, {"B": of_b, "A": of_a, "C": [RubricOutcome.not_applicable("…")]})
-    assert list(table) == ["B", "A", "C"]
-    assert table["A"] == BotPassRates(
+    tally = PassRateTally(["B", "A", "C"], [metric.id for metric in RUBRIC.metrics])
+    outcomes = {"A": of_a, "B": of_b, "C": [RubricOutcome.not_applicable("…")]}
+    for bot, of_bot in outcomes.items():
+        for outcome in of_bot:
+            tally.add(bot, outcome)
+    b, a, c = tally.pass_rates()
+    assert a == BotPassRates(
+        bot="A",
         overall=PassRate(passed=1, scored=2, failed=1),
         criteria={
             "grounded": PassRate(passed=2, scored=2, failed=1),
@@ -207,6 +213,6 @@ def test_pass_rates_come_with_what_they_stand_on() -> None:
             "title": PassRate(not_applicable=3),
         },
     )
-    assert (table["A"].overall.rate, table["A"].criteria["title"].rate) == (0.5, None)
-    assert table["B"].criteria["title"] == PassRate(passed=0, scored=1)
-    assert table["C"].overall == PassRate(not_applicable=1)
+    assert (a.overall.rate, a.criteria["title"].rate) == (0.5, None)
+    assert (b.bot, b.criteria["title"]) == ("B", PassRate(passed=0, scored=1))
+    assert c.overall == PassRate(not_applicable=1)

@@ -16,7 +16,7 @@ from pydantic import SecretStr, ValidationError
 
 from rag_eval.configuration import LoadedSettings, load_settings
 from rag_eval.errors import ExitCode, SettingsError
-from rag_eval.records import METRIC_LABELS
+from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 from rag_eval.settings import Azure, Judge, Settings, Weights
 
 ROOT = Path(__file__).parent.parent
@@ -95,13 +95,14 @@ def test_defaults_are_the_documented_ones() -> None:
             "context_precision": 0.075,
             "context_recall": 0.075,
         },
-        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True),
+        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True) | dict.fromkeys(FURTHER_LABELS, False),
         "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
         "offline": {"thresholds": "configured"},
         "toxicity": {"threshold": 0.5, "deployment": ""},
         "context": {"delimiter": "auto"},
         "bots": {"strip_prefix": "Bot_"},
-        "diagnostics": {"enabled": True},
+        "diagnostics": {"enabled": True, "gold_ids": False},
+        "rubric": {"file": None},
         "cache": {"enabled": False, "directory": Path(".nexus_cache")},
         "evaluation": {"max_rows": 200, "parallel": True, "max_workers": 2, "min_coverage": 0.95},
         "report": {"evidence": False, "json": False, "slice_by": ""},

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 
 def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
-    from rag_eval.records import TOXICITY, RunFacts
+    from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
     from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
+    from rag_eval.workbook.header import GOLD, HUMAN, RETRIEVED
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
+    roles = {column.role for column in table.columns}
+    rubric = panel.rubric.rubric if panel.rubric else None
     return RunFacts(
         input_name=table.path.name,
         sheet=table.sheet,
@@ -40,9 +43,15 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
+        further={metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in panel.further},
+        rubric=rubric.rubric_id if rubric else "",
+        criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
+        has_gold={GOLD, RETRIEVED} <= roles,
+        has_labels=HUMAN in roles,
+        gold_ids=settings.diagnostics.gold_ids,
         explanations=panel.explanations,
         flags=flags,
-        notes=_flag_notes(flags),
+        notes=(*_flag_notes(flags), *_notes_on_what_is_not_judged(settings, panel)),
     )
 
 
@@ -59,6 +68,19 @@ def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     return (
         (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
     )
+
+
+def _notes_on_what_is_not_judged(settings: "Settings", panel: "Panel") -> tuple[str, ...]:
+    """What was asked for, but takes a judge that reads."""
+    from rag_eval.runner import further_metrics
+
+    if not panel.is_proxy:
+        return ()
+    from rag_eval.records import FURTHER_LABELS
+
+    wanted = [FURTHER_LABELS[metric.name] for metric in further_metrics(settings)]
+    wanted += ["Rubric"] if settings.rubric.file else []
+    return (f"Not judged, since the offline judge cannot: {', '.join(wanted)}.",) if wanted else ()
 
 
 def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
@@ -80,6 +102,21 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
         notes=(*facts.notes, *evaluation.panel.judge.adaptations, *redacted, *_imbalance_notes(summary)),
+    )
+
+
+def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
+    """Those of a run whose report is made once more, from the file `source`, with other settings."""
+    from rag_eval.runner import thresholds_in_force, weights_in_force
+
+    return replace(
+        facts,
+        weights=weights_in_force(settings, facts.metrics),
+        thresholds=thresholds_in_force(settings),
+        toxicity_threshold=settings.toxicity.threshold,
+        diagnostics=settings.diagnostics.enabled,
+        gold_ids=settings.diagnostics.gold_ids,
+        notes=(*facts.notes, f"Made again from {source}: nobody was asked anew."),
     )
 
 

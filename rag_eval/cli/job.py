@@ -4,12 +4,11 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import hide, say, speaking_to, warn
-from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start, usage_line
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import GateOn, parse_gates, regression_gates
@@ -19,12 +18,14 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.terminal import count_lines, leaderboard_lines, progress
 
 if TYPE_CHECKING:
-    from rag_eval.baseline import BaselineComparison, PastRun
+    from rag_eval.baseline import PastRun
     from rag_eval.configuration import LoadedSettings
     from rag_eval.gates import Gate
     from rag_eval.records import RunFacts
     from rag_eval.report.findings import Findings
     from rag_eval.report.outputs import Outputs
+    from rag_eval.report.tallies import Tallies
+    from rag_eval.rubric import EvaluationRubric
     from rag_eval.runner import Evaluation, Panel
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
@@ -40,6 +41,7 @@ class Job:
         self._options = options
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
+        self._rubric: EvaluationRubric | None = None
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
@@ -49,6 +51,7 @@ class Job:
         loaded = self._load_settings()
         if self._options["report_only"] and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)
+        self._rubric = _rubric(loaded.settings)
         table = self._read_table(loaded.settings, form)
         loaded.require_credentials()
         self._check_targets(loaded.settings)
@@ -88,13 +91,17 @@ class Job:
     def _read_table(self, settings: "Settings", form: "TextForm") -> "Table":
         from rag_eval.workbook import describe, read_table
 
+        rubric = self._rubric
         table = read_table(
             self._input,
             sheet=self._options["sheet"],
             prefix=settings.bots.strip_prefix,
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,
-            keep=[settings.report.slice_by] if settings.report.slice_by else [],
+            keep=list(
+                dict.fromkeys(filter(None, (settings.report.slice_by, *(rubric.columns if rubric else ()))))
+            ),
+            criteria=[metric.id for metric in rubric.metrics] if rubric else [],
             form=form,
         )
         for line in describe(table):
@@ -164,7 +171,7 @@ class Job:
         )
         transport = Transport(endpoint_of(settings), store, budget, announce=warn)
         judge = StoredOnly(transport) if self._options["report_only"] else transport
-        return llm_panel(settings, judge, store)
+        return llm_panel(settings, judge, store, self._rubric)
 
     def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
         if settings.judge.provider == "offline":
@@ -174,7 +181,7 @@ class Job:
         from rag_eval.runner import budget_of, redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
-        show_plan(settings, table, self._target, self._say)
+        show_plan(settings, table, self._target, self._say, self._rubric)
         if redactor := redactor_of(settings):
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
         return ExitCode.COMPLETE
@@ -199,25 +206,22 @@ class Job:
         facts: "RunFacts",
         gates: Sequence["Gate"],
     ) -> ExitCode:
-        from rag_eval.baseline import BaselineComparison
-        from rag_eval.report.findings import find
+        from rag_eval.report.tallies import Tallies
         from rag_eval.runner import Evaluation
 
         settings = loaded.settings
-        outputs = self._open_outputs(loaded, facts)
+        tallies = Tallies(facts, settings.report.slice_by, self._past)
         evaluation = Evaluation(panel, settings)
         keep = True
         try:
-            comparison = BaselineComparison(self._past) if self._past else None
-            summary = self._stream(evaluation, table, outputs, facts, settings.report.slice_by, comparison)
-            _refuse_empty(evaluation)
-            facts = facts_at_end(facts, evaluation, summary)
-            findings = find(summary, comparison.changes() if comparison else None)
-            places = outputs.finish(summary, findings, facts)
+            with self._open_outputs(loaded, facts) as outputs:
+                self._stream(evaluation, table, outputs, tallies)
+                _refuse_empty(evaluation)
+                summary = tallies.summary()
+                facts = facts_at_end(facts, evaluation, summary)
+                findings = tallies.findings(summary)
+                places = outputs.finish(summary, findings, facts)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
-        except BaseException:
-            outputs.discard()
-            raise
         finally:
             evaluation.close()
             panel.store.end(keep=keep)
@@ -227,41 +231,21 @@ class Job:
 
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
-        from rag_eval.baseline import BaselineComparison
-        from rag_eval.report.findings import find
         from rag_eval.report.recorded import read_run
-        from rag_eval.runner import thresholds_in_force, weights_in_force
-        from rag_eval.summary import Summarizer
+        from rag_eval.report.tallies import Tallies
 
         settings, run = loaded.settings, read_run(self._input)
         self._check_targets(settings)
         self._check_places(settings)
-        facts = replace(
-            run.facts,
-            weights={
-                name: each for name, each in weights_in_force(settings).items() if name in run.facts.metrics
-            },
-            thresholds=thresholds_in_force(settings),
-            toxicity_threshold=settings.toxicity.threshold,
-            diagnostics=settings.diagnostics.enabled,
-            notes=(*run.facts.notes, f"Made again from {self._input.name}: nobody was asked anew."),
-        )
-        comparison = BaselineComparison(self._past) if self._past else None
-        summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, settings.report.slice_by)
-        with locked(self._target):
-            outputs = self._open_outputs(loaded, facts)
-            try:
-                for result in run.rescored(facts.weights, facts.thresholds):
-                    outputs.add(result)
-                    summarizer.add(result)
-                    if comparison:
-                        comparison.add(result)
-                summary = summarizer.summary()
-                findings = find(summary, comparison.changes() if comparison else None)
-                places = outputs.finish(summary, findings, facts)
-            except BaseException:
-                outputs.discard()
-                raise
+        facts = facts_again(run.facts, settings, self._input.name)
+        tallies = Tallies(facts, settings.report.slice_by, self._past)
+        with locked(self._target), self._open_outputs(loaded, facts) as outputs:
+            for result in run.rescored(facts.weights, facts.thresholds, gold_ids=facts.gold_ids):
+                outputs.add(result)
+                tallies.add(result)
+            summary = tallies.summary()
+            findings = tallies.findings(summary)
+            places = outputs.finish(summary, findings, facts)
         self._conclude(summary, findings, facts, places, is_journal_kept=False)
         passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
         return _exit_code(None, summary, settings.evaluation.min_coverage, passed=passed)
@@ -291,33 +275,21 @@ class Job:
         return Outputs.opened(factories)
 
     def _stream(
-        self,
-        evaluation: "Evaluation",
-        table: "Table",
-        outputs: "Outputs",
-        facts: "RunFacts",
-        slice_by: str,
-        comparison: "BaselineComparison | None",
-    ) -> "Summary":
+        self, evaluation: "Evaluation", table: "Table", outputs: "Outputs", tallies: "Tallies"
+    ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
-        from rag_eval.summary import Summarizer
-
         gc.set_threshold(100_000, 50, 100)  # results live on; looking through them all the time costs a tenth
-        summarizer = Summarizer(table.bots, facts.metrics, facts.toxicity_threshold, slice_by)
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in results:
                     outputs.add(result)
-                    summarizer.add(result)
-                    if comparison:
-                        comparison.add(result)
+                    tallies.add(result)
                 with speaking_to(sys.stderr):
                     bar.advance()
         with speaking_to(sys.stderr):
             bar.close()
-        return summarizer.summary()
 
     # After
 
@@ -330,10 +302,13 @@ class Job:
         *,
         is_journal_kept: bool,
     ) -> None:
+        from rag_eval.report.beside_lines import beside_lines
         from rag_eval.report.findings import verdict
 
         self._say("")
         for line in (*leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary)):
+            self._say(line)
+        for line in beside_lines(findings):
             self._say(line)
         if self._past and findings.changes is not None:
             from rag_eval.report.baseline_sheet import change_lines
@@ -396,6 +371,14 @@ _OVERRIDES = {
     "max_minutes": "limits.max_minutes",
     "redact": "privacy.redact",
 }
+
+
+def _rubric(settings: "Settings") -> "EvaluationRubric | None":
+    if settings.rubric.file is None:
+        return None
+    from rag_eval.rubric import load_rubric
+
+    return load_rubric(settings.rubric.file)
 
 
 def _text_form(encoding: str | None, separator: str | None) -> "TextForm":

@@ -10,17 +10,24 @@ from rag_eval.runner import Evaluation, endpoint_of, llm_panel, prices_of, store
 from rag_eval.store import Store
 
 if TYPE_CHECKING:
+    from rag_eval.rubric import EvaluationRubric
     from rag_eval.settings import Settings
     from rag_eval.workbook import Table
 
 
-def show_plan(settings: "Settings", table: "Table", target: Path, say: Callable[[str], None]) -> None:
+def show_plan(
+    settings: "Settings",
+    table: "Table",
+    target: Path,
+    say: Callable[[str], None],
+    rubric: "EvaluationRubric | None" = None,
+) -> None:
     """Run the whole evaluation over a judge that makes its replies up, and say what it came to."""
     endpoint = endpoint_of(settings)
     path = store_path(settings, target)
     store = Overlay(Store(path) if path.exists() else None)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    evaluation = Evaluation(llm_panel(settings, judge, store), settings)
+    evaluation = Evaluation(llm_panel(settings, judge, store, rubric), settings)
     try:
         for _ in evaluation.results(table.rows):
             pass  # the results are made up; what was asked for is what counts

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.baseline import NAMES, Change
 from rag_eval.records import RunFacts
-from rag_eval.report.columns import Column, name_width, plain_column
+from rag_eval.report.column import Column, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
 

@@ -1,8 +1,7 @@
 """What the three sheets show: each a list of columns, each column a header and how to fill its cells."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from rag_eval.records import (
     METRIC_LABELS,
@@ -11,9 +10,19 @@ from rag_eval.records import (
     FailureMode,
     Outcome,
     RunFacts,
-    Score,
+)
+from rag_eval.report.column import (
+    BotItem,
+    Cell,
+    Column,
+    Item,
+    look_of,
+    mean_cell,
+    name_width,
+    plain_column,
 )
 from rag_eval.report.findings import Findings, difference_to_winner, verdict_on
+from rag_eval.report.further import further_bot_columns, further_case_columns
 from rag_eval.report.look import Look
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.text import join_chunks
@@ -23,56 +32,8 @@ if TYPE_CHECKING:
     from rag_eval.statistics import Interval
 
 
-class OfBot(Protocol):
-    """Anything about one bot."""
-
-    @property
-    def bot(self) -> str: ...
-
-
 ERROR_HEADERS = ("95 % minus", "95 % plus")
 """Of the columns that hold how far an interval reaches below and above the mean."""
-
-Item = TypeVar("Item")
-BotItem = TypeVar("BotItem", bound=OfBot)
-Value = str | int | float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A cell that a link leads to: made of our own names and numbers only."""
-
-    sheet: str
-    row: int
-    """Counted from 0, as the column."""
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What one cell shows. Without a value it is empty, whatever its look."""
-
-    value: Value
-    look: Look
-    note: Note | None = None
-    link: "Place | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Column(Generic[Item]):
-    """A column of a sheet whose lines are `Item`s."""
-
-    header: str
-    width: float
-    """In characters."""
-    cell: Callable[[Item], Cell]
-    header_look: Look = Look.NUMBER_HEADER
-    about: str = ""
-    """What a reader should know about the column; a note on its header."""
-    threshold: str = ""
-    """Name of the score whose threshold colours the column; empty when none does."""
-    is_hidden: bool = False
-    """There for a chart alone."""
 
 
 def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
@@ -106,7 +67,12 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
         )
-    return columns
+    return [*columns, *further_case_columns(facts)]
+
+
+def score_headers(facts: RunFacts) -> dict[str, str]:
+    """Headers of the columns in which scores stand, by metric."""
+    return {**METRIC_LABELS, TOXICITY: "Input Toxicity", **facts.further}
 
 
 def _flags(result: CaseResult, facts: RunFacts) -> str:
@@ -151,7 +117,7 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
                 "Highest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 1), _ABOUT_BOUNDS.format(1)
             ),
         ]
-    return [*columns, *_error_columns(findings.own, lambda bot: bot.rqs)]
+    return [*columns, *further_bot_columns(facts), *_error_columns(findings.own, lambda bot: bot.rqs)]
 
 
 def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
@@ -186,14 +152,6 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
     ]
 
 
-def plain_column(
-    header: str, width: float, look: Look, value: Callable[[Item], Value], about: str = ""
-) -> Column[Item]:
-    """A column whose cells all look the same."""
-    header_look = Look.NUMBER_HEADER if look in _NUMBERS else Look.HEADER
-    return Column(header, width, lambda item: Cell(value(item), look), header_look, about)
-
-
 # Per-Query Metrics
 
 
@@ -204,14 +162,14 @@ def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
 
     def cell(result: CaseResult) -> Cell:
         score = result.scores[metric]
-        return Cell(score.value, _look_of(score), note_on(score, threshold))
+        return Cell(score.value, look_of(score), note_on(score, threshold))
 
     return Column(label, _SCORE_WIDTHS[metric], cell, about=_about(metric, facts), threshold=metric)
 
 
 def _toxicity(facts: RunFacts) -> Column[CaseResult]:
     def cell(result: CaseResult) -> Cell:
-        return Cell(result.toxicity.value, _look_of(result.toxicity), note_on(result.toxicity, None))
+        return Cell(result.toxicity.value, look_of(result.toxicity), note_on(result.toxicity, None))
 
     if TOXICITY not in facts.metrics:
         return _switched_off("Input Toxicity", 9)
@@ -237,10 +195,6 @@ def _rqs_cell(result: CaseResult) -> Cell:
     return Cell(None, Look.NOT_APPLICABLE, Note("No RQS: no metric applies.", NoteKind.NOT_APPLICABLE))
 
 
-def _look_of(score: Score) -> Look:
-    return _LOOK_OF_OUTCOME[score.outcome]
-
-
 def _is_toxic(result: CaseResult, threshold: float) -> str | None:
     value = result.toxicity.value
     return None if value is None else _yes_no(value >= threshold)
@@ -264,14 +218,12 @@ def mean_column(
     mean_of: Callable[[Item], Mean],
     rqs_of: Callable[[Item], Mean],
 ) -> Column[Item]:
-    """A mean; a note says over how many it was taken where that is not what the line's RQS was taken over."""
+    """The means of a metric, one a line; grey when it is switched off."""
     if metric not in facts.metrics:
         return _switched_off(label, _SCORE_WIDTHS[metric])
 
     def cell(item: Item) -> Cell:
-        mean = mean_of(item)
-        note = None if mean.scored == rqs_of(item).scored else Note(_counts(mean))
-        return Cell(mean.value, Look.SCORE, note)
+        return mean_cell(mean_of(item), rqs_of(item))
 
     return Column(label, _SCORE_WIDTHS[metric], cell, threshold=metric)
 
@@ -302,15 +254,6 @@ def _error_columns(
         yield Column(header, 8, cell, is_hidden=True)
 
 
-def _counts(mean: Mean) -> str:
-    others = [
-        f"{count:,} {word}"
-        for count, word in ((mean.failed, "failed"), (mean.not_applicable, "not applicable"))
-        if count
-    ]
-    return f"Mean of {mean.scored:,} scored" + (f"; {', '.join(others)}" if others else "") + "."
-
-
 def _metric_of_bot(metric: str) -> Callable[[BotSummary], Mean]:
     return lambda bot: bot.metrics[metric]
 
@@ -326,10 +269,6 @@ def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     return plain_column(
         header, width, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV
     )
-
-
-def name_width(facts: RunFacts) -> int:
-    return min(32, max([12, *(len(bot) + 2 for bot in facts.bots)]))
 
 
 def _count_of(mode: FailureMode) -> Callable[[BotSummary], int]:
@@ -350,12 +289,6 @@ def _compared(line: Standing, summary: Summary) -> str:
     return f"{summary.compared if line.rank else 0:,} of {summary.rows:,}"
 
 
-_NUMBERS = {Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK}
-_LOOK_OF_OUTCOME = {
-    Outcome.SCORED: Look.SCORE,
-    Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,
-    Outcome.FAILED: Look.FAILED,
-}
 _SCORE_WIDTHS = {
     "answer_correctness": 11,
     "faithfulness": 11,

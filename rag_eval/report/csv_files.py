@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Generic
 
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.columns import Column, Item, Value, bot_columns, case_columns, standing_columns
+from rag_eval.report.column import Column, Item, Value
+from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.findings import Findings
 from rag_eval.report.replacement import Replacement, output_errors
 from rag_eval.report.text import printable

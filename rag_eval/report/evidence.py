@@ -1,16 +1,14 @@
 """Sheet "Evidence": what the judge looked at, one line a statement or chunk, linked with the scores it is behind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, Evidence, Score
-from rag_eval.report.columns import Cell, Column, Place, plain_column
+from rag_eval.records import TOXICITY, CaseResult, CriterionVerdict, Evidence
+from rag_eval.report.column import Cell, Column, Place, plain_column
 from rag_eval.report.look import Look
 from rag_eval.report.table import Table
 
 SHEET = "Evidence"
-SCORE_HEADERS: Mapping[str, str] = {**METRIC_LABELS, TOXICITY: "Input Toxicity"}
-"""Headers of the columns of scores on the first sheet, by metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +16,8 @@ class EvidenceLine:
     """One piece of evidence and the score that it is behind."""
 
     result: CaseResult
-    metric: str
+    heading: str
+    """Of the score's column."""
     evidence: Evidence
     score: Place
 
@@ -29,7 +28,7 @@ def evidence_columns() -> list[Column[EvidenceLine]]:
             "Row", 8, lambda line: Cell(line.result.case.row, Look.LINK, link=line.score), about=_ABOUT_ROW
         ),
         plain_column("Bot", 16, Look.TEXT, lambda line: line.result.case.bot),
-        plain_column("Metric", 20, Look.WORD, lambda line: _label(line.metric)),
+        plain_column("Metric", 20, Look.WORD, lambda line: line.heading),
         plain_column("Subject", 20, Look.TEXT, lambda line: line.evidence.subject),
         plain_column("Rank", 7, Look.COUNT, lambda line: line.evidence.rank, "Rank of a chunk, from 1."),
         plain_column("Text", 80, Look.TEXT, lambda line: line.evidence.text),
@@ -39,31 +38,37 @@ def evidence_columns() -> list[Column[EvidenceLine]]:
 
 
 def append_evidence(
-    table: Table[EvidenceLine], result: CaseResult, cases: Table[CaseResult]
+    table: Table[EvidenceLine], result: CaseResult, cases: Table[CaseResult], headers: Mapping[str, str]
 ) -> dict[int, Place]:
-    """Write what is behind the scores of the case that `cases` will write next.
+    """Write what is behind the scores of the case that `cases` will write next; `headers` are those of its scores.
 
     Returns the line where each score's evidence begins, by the column of the score in `cases`.
     """
     links: dict[int, Place] = {}
-    for score in _scores(result):
-        column = cases.column(SCORE_HEADERS[score.metric])
+    for header, evidence in _evidence(result, headers):
+        column = cases.column(header)
         place = Place(cases.worksheet.name, cases.lines + 1, column)
         first = table.lines + 1
-        for item in score.evidence:
-            table.append(EvidenceLine(result, score.metric, item, place))
+        for item in evidence:
+            table.append(EvidenceLine(result, header, item, place))
         if table.lines >= first:
             links[column] = Place(SHEET, first, 0)
     return links
 
 
-def _scores(result: CaseResult) -> Iterator[Score]:
-    by_metric = {**result.scores, TOXICITY: result.toxicity}
-    return (by_metric[metric] for metric in SCORE_HEADERS if metric in by_metric)
+def _evidence(result: CaseResult, headers: Mapping[str, str]) -> Iterator[tuple[str, Iterable[Evidence]]]:
+    """What is behind each score, by the header of its column."""
+    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    for metric, header in headers.items():
+        if metric in scores:
+            yield header, scores[metric].evidence
+    if result.rubric:
+        yield "Rubric", map(_of_criterion, result.rubric.verdicts)
 
 
-def _label(metric: str) -> str:
-    return SCORE_HEADERS[metric]
+def _of_criterion(verdict: CriterionVerdict) -> Evidence:
+    words = "passed" if verdict.passed else "failed"
+    return Evidence("criterion", verdict.criterion, words, verdict.passed, verdict.reason)
 
 
 def _verdict_cell(line: EvidenceLine) -> Cell:

@@ -1,7 +1,7 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,15 +9,22 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
+from rag_eval.report.alignment_sheet import write_alignment
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
 from rag_eval.report.check import check_readable
-from rag_eval.report.columns import case_columns
+from rag_eval.report.columns import case_columns, score_headers
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.findings import Findings, verdict
+from rag_eval.report.further import FAILED_CRITERIA
 from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement, check_writable, output_errors
+from rag_eval.report.retrieval_sheet import SHEET as RETRIEVAL
+from rag_eval.report.retrieval_sheet import write_bots_retrieval
+from rag_eval.report.rubric_sheet import SHEET as RUBRIC
+from rag_eval.report.rubric_sheet import write_pass_rates
 from rag_eval.report.sheets import set_up_page, write_bots, write_standings
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
@@ -44,7 +51,14 @@ class ExcelReport:
     ) -> None:
         self._target = target
         self._replacement = Replacement(target)
-        optional = {BASELINE: has_baseline, SLICES: has_slices, EVIDENCE: has_evidence}
+        optional = {
+            RUBRIC: bool(facts.rubric),
+            RETRIEVAL: facts.has_gold,
+            ALIGNMENT: facts.has_labels,
+            BASELINE: has_baseline,
+            SLICES: has_slices,
+            EVIDENCE: has_evidence,
+        }
         names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
         try:
             with _errors(target):
@@ -55,6 +69,7 @@ class ExcelReport:
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
         self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+        self._headers = score_headers(facts)
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
             sheet = self._workbook.sheets[EVIDENCE]
@@ -63,7 +78,9 @@ class ExcelReport:
     def add(self, result: CaseResult) -> None:
         """Write one line of the first sheet, and the evidence if it is wanted."""
         with output_errors(self._target):
-            links = append_evidence(self._evidence, result, self._cases) if self._evidence else {}
+            links = (
+                append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}
+            )
             self._cases.append(result, links)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
@@ -76,10 +93,7 @@ class ExcelReport:
             self._cases.finish(frozen=3)
             if self._evidence:
                 self._evidence.finish(frozen=3)
-            if SLICES in sheets:
-                write_slices(sheets[SLICES], self._formats, facts, summary)
-            if BASELINE in sheets:
-                write_changes(sheets[BASELINE], self._formats, facts, findings.changes or ())
+            self._write_optional(sheets, summary, findings, facts)
             write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
             write_standings(
                 book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
@@ -90,6 +104,23 @@ class ExcelReport:
             self._workbook.close()
         check_readable(self._replacement.path, self._target, list(sheets))
         return self._replacement.commit()
+
+    def _write_optional(
+        self, sheets: Mapping[str, Any], summary: Summary, findings: Findings, facts: RunFacts
+    ) -> None:
+        """The sheets that only some runs have, but for the evidence, which is written as it comes."""
+        if RUBRIC in sheets:
+            write_pass_rates(sheets[RUBRIC], self._formats, facts, findings.pass_rates)
+        if RETRIEVAL in sheets:
+            write_bots_retrieval(sheets[RETRIEVAL], self._formats, facts, findings.retrieval)
+        if ALIGNMENT in sheets and findings.alignment:
+            headers = {**self._headers, **dict.fromkeys(facts.criteria, FAILED_CRITERIA)}
+            places = {name: (CASES, self._cases.column(header)) for name, header in headers.items()}
+            write_alignment(sheets[ALIGNMENT], self._formats, facts, findings.alignment, places)
+        if SLICES in sheets:
+            write_slices(sheets[SLICES], self._formats, facts, summary)
+        if BASELINE in sheets:
+            write_changes(sheets[BASELINE], self._formats, facts, findings.changes or ())
 
     def discard(self) -> None:
         """Leave nothing behind."""

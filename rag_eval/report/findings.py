@@ -1,11 +1,14 @@
 """What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
+from rag_eval.pass_rates import BotPassRates
 from rag_eval.report.text import shorten
+from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
 
 if TYPE_CHECKING:
@@ -30,6 +33,12 @@ class Findings:
     """Since the baseline; None without one."""
     not_judged: int = 0
     """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
+    pass_rates: tuple[BotPassRates, ...] = ()
+    """Of the rubric, in the order of the bots; none without a rubric."""
+    retrieval: Mapping[str, RetrievalSummary] = field(default_factory=dict)
+    """By bot; of those whose retrieved documents are known beside the gold ones."""
+    alignment: Alignment | None = None
+    """Of the judge with people; None without human labels."""
 
     def rival(self, bot: str) -> "Rival | None":
         """The bot beside the best one; None for the best one itself and for one that is not ranked."""
@@ -37,8 +46,8 @@ class Findings:
         return next((rival for rival in rivals if rival.bot == bot), None)
 
 
-def find(summary: Summary, changes: tuple[Change, ...] | None = None) -> Findings:
-    """The intervals and tests of a run, the same for the same scores."""
+def find(summary: Summary, changes: tuple[Change, ...] | None = None, **beside: Any) -> Findings:
+    """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are."""
     import numpy as np
 
     from rag_eval.statistics import bootstrap_mean_interval, compare_with_best
@@ -63,6 +72,7 @@ def find(summary: Summary, changes: tuple[Change, ...] | None = None) -> Finding
         challengers=challengers,
         changes=changes,
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
+        **beside,
     )
 
 

@@ -6,10 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
 from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.findings import Findings, verdict, verdict_on
 from rag_eval.report.replacement import Replacement, output_errors
+from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import BotSummary, Mean, Slice, Standing, Summary
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ class JsonReport:
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
             "slices": [_slice(each) for each in summary.slices],
+            "rubric": [asdict(each) for each in findings.pass_rates],
+            "retrieval": {bot: _retrieved(each) for bot, each in findings.retrieval.items()},
+            "alignment": findings.alignment and _alignment(findings.alignment),
             "changes": None if findings.changes is None else [_changed(each) for each in findings.changes],
             "end": _end(facts),
         }
@@ -118,6 +123,8 @@ def _case(result: CaseResult) -> Json:
         "rqs": result.rqs,
         "failure_modes": result.failure_modes,
         "scores": {name: _score(score) for name, score in result.scores.items()},
+        "further": {name: _score(score) for name, score in result.further.items()},
+        "rubric": result.rubric and asdict(result.rubric),
         "toxicity": _score(result.toxicity),
         "recommendation": result.recommendation,
     }
@@ -158,6 +165,7 @@ def _bot_summary(bot: BotSummary) -> Json:
         "bot": bot.bot,
         "rqs": _mean(bot.rqs),
         "metrics": {name: _mean(mean) for name, mean in bot.metrics.items()},
+        "further": {name: _mean(mean) for name, mean in bot.further.items()},
         "toxicity": _mean(bot.toxicity),
         "toxic_queries": bot.toxic_queries,
         "total_queries": bot.total_queries,
@@ -187,6 +195,21 @@ def _standing(line: Standing, findings: Findings) -> Json:
         "metrics": {name: _mean(mean) for name, mean in line.metrics.items()},
         "verdict": verdict_on(line.bot, findings),
         "behind_winner": _behind(findings.rival(line.bot)),
+    }
+
+
+def _retrieved(summary: RetrievalSummary) -> Json:
+    return {
+        "means": dict(summary.means),
+        "scored": summary.scored,
+        "not_applicable": summary.not_applicable.count,
+    }
+
+
+def _alignment(alignment: Alignment) -> Json:
+    return {
+        "agreements": [asdict(each) for each in alignment.agreements],
+        "disagreements": [asdict(each) for each in alignment.disagreements],
     }
 
 

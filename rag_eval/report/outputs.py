@@ -18,7 +18,7 @@ class Output(Protocol):
 
 
 class Outputs:
-    """As many as were asked for, the report first."""
+    """As many as were asked for, the report first. As a context it discards them when something goes wrong."""
 
     def __init__(self, outputs: Sequence[Output]) -> None:
         self._outputs = outputs
@@ -34,6 +34,13 @@ class Outputs:
             cls(outputs).discard()
             raise
         return cls(outputs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self.discard()
 
     def add(self, result: CaseResult) -> None:
         for output in self._outputs:

@@ -13,14 +13,17 @@ from rag_eval.records import (
     TOXICITY,
     Case,
     CaseResult,
+    CriterionVerdict,
     Evidence,
     FailureMode,
     Outcome,
+    RubricOutcome,
     RunFacts,
     Score,
     Usage,
 )
 from rag_eval.report.json_file import FORMAT
+from rag_eval.retrieval import doc_recall
 from rag_eval.scoring import failure_modes, rqs
 
 
@@ -29,13 +32,17 @@ class RecordedRun:
     facts: RunFacts
     results: tuple[CaseResult, ...]
 
-    def rescored(self, weights: Mapping[str, float], thresholds: Mapping[str, float]) -> Iterator[CaseResult]:
-        """The same scores, composed and classified anew."""
+    def rescored(
+        self, weights: Mapping[str, float], thresholds: Mapping[str, float], *, gold_ids: bool = False
+    ) -> Iterator[CaseResult]:
+        """The same scores, composed and classified anew; `gold_ids` lets gold documents decide about retrieval."""
         for result in self.results:
             yield replace(
                 result,
                 rqs=rqs(result.scores, weights),
-                failure_modes=failure_modes(result.scores, thresholds),
+                failure_modes=failure_modes(
+                    result.scores, thresholds, doc_recall(result.case) if gold_ids else None
+                ),
             )
 
 
@@ -84,6 +91,19 @@ def _result(case: Mapping[str, Any]) -> CaseResult:
         rqs=case["rqs"],
         failure_modes=tuple(FailureMode(mode) for mode in case["failure_modes"]),
         recommendation=case["recommendation"],
+        further={name: _score(name, score) for name, score in case.get("further", {}).items()},
+        rubric=_rubric(case["rubric"]) if case.get("rubric") else None,
+    )
+
+
+def _rubric(rubric: Mapping[str, Any]) -> RubricOutcome:
+    return RubricOutcome(
+        **{
+            **rubric,
+            "outcome": Outcome(rubric["outcome"]),
+            "verdicts": tuple(CriterionVerdict(**verdict) for verdict in rubric["verdicts"]),
+            "criteria": tuple(rubric["criteria"]),
+        }
     )
 
 

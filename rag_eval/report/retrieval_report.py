@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import InputError
 from rag_eval.report.check import check_readable
-from rag_eval.report.columns import Cell, Column
+from rag_eval.report.column import Cell, Column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.replacement import Replacement, output_errors
 from rag_eval.report.table import Table

@@ -7,7 +7,8 @@ from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.about import details, headline
 from rag_eval.report.beside import Stack, ThresholdCells
 from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
-from rag_eval.report.columns import ERROR_HEADERS, BotItem, bot_columns, standing_columns
+from rag_eval.report.column import BotItem
+from rag_eval.report.columns import ERROR_HEADERS, bot_columns, standing_columns
 from rag_eval.report.findings import Findings
 from rag_eval.report.look import AMBER, BLUE, Formats
 from rag_eval.report.table import Table

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval.errors import TableError
-from rag_eval.records import METRIC_LABELS
+from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY
 from rag_eval.workbook.cells import Cell, cell_at, column_letter, is_blank
 
 QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context"
@@ -157,7 +157,7 @@ def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str])
     """What each column with a header is used as, by its position."""
     headers = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell.strip()}
     # The longest name first: of the criteria 'cites' and 'cites a source' the second may be meant.
-    metrics = sorted({*METRIC_LABELS, *criteria}, key=len, reverse=True)
+    metrics = sorted({*METRIC_LABELS, *FURTHER_LABELS, TOXICITY, *criteria}, key=len, reverse=True)
     roles = {index: _role(text, prefix, metrics) for index, text in headers.items()}
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {_folded(owner): owner for role, owner, _ in reversed(roles.values()) if role == RESPONSE}

@@ -1,0 +1,99 @@
+"""What a column of a sheet is, and the kinds of columns that several sheets have."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from rag_eval.records import Outcome, RunFacts, Score
+from rag_eval.report.look import Look
+from rag_eval.report.notes import Note
+from rag_eval.summary import Mean
+
+
+class OfBot(Protocol):
+    """Anything about one bot."""
+
+    @property
+    def bot(self) -> str: ...
+
+
+Item = TypeVar("Item")
+BotItem = TypeVar("BotItem", bound=OfBot)
+Value = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cell that a link leads to: made of our own names and numbers only."""
+
+    sheet: str
+    row: int
+    """Counted from 0, as the column."""
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one cell shows. Without a value it is empty, whatever its look."""
+
+    value: Value
+    look: Look
+    note: Note | None = None
+    link: "Place | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Item]):
+    """A column of a sheet whose lines are `Item`s."""
+
+    header: str
+    width: float
+    """In characters."""
+    cell: Callable[[Item], Cell]
+    header_look: Look = Look.NUMBER_HEADER
+    about: str = ""
+    """What a reader should know about the column; a note on its header."""
+    threshold: str = ""
+    """Name of the score whose threshold colours the column; empty when none does."""
+    is_hidden: bool = False
+    """There for a chart alone."""
+
+
+def plain_column(
+    header: str, width: float, look: Look, value: Callable[[Item], Value], about: str = ""
+) -> Column[Item]:
+    """A column whose cells all look the same."""
+    header_look = Look.NUMBER_HEADER if look in _NUMBERS else Look.HEADER
+    return Column(header, width, lambda item: Cell(value(item), look), header_look, about)
+
+
+def name_width(facts: RunFacts) -> int:
+    """Of a column with the names of the bots."""
+    return min(32, max([12, *(len(bot) + 2 for bot in facts.bots)]))
+
+
+def mean_cell(mean: Mean, rqs: Mean) -> Cell:
+    """A mean; a note says over how many it was taken where that is not what the line's RQS was taken over."""
+    return Cell(mean.value, Look.SCORE, None if mean.scored == rqs.scored else Note(_counts(mean)))
+
+
+def look_of(score: Score) -> Look:
+    """Of a cell with a score's value."""
+    return _LOOK_OF_OUTCOME[score.outcome]
+
+
+def _counts(mean: Mean) -> str:
+    others = [
+        f"{count:,} {word}"
+        for count, word in ((mean.failed, "failed"), (mean.not_applicable, "not applicable"))
+        if count
+    ]
+    return f"Mean of {mean.scored:,} scored" + (f"; {', '.join(others)}" if others else "") + "."
+
+
+_NUMBERS = {Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK}
+_LOOK_OF_OUTCOME = {
+    Outcome.SCORED: Look.SCORE,
+    Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,
+    Outcome.FAILED: Look.FAILED,
+}

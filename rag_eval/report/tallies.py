@@ -1,0 +1,47 @@
+"""Everything that is counted while the results of a run go by, and what it comes to at the end."""
+
+from rag_eval.alignment import AlignmentTally
+from rag_eval.baseline import BaselineComparison, PastRun
+from rag_eval.pass_rates import PassRateTally
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.findings import Findings, find
+from rag_eval.retrieval import RetrievalTally, scores_of_case
+from rag_eval.summary import Summarizer, Summary
+
+
+class Tallies:
+    """Told of every result once, in order. Keeps numbers, and hardly any text."""
+
+    def __init__(self, facts: RunFacts, slice_by: str = "", past: PastRun | None = None) -> None:
+        self._summarizer = Summarizer(
+            facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further
+        )
+        self._comparison = BaselineComparison(past) if past else None
+        self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
+        self._retrieval: dict[str, RetrievalTally] = {}
+        self._alignment = (
+            AlignmentTally(facts.bots, facts.thresholds, facts.criteria) if facts.has_labels else None
+        )
+
+    def add(self, result: CaseResult) -> None:
+        self._summarizer.add(result)
+        if self._comparison:
+            self._comparison.add(result)
+        if self._pass_rates and result.rubric:
+            self._pass_rates.add(result.case.bot, result.rubric)
+        if self._alignment:
+            self._alignment.add(result)
+        if scores := scores_of_case(result.case):
+            self._retrieval.setdefault(result.case.bot, RetrievalTally()).add(scores)
+
+    def summary(self) -> Summary:
+        return self._summarizer.summary()
+
+    def findings(self, summary: Summary) -> Findings:
+        return find(
+            summary,
+            self._comparison.changes() if self._comparison else None,
+            pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
+            retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
+            alignment=self._alignment.alignment() if self._alignment else None,
+        )

@@ -1,0 +1,146 @@
+"""Agreement with people: every number against a second implementation, and a biased judge that is seen through."""
+
+import random
+from collections.abc import Sequence
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_cases import THRESHOLDS, plain_result, result_of
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
+from rag_eval.alignment import FEWEST_LABELS, MOST_DISAGREEMENTS, Alignment, AlignmentTally, HumanAgreement
+from rag_eval.records import (
+    Case,
+    CaseResult,
+    CriterionVerdict,
+    Outcome,
+    RubricOutcome,
+    Score,
+)
+
+METRIC = "faithfulness"
+
+
+def judged(
+    row: int, judge: float | None, human: float | None, bot: str = "A", metric: str = METRIC
+) -> CaseResult:
+    """One case on which the judge, people, both or none have said something."""
+    case = Case(row, bot, f"question {row}", "answer", human={} if human is None else {metric: human})
+    score = Score.failed(metric, "refusal", "no") if judge is None else Score.scored(metric, judge)
+    return result_of(case, [score])
+
+
+def aligned(results: Sequence[CaseResult], bots: Sequence[str] = ("A",)) -> Alignment:
+    tally = AlignmentTally(bots, THRESHOLDS, ["polite"])
+    for result in results:
+        tally.add(result)
+    return tally.alignment()
+
+
+def agreement(pairs: Sequence[tuple[float | None, float | None]]) -> HumanAgreement:
+    (only,) = aligned([judged(row, *pair) for row, pair in enumerate(pairs, 2)]).agreements
+    return only
+
+
+shares = st.floats(0, 1).map(lambda share: round(share, 3))
+
+
+@given(st.lists(st.tuples(shares, shares), min_size=3, max_size=60))
+def test_every_number_is_that_of_a_second_implementation(pairs: list[tuple[float, float]]) -> None:
+    judge, human = zip(*pairs, strict=True)
+    found = agreement(pairs)
+    bands = [[min(int(value * 5), 4) for value in column] for column in (judge, human)]
+    if len({*bands[0], *bands[1]}) > 1:
+        theirs = cohen_kappa_score(*bands, weights="quadratic", labels=range(5))
+        assert found.kappa.kappa == pytest.approx(theirs, abs=1e-9)
+    else:
+        assert found.kappa.kappa is None
+    assert found.kappa.raw == pytest.approx(fmean(a == b for a, b in zip(*bands, strict=True)))
+    if len(set(judge)) > 1 and len(set(human)) > 1:
+        assert found.correlation is not None
+        assert found.correlation.value == pytest.approx(spearmanr(judge, human).statistic, abs=1e-9)
+    else:
+        assert found.correlation is None
+    assert found.mean_absolute_error == pytest.approx(fmean(abs(a - b) for a, b in pairs))
+    matrix = confusion_matrix([b >= 0.3 for b in human], [a >= 0.3 for a in judge], labels=[False, True])
+    (true_negative, false_positive), (false_negative, true_positive) = matrix.tolist()
+    assert (found.positives.count, found.positives.of) == (true_positive, true_positive + false_negative)
+    assert (found.negatives.count, found.negatives.of) == (true_negative, true_negative + false_positive)
+    assert (found.judge_mean, found.human_mean) == pytest.approx((fmean(judge), fmean(human)))
+
+
+def test_what_only_one_side_has_judged_is_counted_and_compared_with_nothing() -> None:
+    """An error is no disagreement, and neither is a missing label."""
+    found = agreement([(0.9, 0.9), (None, 0.1), (0.2, None), (None, None)])
+    assert (found.count, found.unjudged, found.mean_absolute_error) == (1, 1, 0)
+    assert aligned([judged(2, 0.5, None)]) == Alignment((), ())
+
+
+def test_a_single_pair_has_no_interval() -> None:
+    found = agreement([(0.0, 1.0)])
+    assert (found.count, found.kappa.interval, found.corrected) == (1, None, None)
+
+
+def test_criteria_are_compared_as_yes_and_no() -> None:
+    def of(row: int, passed: bool | None, human: float) -> CaseResult:
+        verdicts = () if passed is None else (CriterionVerdict("polite", False, passed, "because"),)
+        outcome = RubricOutcome(
+            Outcome.FAILED if passed is None else Outcome.SCORED, verdicts=verdicts, criteria=("polite",)
+        )
+        case = Case(row, "A", "q", "r", human={"polite": human})
+        return CaseResult(case, {}, Score.scored("toxicity", 0.0), None, (), rubric=outcome)
+
+    verdicts = [(True, 1.0), (True, 0.0), (False, 0.0), (False, 0.0), (None, 1.0), (True, 1.0)]
+    (found,) = aligned([of(row, *pair) for row, pair in enumerate(verdicts)]).agreements
+    theirs = cohen_kappa_score([1, 1, 0, 0, 1], [1, 0, 0, 0, 1])
+    assert found.kappa.kappa == pytest.approx(theirs)
+    assert (found.label, found.count, found.unjudged, found.correlation) == ("polite", 5, 1, None)
+    assert (found.positives.rate, found.negatives.rate) == (1.0, 2 / 3)
+
+
+def test_bots_stand_by_themselves_and_together() -> None:
+    results = [judged(row, 0.9, 0.9, bot) for row in range(3) for bot in "AB"]
+    found = aligned([*results, judged(9, 0.1, 0.9, "B")], ["A", "B", "C"]).agreements
+    assert [(line.bot, line.count) for line in found] == [("A", 3), ("B", 4), ("", 7)]
+    assert found[2].corrected is None, "bots are different populations"
+
+
+def test_the_largest_disagreements_come_first_and_know_their_line() -> None:
+    gaps = [0.0, *(gap / 20 for gap in range(1, 16)), 0.75]
+    results = [judged(row, gap, 0.0) for row, gap in enumerate(gaps, 2)]
+    found = aligned([plain_result(bot="A"), *results]).disagreements
+    assert len(found) == MOST_DISAGREEMENTS
+    assert [line.judge for line in found[:3]] == [0.75, 0.75, 0.7]
+    assert [line.line for line in found[:2]] == [16, 17], "of equal ones the earlier"
+    assert all(line.gap == line.judge - line.human and line.row == line.line + 1 for line in found)
+
+
+def test_labels_correct_the_mean_of_a_judge_with_known_bias() -> None:
+    """The judge is 0.2 too generous. The interval around the corrected mean holds the truth about as often as it says;
+    the uncorrected mean is always wrong by the bias."""
+    held = shift = 0.0
+    trials = 200
+    for seed in range(trials):
+        chance = random.Random(seed)
+        truth = [chance.betavariate(4, 4) * 0.7 for _ in range(200)]
+        judge = [min(1.0, true + 0.2 + chance.gauss(0, 0.05)) for true in truth]
+        labelled = set(chance.sample(range(200), 40))
+        found = agreement(
+            [(max(0.0, score), truth[row] if row in labelled else None) for row, score in enumerate(judge)]
+        )
+        assert found.corrected is not None
+        held += found.corrected.interval.low <= 0.35 <= found.corrected.interval.high
+        shift += (found.corrected.judge_mean - 0.35) / trials
+    assert shift == pytest.approx(0.2, abs=0.01)
+    assert held / trials > 0.9
+
+
+def test_too_few_labels_or_labels_that_all_agree_correct_nothing() -> None:
+    """They would claim to know the judge's error exactly."""
+    few = [(0.5, 0.4 + row / 100) for row in range(FEWEST_LABELS - 1)]
+    assert agreement(few).corrected is None
+    assert agreement([*few, (0.5, 0.9)]).corrected is not None
+    assert agreement([(0.5, 0.5)] * 50).corrected is None

@@ -1,0 +1,330 @@
+"""What a run can tell beside RQS: coverage, relevant chunks, a rubric, retrieval, and agreement with people."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run, azure, read_sheet, write_sheet
+from fake_judge import FakeJudge, completion
+from jsonschema import Draft202012Validator
+from openpyxl import load_workbook
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+PARIS, SEINE, TEA = (
+    "Paris is the capital of France.",
+    "The Seine flows through Paris.",
+    "Tea is a warm drink.",
+)
+HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context", "Kind"]
+ROWS = [
+    ["What is the capital of France?", PARIS, PARIS, "London is large.", f"{PARIS} || {TEA}", "city"],
+    ["Which river flows through Paris?", SEINE, SEINE, "", f"{TEA} || {SEINE}", "river"],
+]
+RUBRIC = {
+    "rubric_id": "short",
+    "passing_score_threshold": 1,
+    "metrics": [
+        {"id": "names Paris", "rubric": "Paris"},
+        {"id": "names London", "rubric": "London"},
+        {"id": "river", "rubric": "Seine", "mandatory": True, "applies_to": {"Kind": "river"}},
+    ],
+}
+ON = "[metrics]\nanswer_coverage = yes\nchunk_relevance = yes\n"
+
+
+def sheet(path: Path, **further: list[Any]) -> Path:
+    """The two rows with further columns, each given by its cells."""
+    rows = [[*row, *cells] for row, cells in zip(ROWS, zip(*further.values(), strict=True), strict=True)]
+    return write_sheet(path, [*HEADER, *further], *(rows or ROWS))
+
+
+def rubric(folder: Path, **changes: Any) -> str:
+    (folder / "rubric.json").write_text(json.dumps(RUBRIC | changes))
+    return "[rubric]\nfile = rubric.json\n"
+
+
+def cases(folder: Path) -> dict[tuple[int, str], dict[str, Any]]:
+    return {(line["Row"], line["Bot"]): line for line in read_sheet(folder / "r.xlsx", "Per-Query Metrics")}
+
+
+def test_coverage_and_relevant_chunks_are_columns_means_and_evidence(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(f"{ON}[report]\nevidence = yes\n")
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    found = cases(tmp_path)
+    assert [found[2, bot]["Answer Coverage"] for bot in "AB"] == [1, 0]
+    assert found[2, "B"]["Missing Information"] == f"Chunk 1: {PARIS}"
+    assert found[2, "A"]["Missing Information"] is None
+    assert [found[row, "A"]["Relevant Chunks"] for row in (2, 3)] == ["1 of 2: 1", "1 of 2: 2"]
+    assert found[3, "B"]["Answer Coverage"] == 0  # an empty response covers nothing
+    assert judge.tasks()["coverage"] == 3  # and no call is needed to know that
+    assert judge.tasks()["relevance"] == 2, "bots with the same chunks share a call"
+    summary = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert [line["Avg Answer Coverage"] for line in summary] == [1, 0]
+    assert [line["Avg Relevant Chunks"] for line in summary] == [0.5, 0.5]
+    evidence = read_sheet(tmp_path / "r.xlsx", "Evidence")
+    assert {"Answer Coverage", "Relevant Chunks"} <= {line["Metric"] for line in evidence}
+
+
+def test_they_do_not_change_rqs_and_cost_nothing_when_they_are_off(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    plain, asked = cases(tmp_path), judge.tasks()
+    judge.requests.clear()
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert {key: line["RQS"] for key, line in cases(tmp_path).items()} == {
+        key: line["RQS"] for key, line in plain.items()
+    }
+    assert "Answer Coverage" not in plain[2, "A"]
+    assert judge.tasks() - asked == {"coverage": 3, "relevance": 2, "rubric": 3}
+
+
+def test_a_failed_call_leaves_its_cell_empty_and_rqs_as_it_is(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """An error is never a zero: not in the cell, and not in a mean or a rate."""
+    judge.always = lambda request: (
+        completion("no JSON at all") if request.task in ("coverage", "rubric") else None
+    )
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    found = cases(tmp_path)
+    assert ended.code == 0
+    assert found[2, "A"]["RQS"] is not None
+    assert (found[2, "A"]["Answer Coverage"], found[2, "A"]["Rubric"]) == (None, None)
+    summary = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert summary[0]["Avg Answer Coverage"] is None
+    rates = {(line["Criterion"], line["Bot"]): line for line in read_sheet(tmp_path / "r.xlsx", "Rubric")}
+    assert rates["Rubric as a whole", "A"]["Pass Rate"] is None
+    assert rates["Rubric as a whole", "A"]["Not Judged"] == 2
+    assert rates["Rubric as a whole", "B"]["Judged"] == 1  # the empty response failed without a call
+    assert "unparseable" in ended.out
+    assert (tmp_path / "r.xlsx.journal").exists(), "what is missing can be asked for again"
+
+
+def test_a_rubric_has_columns_reasons_and_a_sheet(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(rubric(tmp_path) + "[report]\nevidence = yes\n")
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert ended.code == 0
+    found = cases(tmp_path)
+    assert {key: (line["Rubric"], line["Rubric Score"]) for key, line in found.items()} == {
+        (2, "A"): ("PASS", "1/2"),
+        (2, "B"): ("PASS", "1/2"),
+        (3, "A"): ("PASS", "1/2"),
+        (3, "B"): ("FAIL", "0/2"),
+    }
+    assert found[2, "A"]["Failed Criteria"] == "names London: shared words"
+    assert "river (mandatory): empty response" in found[3, "B"]["Failed Criteria"]
+    rates = {
+        (line["Criterion"], line["Bot"]): [line[name] for name in ("Passed", "Judged", "Not Applicable")]
+        for line in read_sheet(tmp_path / "r.xlsx", "Rubric")
+    }
+    assert rates["Rubric as a whole", "A"] == [2, 2, 0]
+    assert rates["river", "A"] == [1, 1, 1]
+    assert rates["river", "B"] == [0, 1, 1]
+    assert judge.tasks()["rubric"] == 3, "one call a case"
+    assert "A: 2 of 2 responses pass the rubric (100%)" in ended.out
+    verdicts = [line for line in read_sheet(tmp_path / "r.xlsx", "Evidence") if line["Metric"] == "Rubric"]
+    assert {line["Verdict"] for line in verdicts} == {"passed", "failed"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"passing_score_threshold": "one"}, "passing_score_threshold"),
+        ({"metrics": [{"id": "x", "rubric": "y", "applies_to": {"Region": "EU"}}]}, "'Region' is no column"),
+    ],
+)
+def test_a_bad_rubric_is_an_error_before_any_call(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    (tmp_path / "config.ini").write_text(rubric(tmp_path, **changes))
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert ended.code == 2
+    assert problem in ended.err
+    assert not judge.requests
+    (tmp_path / "config.ini").write_text("[rubric]\nfile = nowhere.yaml\n")
+    assert "nowhere.yaml" in run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).err
+
+
+def test_a_dry_run_foretells_the_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    plan = run_cli("in.xlsx", "-o", "r.xlsx", "--dry-run", **azure(judge)).out
+    assert not judge.requests
+    run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    asked = judge.tasks()
+    for line in (
+        f"answer_coverage: {asked['coverage']}",
+        f"chunk_relevance: {asked['relevance']}",
+        f"rubric: {asked['rubric']}",
+    ):
+        assert line in plan
+
+
+def test_personal_data_is_hidden_from_the_rubric_and_the_evaluators_too(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """R-86: whatever asks the judge sees the redacted case."""
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    row = [
+        "Who answers in Paris?",
+        PARIS,
+        "Write to ann@example.org in Paris.",
+        "-",
+        "Ask ann@example.org.",
+        "city",
+    ]
+    write_sheet(tmp_path / "in.xlsx", HEADER, row)
+    run_cli("in.xlsx", "-o", "r.xlsx", "--redact", **azure(judge))
+    assert judge.tasks()["coverage"] == 2
+    assert judge.tasks()["rubric"] == 2
+    assert not any("ann@example.org" in request.prompt for request in judge.requests)
+
+
+def test_the_offline_judge_says_what_it_cannot_judge(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    assert "the offline judge cannot: Answer Coverage, Relevant Chunks, Rubric." in ended.out
+    assert "Rubric" not in cases(tmp_path)[2, "A"]
+    assert "Rubric" not in load_workbook(tmp_path / "r.xlsx").sheetnames
+
+
+def test_gold_documents_give_retrieval_columns_and_a_sheet_without_a_judge(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    sheet(
+        tmp_path / "in.xlsx",
+        Gold_Docs=["['faq', 'terms']", ""],
+        Retrieved_Docs_A=["['faq::chunk-2', 'faq::chunk-3', 'blog']", "faq"],
+        Retrieved_Docs_B=["blog", "faq"],
+    )
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    found = cases(tmp_path)
+    assert [found[2, bot]["Doc Recall"] for bot in "AB"] == [0.5, 0]
+    assert [found[2, bot]["Doc Precision"] for bot in "AB"] == [0.5, 0]
+    assert found[2, "A"]["NDCG@10"] == pytest.approx(0.6131, abs=1e-4)
+    assert (found[2, "A"]["Correct Docs"], found[2, "A"]["Missing Docs"]) == ("1 of 2", "terms")
+    assert found[3, "A"]["Doc Recall"] is None, "without gold documents it does not apply"
+    means = read_sheet(tmp_path / "r.xlsx", "Retrieval")
+    assert [(line["Bot"], line["Doc Recall"], line["MRR"]) for line in means] == [("A", 0.5, 1), ("B", 0, 0)]
+    assert [(line["Scored"], line["Not Applicable"]) for line in means] == [(1, 1), (1, 1)]
+    assert "A: doc recall 0.50" in ended.out
+
+
+def test_gold_documents_decide_about_retrieval_failure_only_if_they_are_told_to(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    """The contexts are useful in the judge's eyes; of the gold documents nothing was retrieved for B."""
+    sheet(
+        tmp_path / "in.xlsx",
+        Gold_Docs=["faq", "faq"],
+        Retrieved_Docs_A=["faq", "faq"],
+        Retrieved_Docs_B=["blog", "blog"],
+    )
+    modes = {}
+    for value in ("no", "yes"):
+        (tmp_path / "config.ini").write_text(f"[diagnostics]\ngold_ids = {value}\n")
+        assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json").code == 0
+        modes[value] = {key: line["Failure Mode"] for key, line in cases(tmp_path).items()}
+    assert not any("Retrieval Failure" in mode for mode in modes["no"].values())
+    assert [("Retrieval Failure" in modes["yes"][2, bot]) for bot in "AB"] == [False, True]
+    assert run_cli("r.json", "-o", "r.xlsx", "--report-only", "--judge", "offline").code == 0
+    assert {key: line["Failure Mode"] for key, line in cases(tmp_path).items()} == modes["yes"]
+
+
+def test_human_labels_give_an_alignment_sheet_with_links_to_the_disagreements(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(rubric(tmp_path))
+    sheet(
+        tmp_path / "in.xlsx",
+        Human_Faithfulness_A=[1, 0.2],
+        Human_Faithfulness_B=[0.9, None],
+        **{"Human_names London": ["no", "no"]},
+    )
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    lines = read_sheet(tmp_path / "r.xlsx", "Human Alignment")
+    numbers = {(line["Measure"], line["Bot"]): line for line in lines[:6]}
+    assert [numbers["Faithfulness", bot]["Cases"] for bot in ("A", "B", "All bots")] == [2, 1, 3]
+    assert numbers["Faithfulness", "A"]["Mean absolute error"] == pytest.approx(0.4)
+    assert numbers["names London", "All bots"]["Cases"] == 4
+    assert numbers["names London", "B"]["True-negative rate"] == 0.5
+    assert numbers["names London", "B"]["True-positive rate"] is None
+    book = load_workbook(tmp_path / "r.xlsx")
+    aligned, main = book["Human Alignment"], book["Per-Query Metrics"]
+    title = next(row[0].row for row in aligned.iter_rows() if row[0].value == "Largest disagreements")
+    header = [cell.value for cell in aligned[title + 1]]
+    assert header[:6] == ["Measure", "Bot", "Row", "Judge", "Human", "Judge − Human"]
+    listed = [[cell.value for cell in row[:5]] for row in aligned.iter_rows(min_row=title + 2)]
+    assert listed == [
+        ["Faithfulness", "B", 2, 0, 0.9],
+        ["Faithfulness", "A", 3, 1, 0.2],
+        ["names London", "B", 2, 1, 0],
+    ]
+    for row, (measure, bot, number, value, _) in enumerate(listed, title + 2):
+        target = aligned.cell(row, 3).hyperlink.location.rpartition("!")[2]
+        assert [main.cell(main[target].row, 3).value, main.cell(main[target].row, 18).value] == [bot, number]
+        if measure == "Faithfulness":
+            assert main[target].value == value
+
+
+def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
+    sheet(
+        tmp_path / "in.xlsx",
+        Gold_Docs=["faq", "faq"],
+        Retrieved_Docs=["faq", "blog"],
+        Human_Answer_Correctness=[1, 0],
+    )
+    run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--csv", "tables", **azure(judge))
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
+    assert document["cases"][1]["further"]["answer_coverage"]["value"] == 0
+    assert document["rubric"][0]["overall"] == {"passed": 2, "scored": 2, "not_applicable": 0, "failed": 0}
+    assert document["retrieval"]["A"]["means"]["doc_recall"] == 0.5
+    assert document["alignment"]["agreements"][0]["count"] == 2
+    sheets = ("Per-Query Metrics", "Bot Summary", "Rubric", "Retrieval", "Human Alignment")
+    before = {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets}
+    assert "Relevant Chunks" in (tmp_path / "tables" / "per-query-metrics.csv").read_text(
+        encoding="utf-8-sig"
+    )
+    judge.requests.clear()
+    assert run_cli("r.json", "-o", "r.xlsx", "--report-only", **azure(judge)).code == 0
+    assert not judge.requests
+    assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets} == before
+
+
+def test_hostile_names_stay_text(run_cli: Run, tmp_path: Path, judge: FakeJudge) -> None:
+    """R-100: criteria, documents and queries come from others; none becomes a formula or a link."""
+    criteria = [{"id": "=1+1", "rubric": "Paris"}]
+    (tmp_path / "config.ini").write_text(rubric(tmp_path, metrics=criteria))
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [
+                [*HEADER, "Gold_Docs", "Retrieved_Docs", "Human_Faithfulness"],
+                [*ROWS[0], "=HYPERLINK(1)", "@x", "0"],
+                ["=1+1", *ROWS[1][1:], "+y", "-z", "0"],
+            ]
+        )
+    assert run_cli("in.csv", "-o", "r.xlsx", **azure(judge)).code == 0
+    book = load_workbook(tmp_path / "r.xlsx")
+    for worksheet in book:
+        assert not [cell.coordinate for row in worksheet.iter_rows() for cell in row if cell.data_type == "f"]
+    assert cases(tmp_path)[2, "A"]["Missing Docs"] == "=HYPERLINK(1)"
