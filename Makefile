@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 REPORT ?= sample_report.xlsx
 
-.PHONY: report test lint types check bench clean
+.PHONY: report test lint types check lock audit clean
 
 report: $(VENV)/core ## judge the sample offline and say where the report is
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
@@ -34,6 +34,15 @@ $(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
 	@echo "Installing ragas and what the tests need (once, about a minute) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	@touch $@
+
+lock: ## requirements.lock anew from requirements.txt; needs uv
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--output-file requirements.lock.new requirements.txt
+	(sed -n '/^#/p' requirements.lock; cat requirements.lock.new) > requirements.lock.both
+	mv requirements.lock.both requirements.lock && rm requirements.lock.new
+
+audit: ## known vulnerabilities of the pinned packages; needs pip-audit and the network
+	pip-audit --no-deps --disable-pip --requirement requirements.txt
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis sample_report.xlsx

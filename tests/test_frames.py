@@ -8,8 +8,9 @@ from conftest import KEY, Run, read_sheet
 from fake_judge import FakeJudge, error
 
 from rag_eval.errors import InputError, RunStoppedError
+from rag_eval.evaluators import ChunkPrecision, as_metric
 from rag_eval.frames import evaluate
-from rag_eval.settings import Azure, Judge, Settings
+from rag_eval.settings import Azure, Judge, Rubric, Settings
 
 SAMPLE = Path(__file__).parent.parent / "sample_rag_input.xlsx"
 
@@ -50,6 +51,34 @@ def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
     judge.always = error(401, "401", "no")
     with pytest.raises(RunStoppedError):
         evaluate(frame, settings)
+
+
+def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(
+    judge: FakeJudge, tmp_path: Path
+) -> None:
+    """An evaluator of a few lines is a column; a rubric and gold documents are as in the report."""
+    rubric = tmp_path / "rubric.json"
+    rubric.write_text(
+        '{"rubric_id": "r", "passing_score_threshold": 1, "metrics": [{"id": "hour", "rubric": "nine"}]}'
+    )
+    settings = Settings(
+        judge=Judge(provider="azure"),
+        azure=Azure(endpoint=judge.url, api_key=KEY),
+        rubric=Rubric(file=rubric),
+    )
+    relevance = as_metric(ChunkPrecision, name="relevance")
+    frame = pd.DataFrame(
+        {
+            "Query": ["When does it open?"],
+            "Bot_A": ["It opens at ten."],
+            "Context": [["It does open at nine.", "Dogs bark."]],
+            "Gold_Docs": ["faq"],
+            "Retrieved_Docs": ["faq || blog"],
+        }
+    )
+    (line,) = evaluate(frame, settings, metrics=[relevance]).to_dict("records")
+    assert (line["relevance"], line["doc_recall"], line["doc_precision"]) == (0.5, 1.0, 0.5)
+    assert (line["rubric_passed"], line["rubric_reason"]) == (False, "hour: shared words")
 
 
 def test_a_frame_without_bots_is_named() -> None:

@@ -405,6 +405,9 @@ def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     assert [case["Flags"] for case in cases] == [None, None, None, "response: instruction to the judge"]
     assert cases[3]["Faithfulness"] == 0.0
     assert "address the judge: Bad 1" in ended.out
+    (listed,) = [line for line in ended.out.splitlines() if "highest RQS" in line]
+    assert f"row 3 Bad {cases[3]['RQS']:.4f}" in listed
+    assert "Good" not in listed
 
 
 def test_r33_failures_that_hit_one_bot_more_than_another_are_told(

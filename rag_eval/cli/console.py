@@ -42,10 +42,11 @@ _hidden: set[str] = set()
 def _harmless(text: str, stream: TextIO) -> str:
     """One line without secrets and control characters, in characters that the stream can carry."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    return printable(_without_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
+    return printable(without_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
+    """`text` with [key] in place of every secret that is to be hidden."""
     if _hidden:
         from rag_eval.judge.transport import masked
 

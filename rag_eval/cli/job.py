@@ -4,11 +4,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import hide, say, speaking_to, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import GateOn, parse_gates, regression_gates
@@ -42,9 +44,15 @@ class Job:
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
         self._rubric: EvaluationRubric | None = None
+        self._manifest = Manifest(options["manifest"], input_path, options)
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
+        self._check_manifest()
+        with self._manifest:
+            return self._run()
+
+    def _run(self) -> ExitCode:
         form = _text_form(self._options["encoding"], self._options["sep"])
         gates = parse_gates(self._options["fail_under"])
         self._past = self._read_baseline()
@@ -58,11 +66,22 @@ class Job:
         if self._options["dry_run"]:
             return self._plan(loaded.settings, table)
         self._check_places(loaded.settings)
-        with locked(self._target):
+        with self._locked():
             panel = self._panel(loaded.settings)
             facts = facts_at_start(loaded.settings, table, panel)
             self._announce(facts, panel)
+            self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, panel, facts, gates)
+
+    def _check_manifest(self) -> None:
+        """It is written first of all, so that it must not stand in the way of anything else."""
+        taken = [self._input, self._target, self._options["json"], self._options["junit"]]
+        place = self._options["manifest"]
+        if place and place.resolve() in [other.resolve() for other in taken if other]:
+            raise InputError(f"{place}: is another file of this run; choose another name with --manifest")
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return locked(self._target, patience=self._options["wait"] * 60)
 
     # Before
 
@@ -227,7 +246,9 @@ class Job:
             panel.store.end(keep=keep)
         self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
         passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
-        return _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
+        code = _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
+        self._manifest.ended(code, summary, facts, places)
+        return code
 
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
@@ -239,7 +260,8 @@ class Job:
         self._check_places(settings)
         facts = facts_again(run.facts, settings, self._input.name)
         tallies = Tallies(facts, settings.report.slice_by, self._past)
-        with locked(self._target), self._open_outputs(loaded, facts) as outputs:
+        self._manifest.began(loaded, facts)
+        with self._locked(), self._open_outputs(loaded, facts) as outputs:
             for result in run.rescored(facts.weights, facts.thresholds, gold_ids=facts.gold_ids):
                 outputs.add(result)
                 tallies.add(result)
@@ -248,7 +270,9 @@ class Job:
             places = outputs.finish(summary, findings, facts)
         self._conclude(summary, findings, facts, places, is_journal_kept=False)
         passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
-        return _exit_code(None, summary, settings.evaluation.min_coverage, passed=passed)
+        code = _exit_code(None, summary, settings.evaluation.min_coverage, passed=passed)
+        self._manifest.ended(code, summary, facts, places)
+        return code
 
     def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
         """Every file that was asked for, ready to be written."""

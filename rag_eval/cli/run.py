@@ -55,6 +55,14 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     is_flag=True,
     help="A new report from stored replies, or of a JSON run.",
 )
+@click.option("--manifest", type=_PATH, help="Write what was run and how it ended as JSON to this file.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    metavar="MINUTES",
+    help="Wait so long for another run that writes the same report.",
+)
 @click.option("--junit", type=_PATH, help="Write the gates as JUnit XML to this file.")
 @click.option("--sheet", help="The sheet to read.  [default: the first visible one]")
 @click.option("--encoding", help="The encoding of a .csv or .tsv file.  [default: found out]")

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from rag_eval.report.findings import Findings
+from rag_eval.report.findings import Findings, flagged_words
 from rag_eval.terminal import printable
 
 
 def beside_lines(findings: Findings) -> Iterator[str]:
-    """A line a bot for the rubric and for retrieval, and one for each measure that people judged as well."""
+    """What to look at, a line a bot for the rubric and for retrieval, and one for each measure that people judged as well."""
+    yield from flagged_words(findings)
     for bot in findings.pass_rates:
         rate = bot.overall
         share = f" ({rate.rate:.0%})" if rate.rate is not None else ""

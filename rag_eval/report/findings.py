@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
 from rag_eval.pass_rates import BotPassRates
+from rag_eval.records import CaseResult
 from rag_eval.report.text import shorten
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
@@ -39,6 +40,8 @@ class Findings:
     """By bot; of those whose retrieved documents are known beside the gold ones."""
     alignment: Alignment | None = None
     """Of the judge with people; None without human labels."""
+    flagged: tuple[CaseResult, ...] = ()
+    """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
 
     def rival(self, bot: str) -> "Rival | None":
         """The bot beside the best one; None for the best one itself and for one that is not ranked."""
@@ -90,6 +93,14 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
 
 
 # In words
+
+
+def flagged_words(findings: Findings) -> list[str]:
+    """A sentence that names the flagged cases with the highest RQS; none without any."""
+    named = [
+        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}" for result in findings.flagged
+    ]
+    return [f"Flagged cases with the highest RQS, to be looked at: {', '.join(named)}."] if named else []
 
 
 def verdict(summary: Summary, findings: Findings) -> str:

@@ -1,6 +1,7 @@
 """The whole run as one strict JSON document, described by docs/report.schema.json."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
-from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score
+from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score, TaskUsage, Usage
 from rag_eval.report.findings import Findings, verdict, verdict_on
 from rag_eval.report.replacement import Replacement, output_errors
 from rag_eval.retrieval import RetrievalSummary
@@ -58,6 +59,9 @@ class JsonReport:
             "rubric": [asdict(each) for each in findings.pass_rates],
             "retrieval": {bot: _retrieved(each) for bot, each in findings.retrieval.items()},
             "alignment": findings.alignment and _alignment(findings.alignment),
+            "flagged": [
+                {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
+            ],
             "changes": None if findings.changes is None else [_changed(each) for each in findings.changes],
             "end": _end(facts),
         }
@@ -103,8 +107,28 @@ def _end(facts: RunFacts) -> Json:
         "reason": facts.partial,
         "seconds": facts.seconds,
         "notes": facts.notes,
-        "usage": asdict(facts.usage),
+        "usage": _usage(facts.usage),
     }
+
+
+def _usage(usage: Usage) -> Json:
+    totals = {name: value for name, value in asdict(usage).items() if name != "by_task"}
+    return totals | {"by_metric": _by_metric(usage.by_task)}
+
+
+def _by_metric(by_task: Mapping[str, TaskUsage]) -> Json:
+    """The tasks of a metric together: those with the same name before the dot."""
+    metrics: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
+    for task, usage in by_task.items():
+        metrics[task.partition(".")[0]] += usage
+    return {metric: asdict(usage) for metric, usage in metrics.items()}
+
+
+def read_usage(document: Mapping[str, Any]) -> Usage:
+    """From what `usage` holds in the JSON of a run; older ones tell nothing by metric."""
+    totals = {name: value for name, value in document.items() if name != "by_metric"}
+    by_metric = document.get("by_metric", {})
+    return Usage(**totals, by_task={metric: TaskUsage(**each) for metric, each in by_metric.items()})
 
 
 def _case(result: CaseResult) -> Json:

@@ -20,9 +20,8 @@ from rag_eval.records import (
     RubricOutcome,
     RunFacts,
     Score,
-    Usage,
 )
-from rag_eval.report.json_file import FORMAT
+from rag_eval.report.json_file import FORMAT, read_usage
 from rag_eval.retrieval import doc_recall
 from rag_eval.scoring import failure_modes, rqs
 
@@ -78,7 +77,7 @@ def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunF
             "partial": end["reason"],
             "notes": tuple(end["notes"]),
             "seconds": end["seconds"],
-            "usage": Usage(**end["usage"]),
+            "usage": read_usage(end["usage"]),
         }
     )
 

@@ -8,6 +8,9 @@ from rag_eval.report.findings import Findings, find
 from rag_eval.retrieval import RetrievalTally, scores_of_case
 from rag_eval.summary import Summarizer, Summary
 
+MOST_FLAGGED = 10
+"""Flagged cases that are named."""
+
 
 class Tallies:
     """Told of every result once, in order. Keeps numbers, and hardly any text."""
@@ -19,6 +22,8 @@ class Tallies:
         self._comparison = BaselineComparison(past) if past else None
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._retrieval: dict[str, RetrievalTally] = {}
+        self._flags = facts.flags
+        self._flagged: list[CaseResult] = []
         self._alignment = (
             AlignmentTally(facts.bots, facts.thresholds, facts.criteria) if facts.has_labels else None
         )
@@ -31,6 +36,10 @@ class Tallies:
             self._pass_rates.add(result.case.bot, result.rubric)
         if self._alignment:
             self._alignment.add(result)
+        if result.rqs is not None and (result.case.row, result.case.bot) in self._flags:
+            self._flagged.append(result)
+            self._flagged.sort(key=lambda flagged: -(flagged.rqs or 0.0))
+            del self._flagged[MOST_FLAGGED:]
         if scores := scores_of_case(result.case):
             self._retrieval.setdefault(result.case.bot, RetrievalTally()).add(scores)
 
@@ -44,4 +53,5 @@ class Tallies:
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,
+            flagged=tuple(self._flagged),
         )

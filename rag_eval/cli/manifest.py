@@ -1,0 +1,149 @@
+"""The manifest of a run: what it was asked to do, on what, and how it ended. Written when it begins and when it ends.
+
+A run that was killed leaves a manifest that says "running", with the process that it was.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from rag_eval import __version__
+from rag_eval.cli.console import warn, without_secrets
+from rag_eval.errors import ExitCode, OutputError, RagEvalError
+
+if TYPE_CHECKING:
+    from rag_eval.configuration import LoadedSettings
+    from rag_eval.records import RunFacts
+    from rag_eval.summary import Summary
+
+FORMAT = "rag-eval-manifest/1"
+_OPTION = "--manifest"
+_STATUS = {
+    ExitCode.COMPLETE: "complete",
+    ExitCode.GATE_FAILED: "complete",
+    ExitCode.LOW_COVERAGE: "complete",
+    ExitCode.STOPPED: "partial",
+    ExitCode.INTERRUPTED: "partial",
+    ExitCode.TERMINATED: "partial",
+}
+
+
+class Manifest:
+    """One JSON file, replaced as a whole whenever more is known. Without a target nothing is written.
+
+    As a context it is there from the beginning, and an error that ends the run is its last word.
+    """
+
+    def __init__(self, target: Path | None, input_path: Path, options: Mapping[str, Any]) -> None:
+        self._target = target
+        self._members: dict[str, Any] = {
+            "format": FORMAT,
+            "status": "running",
+            "exit_code": None,
+            "reason": "",
+            "version": __version__,
+            "process": os.getpid(),
+            "started": _now(),
+            "ended": None,
+            "options": {
+                name: _shown(value) for name, value in options.items() if value not in (None, (), False)
+            },
+            "input": {"name": input_path.name},
+        }
+        self._input = input_path
+
+    def __enter__(self) -> Self:
+        if self._target:
+            self._members["input"] |= _fingerprint(self._input)
+        self._write()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None and self._members["status"] != "running":
+            return
+        if error is None:  # nothing was to be judged: a dry run
+            ending = {"status": "complete", "exit_code": int(ExitCode.COMPLETE)}
+        else:
+            code = error.exit_code if isinstance(error, RagEvalError) else ExitCode.STOPPED
+            ending = {"status": "failed", "exit_code": int(code), "reason": str(error)}
+        self._members |= {**ending, "ended": _now()}
+        try:
+            self._write()
+        except OutputError as second:
+            warn(str(second))
+
+    def began(self, loaded: "LoadedSettings", facts: "RunFacts") -> None:
+        """Everything that can be wrong was looked for, and judging begins."""
+        if not self._target:
+            return
+        from rag_eval.report.circumstances import circumstances
+
+        self._members |= {**circumstances(loaded), "run": _run(facts)}
+        self._write()
+
+    def ended(self, code: ExitCode, summary: "Summary", facts: "RunFacts", places: Sequence[Path]) -> None:
+        """The run is over, and its report is written."""
+        self._members |= {
+            "status": _STATUS[code],
+            "exit_code": int(code),
+            "reason": facts.partial,
+            "ended": _now(),
+            "seconds": facts.seconds,
+            "usage": asdict(facts.usage),
+            "judged": {
+                bot.bot: {"scored": bot.rqs.scored, "failed": bot.rqs.failed, "queries": bot.total_queries}
+                for bot in summary.bots
+            },
+            "outputs": [str(place) for place in places],
+        }
+        self._write()
+
+    def _write(self) -> None:
+        if not self._target:
+            return
+        from rag_eval.report.replacement import Replacement, output_errors
+
+        replacement = Replacement(self._target, option=_OPTION)
+        text = without_secrets(json.dumps(self._members, ensure_ascii=False, allow_nan=False, indent=1))
+        with output_errors(self._target, _OPTION):
+            replacement.path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        replacement.commit()
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat()
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_shown(each) for each in value]
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _fingerprint(path: Path) -> dict[str, Any]:
+    """Size in bytes and SHA-256; nothing of a file that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
+    except OSError:
+        return {"sha256": None, "bytes": None}
+
+
+def _run(facts: "RunFacts") -> dict[str, Any]:
+    """What is about to be judged, by whom and how it will be counted."""
+    return {
+        "judge": facts.judge,
+        "sheet": facts.sheet,
+        "bots": facts.bots,
+        "rows": facts.rows,
+        "cut_rows": facts.cut_rows,
+        "metrics": [*facts.metrics, *facts.further],
+        "rubric": facts.rubric,
+        "weights": dict(facts.weights),
+        "thresholds": dict(facts.thresholds),
+    }

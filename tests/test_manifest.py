@@ -1,0 +1,126 @@
+"""R-63: the manifest of a run says what it was and how it ended, however that was."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run, azure, write_sheet
+from fake_judge import FakeJudge, error, running_judge
+from jsonschema import Draft202012Validator
+
+from rag_eval.lock import locked
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = Draft202012Validator(
+    json.loads((ROOT / "docs" / "manifest.schema.json").read_text(encoding="utf-8"))
+)
+SHEET = ["Query", "Bot_A", "Context"], ["When does it open?", "It opens at nine.", "It opens at nine."]
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    text = (folder / "run.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    assert list(SCHEMA.iter_errors(document)) == []
+    assert KEY not in text
+    return document
+
+
+def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet = write_sheet(tmp_path / "in.xlsx", *SHEET)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", "--max-calls", "99", **azure(judge))
+    found = manifest(tmp_path)
+    assert (ended.code, found["status"], found["exit_code"], found["reason"]) == (0, "complete", 0, "")
+    assert found["options"]["max_calls"] == 99
+    assert found["input"]["sha256"] == hashlib.sha256(sheet.read_bytes()).hexdigest()
+    assert found["configuration"]["limits"]["max_calls"] == {
+        "value": 99,
+        "source": "command line --max-calls",
+    }
+    assert found["usage"]["calls"] + 1 == found["usage"]["requests"] == len(judge.requests)
+    assert found["judged"] == {"A": {"scored": 1, "failed": 0, "queries": 1}}
+    assert found["outputs"] == ["r.xlsx"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "script", "status", "code"),
+    [
+        (["--max-calls", "3"], None, "partial", 4),
+        ([], error(401, "401", f"wrong key {KEY}"), "failed", 4),
+        (["--fail-under", "rqs=1"], None, "complete", 1),
+        (["--fail-under", "nonsense"], None, "failed", 2),
+        (["--sheet", "nowhere"], None, "failed", 2),
+        (["--dry-run"], None, "complete", 0),
+        (["-o", "nowhere/r.xlsx"], None, "failed", 5),
+    ],
+)
+def test_every_end(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], script: Any, status: str, code: int
+) -> None:
+    judge.always = script
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", *arguments, **azure(judge))
+    found = manifest(tmp_path)
+    assert (ended.code, found["exit_code"], found["status"]) == (code, code, status)
+    assert bool(found["reason"]) is (status in ("partial", "failed"))
+
+
+def test_a_missing_input_is_said_so(run_cli: Run, tmp_path: Path) -> None:
+    assert run_cli("nowhere.xlsx", "--manifest", "run.json", "--judge", "offline").code == 2
+    found = manifest(tmp_path)
+    assert (found["status"], found["input"]["sha256"]) == ("failed", None)
+
+
+@pytest.mark.parametrize("name", ["in.xlsx", "r.xlsx"])
+def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name: str) -> None:
+    """Found out before anything is written there."""
+    sheet = write_sheet(tmp_path / "in.xlsx", *SHEET)
+    before = sheet.read_bytes()
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", name, "--judge", "offline")
+    assert ended.code == 2
+    assert "--manifest" in ended.err
+    assert sheet.read_bytes() == before
+
+
+def test_a_killed_run_stays_running(tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    with running_judge() as judge:
+        judge.latency = 30.0
+        process = subprocess.Popen(
+            [sys.executable, ROOT / "rag_eval_standalone.py", "in.xlsx", "--manifest", "run.json", "--quiet"],
+            cwd=tmp_path,
+            env={**os.environ, **azure(judge)},
+        )
+        while not judge.requests:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    found = manifest(tmp_path)
+    assert (found["status"], found["process"], found["run"]["bots"]) == ("running", process.pid, ["A"])
+
+
+def test_r52_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    held, over = threading.Event(), threading.Event()
+
+    def other_run() -> None:
+        with locked(tmp_path / "r.xlsx"):
+            held.set()
+            over.wait(10)
+
+    thread = threading.Thread(target=other_run)
+    thread.start()
+    held.wait(10)
+    arguments = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    assert run_cli(*arguments).code == 75
+    assert run_cli(*arguments, "--wait", "0.001").code == 75
+    threading.Timer(0.3, over.set).start()
+    assert run_cli(*arguments, "--wait", "1").code == 0
+    thread.join()

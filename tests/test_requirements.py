@@ -1,0 +1,32 @@
+"""What gets installed is what was tested."""
+
+import re
+import xml.parsers.expat
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_r87_every_pin_has_the_hashes_of_its_files() -> None:
+    """R-87: requirements.lock holds the pins of requirements.txt, each with a SHA-256; what else is in it is for other
+    systems than the one that the pins were made on."""
+    pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    lock = (ROOT / "requirements.lock").read_text()
+    entries = re.findall(r"^([\w.-]+)==(\S+)(.*?)(?=^\w|\Z)", lock, re.MULTILINE | re.DOTALL)
+    locked = {normal(name): version for name, version, _ in entries}
+    pinned = {normal(name): version for name, version in pins}
+    assert locked | pinned == locked
+    assert all(" ; " in rest.splitlines()[0] for name, _, rest in entries if normal(name) not in pinned)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", rest) for _, _, rest in entries)
+    assert "://" not in lock, "packages come from the index that pip is set up with"
+
+
+def test_r87_the_xml_parser_withstands_billions_of_laughs() -> None:
+    """R-87: expat 2.4.1 and later limits how far entities may grow."""
+    version = tuple(int(part) for part in re.findall(r"\d+", xml.parsers.expat.EXPAT_VERSION))
+    assert version >= (2, 4, 1)
+
+
+def normal(name: str) -> str:
+    """As package indexes compare names (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
