@@ -32,8 +32,11 @@ class ExitCode(IntEnum):
 NOT_RUN = "not_run"
 """Code of a call that was never made, because the run stopped before its turn."""
 
+OVER_LIMIT = "over_limit"
+"""Code of a call that was not sent, because its prompt is longer than the user allows."""
+
 CONTENT_CODES = frozenset(
-    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", NOT_RUN}
+    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", NOT_RUN, OVER_LIMIT}
 )
 """Failures that tell something of the text judged and nothing of the endpoint."""
 

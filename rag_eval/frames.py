@@ -18,7 +18,16 @@ from rag_eval.metrics.base import Metric
 from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
 from rag_eval.retrieval import scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.runner import CACHE_NAME, Evaluation, Panel, budget_of, endpoint_of, llm_panel, offline_panel
+from rag_eval.runner import (
+    CACHE_NAME,
+    Evaluation,
+    Panel,
+    budget_of,
+    endpoint_of,
+    guarded,
+    llm_panel,
+    offline_panel,
+)
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
 from rag_eval.workbook import Table, read_table
@@ -89,7 +98,7 @@ def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Pane
         store = Store(keeping / CACHE_NAME)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
-            yield llm_panel(settings, judge, store, rubric)
+            yield llm_panel(settings, guarded(judge, settings), store, rubric)
         finally:
             store.end(keep=True)
 

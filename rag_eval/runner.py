@@ -10,6 +10,7 @@ from rag_eval.judge.budget import Budget, Caps, Price
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, gather
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
+from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
@@ -19,6 +20,7 @@ from rag_eval.redaction import Redactor
 from rag_eval.retrieval import doc_recall
 from rag_eval.scoring import failure_modes, rqs
 from rag_eval.settings import Settings
+from rag_eval.shortening import Shortener
 
 if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
@@ -167,6 +169,7 @@ class Evaluation:
     def __init__(self, panel: Panel, settings: Settings) -> None:
         self.panel = panel
         self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
+        self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
         self._workers = workers_of(settings)
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
         self._thresholds = thresholds_in_force(settings)
@@ -184,14 +187,7 @@ class Evaluation:
 
     @property
     def usage(self) -> Usage:
-        counts = self._scheduler.counts
-        return replace(
-            self.panel.judge.usage(),
-            calls=counts.answered,
-            cached=counts.cached,
-            failed=sum(counts.failures.values()),
-            failures=dict(counts.failures),
-        )
+        return self._scheduler.usage()
 
     def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of each row, bots in the order of the sheet, rows in the order given.
@@ -217,8 +213,8 @@ class Evaluation:
             yield self._judge_row(row)
 
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
-        """The panel sees the redacted row only; the results are about the row as it is."""
-        seen = self.redactor.row(row)
+        """The panel sees the row redacted, and shortened; the results are about the row as it is."""
+        seen = self._shortener.row(self.redactor.row(row))
         parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
         toxicity, *verdicts = await gather(parts)
         results = [
@@ -272,6 +268,18 @@ class Evaluation:
 async def _measure(metrics: Sequence[Metric], case: Case) -> _Scores:
     scores = await gather([metric.measure(case) for metric in metrics])
     return {score.metric: score for score in scores}
+
+
+def shortener_of(settings: Settings) -> Shortener:
+    """Cuts the contexts that an LLM judge must not see whole."""
+    limits = settings.limits
+    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
+
+
+def guarded(judge: Judge, settings: Settings) -> Judge:
+    """The judge, or one that refuses prompts that are too long."""
+    most = settings.limits.max_prompt_tokens
+    return judge if most is None else LengthGuard(judge, most)
 
 
 def redactor_of(settings: Settings) -> Redactor:

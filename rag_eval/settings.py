@@ -105,6 +105,7 @@ OptionalUrl = Annotated[
 Key = Annotated[SecretStr, Field(description="ASCII text without white space, or empty")]
 ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
 AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
+LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error or truncate")]
 OfflineThresholds = Annotated[
     Literal["configured", "calibrated"], Field(description="configured or calibrated")
 ]
@@ -286,6 +287,9 @@ class Limits(_Frozen):
     requests_per_minute: CountLimit = None
     tokens_per_minute: CountLimit = None
     """Prompt and reply together, as the endpoint counts them: estimated before a call is sent."""
+    max_prompt_tokens: CountLimit = None
+    """Of one prompt, estimated before it is sent."""
+    long_prompts: LongPrompts = "error"
     max_calls: CountLimit = None
     max_cost: Limit = None
     """In the currency of the prices."""

@@ -106,8 +106,16 @@ def test_defaults_are_the_documented_ones() -> None:
         "cache": {"enabled": False, "directory": Path(".nexus_cache")},
         "evaluation": {"max_rows": 200, "parallel": True, "max_workers": 2, "min_coverage": 0.95},
         "report": {"evidence": False, "json": False, "slice_by": ""},
-        "limits": dict.fromkeys(
-            ["requests_per_minute", "tokens_per_minute", "max_calls", "max_cost", "max_minutes"]
+        "limits": {"long_prompts": "error"}
+        | dict.fromkeys(
+            [
+                "requests_per_minute",
+                "tokens_per_minute",
+                "max_prompt_tokens",
+                "max_calls",
+                "max_cost",
+                "max_minutes",
+            ]
         ),
         "prices": {
             "currency": "USD",

@@ -24,6 +24,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
+    cuts = {} if panel.is_proxy else _cuts(settings, table)
     roles = {column.role for column in table.columns}
     rubric = panel.rubric.rubric if panel.rubric else None
     return RunFacts(
@@ -51,7 +52,8 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         gold_ids=settings.diagnostics.gold_ids,
         explanations=panel.explanations,
         flags=flags,
-        notes=(*_flag_notes(flags), *_notes_on_what_is_not_judged(settings, panel)),
+        cut_contexts=cuts,
+        notes=(*_flag_notes(flags), *_cut_notes(cuts), *_notes_on_what_is_not_judged(settings, panel)),
     )
 
 
@@ -60,6 +62,21 @@ def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
 
     found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
     return {(case.row, case.bot): flags for case, flags in found if flags}
+
+
+def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
+    from rag_eval.runner import redactor_of, shortener_of
+
+    redactor, shortener = redactor_of(settings), shortener_of(settings)
+    told = ((case, shortener.told(redactor.case(case))) for row in table.rows for case in row.cases)
+    return {(case.row, case.bot): words for case, words in told if words}
+
+
+def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
+    """A judge that saw less says less: whether it hit some bots more than others matters."""
+    counts = Counter(bot for _, bot in cuts)
+    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+    return (f"Contexts cut to [limits] max_prompt_tokens before they were judged: {told}.",) if told else ()
 
 
 def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:

@@ -168,6 +168,7 @@ class Job:
             StoredOnly,
             budget_of,
             endpoint_of,
+            guarded,
             llm_panel,
             offline_panel,
             redactor_of,
@@ -189,7 +190,7 @@ class Job:
             retry_errors=self._options["retry_errors"],
         )
         transport = Transport(endpoint_of(settings), store, budget, announce=warn)
-        judge = StoredOnly(transport) if self._options["report_only"] else transport
+        judge = StoredOnly(transport) if self._options["report_only"] else guarded(transport, settings)
         return llm_panel(settings, judge, store, self._rubric)
 
     def _plan(self, settings: "Settings", table: "Table") -> ExitCode:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval.errors import OVER_LIMIT
 from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
 from rag_eval.judge.transport import Transport
-from rag_eval.runner import Evaluation, endpoint_of, llm_panel, prices_of, store_path
+from rag_eval.runner import Evaluation, endpoint_of, guarded, llm_panel, prices_of, store_path
 from rag_eval.store import Store
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def show_plan(
     path = store_path(settings, target)
     store = Overlay(Store(path) if path.exists() else None)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    evaluation = Evaluation(llm_panel(settings, judge, store, rubric), settings)
+    evaluation = Evaluation(llm_panel(settings, guarded(judge, settings), store, rubric), settings)
     try:
         for _ in evaluation.results(table.rows):
             pass  # the results are made up; what was asked for is what counts
@@ -40,6 +41,8 @@ def show_plan(
     )
     for line in _call_lines(judge.estimate):
         say(line)
+    if too_long := evaluation.usage.failures.get(OVER_LIMIT):
+        say(f"Not sent, being longer than [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
     say(f"Sent to {endpoint.host}: the columns {', '.join(_sent(table))}. Nothing was sent now.")
 

@@ -7,7 +7,7 @@ from rag_eval.terminal import printable
 
 
 def beside_lines(findings: Findings) -> Iterator[str]:
-    """What to look at, a line a bot for the rubric and for retrieval, and one for each measure that people judged as well."""
+    """What to look at; a line a bot for the rubric and for retrieval, and one for each measure with human labels."""
     yield from flagged_words(findings)
     for bot in findings.pass_rates:
         rate = bot.overall

@@ -63,7 +63,7 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
     columns.append(
         plain_column("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input.")
     )
-    if facts.flags:
+    if facts.flags or facts.cut_contexts:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
         )
@@ -76,11 +76,14 @@ def score_headers(facts: RunFacts) -> dict[str, str]:
 
 
 def _flags(result: CaseResult, facts: RunFacts) -> str:
-    return "; ".join(facts.flags.get((result.case.row, result.case.bot), ()))
+    case = result.case.row, result.case.bot
+    cut = facts.cut_contexts.get(case)
+    return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
 
 
 _ABOUT_FLAGS = (
-    "Text that seems to address the judge rather than the reader. It changed no score: look for yourself."
+    "Text that seems to address the judge rather than the reader: it changed no score, look for yourself. "
+    "Or what the judge did not see of a context that is too long."
 )
 
 

@@ -98,7 +98,8 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
 def flagged_words(findings: Findings) -> list[str]:
     """A sentence that names the flagged cases with the highest RQS; none without any."""
     named = [
-        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}" for result in findings.flagged
+        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}"
+        for result in findings.flagged
     ]
     return [f"Flagged cases with the highest RQS, to be looked at: {', '.join(named)}."] if named else []
 

@@ -31,7 +31,7 @@ class JsonReport:
 
     def __init__(self, target: Path, facts: RunFacts, circumstances: Mapping[str, Any]) -> None:
         self._target = target
-        self._flags = facts.flags
+        self._flags, self._cuts = facts.flags, facts.cut_contexts
         self._replacement = Replacement(target, option="--json")
         # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
         self._file = self._replacement.path.open(
@@ -46,8 +46,9 @@ class JsonReport:
             raise
 
     def add(self, result: CaseResult) -> None:
-        flags = self._flags.get((result.case.row, result.case.bot), ())
-        self._write((",\n" if self._cases else "\n") + _dump(_case(result) | {"flags": flags}))
+        key = result.case.row, result.case.bot
+        marks = {"flags": self._flags.get(key, ()), "cut_context": self._cuts.get(key, "")}
+        self._write((",\n" if self._cases else "\n") + _dump(_case(result) | marks))
         self._cases += 1
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
@@ -97,7 +98,7 @@ def _run(facts: RunFacts) -> Json:
     return {
         name: value
         for name, value in (asdict(facts) | {"started": facts.started.isoformat()}).items()
-        if name not in ("partial", "notes", "seconds", "usage", "flags")
+        if name not in ("partial", "notes", "seconds", "usage", "flags", "cut_contexts")
     }
 
 

@@ -63,7 +63,9 @@ def read_run(path: Path) -> RecordedRun:
 def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunFacts:
     run, end = document["run"], document["end"]
     known = {field.name for field in fields(RunFacts)}
-    flagged = zip(results, (tuple(case.get("flags", ())) for case in document["cases"]), strict=True)
+    cases = [(result.case.row, result.case.bot) for result in results]
+    flagged = zip(cases, (tuple(case.get("flags", ())) for case in document["cases"]), strict=True)
+    cuts = zip(cases, (case.get("cut_context", "") for case in document["cases"]), strict=True)
     values = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in run.items()
@@ -73,7 +75,8 @@ def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunF
         **{
             **values,
             "started": datetime.fromisoformat(run["started"]),
-            "flags": {(result.case.row, result.case.bot): flags for result, flags in flagged if flags},
+            "flags": {case: flags for case, flags in flagged if flags},
+            "cut_contexts": {case: cut for case, cut in cuts if cut},
             "partial": end["reason"],
             "notes": tuple(end["notes"]),
             "seconds": end["seconds"],
