@@ -125,6 +125,7 @@ _OPTIONS = {
     "weights.answer_relevancy": "--gamma",
     "judge.provider": "--judge",
     "privacy.redact": "--redact",
+    "evaluation.samples": "--samples",
     "limits.max_calls": "--max-calls",
     "limits.max_cost": "--max-cost",
     "limits.max_minutes": "--max-minutes",

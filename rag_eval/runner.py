@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import RunStoppedError, SettingsError
 from rag_eval.judge.budget import Budget, Caps, Price
-from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, gather
+from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore, gather, sampled
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
@@ -18,7 +18,7 @@ from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
 from rag_eval.redaction import Redactor
 from rag_eval.retrieval import doc_recall
-from rag_eval.scoring import failure_modes, rqs
+from rag_eval.scoring import failure_modes, mean_score, rqs
 from rag_eval.settings import Settings
 from rag_eval.shortening import Shortener
 
@@ -174,6 +174,7 @@ class Evaluation:
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
         self._thresholds = thresholds_in_force(settings)
         self._weights = weights_in_force(settings)
+        self._samples = 1 if panel.is_proxy else settings.evaluation.samples
         self._gold_decides = settings.diagnostics.gold_ids
 
     @property
@@ -234,8 +235,8 @@ class Evaluation:
 
     async def _judge_case(self, case: Case) -> _Verdicts:
         parts: list[Awaitable[Any]] = [
-            _measure(self.panel.metrics, case),
-            _measure(self.panel.further, case),
+            _measure(self.panel.metrics, case, self._samples),
+            _measure(self.panel.further, case, self._samples),
             self._judge_by_rubric(case),
         ]
         scores, further, rubric = await gather(parts)
@@ -265,9 +266,15 @@ class Evaluation:
         )
 
 
-async def _measure(metrics: Sequence[Metric], case: Case) -> _Scores:
-    scores = await gather([metric.measure(case) for metric in metrics])
+async def _measure(metrics: Sequence[Metric], case: Case, samples: int) -> _Scores:
+    scores = await gather([_score(metric, case, samples) for metric in metrics])
     return {score.metric: score for score in scores}
+
+
+async def _score(metric: Metric, case: Case, samples: int) -> Score:
+    if samples == 1:
+        return await metric.measure(case)
+    return mean_score(await gather([sampled(metric.measure(case), number) for number in range(samples)]))
 
 
 def shortener_of(settings: Settings) -> Shortener:

@@ -1,6 +1,8 @@
 """RQS and failure modes: arithmetic over the scores of one case. Pure."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rag_eval.records import FailureMode, Outcome, Score
 
@@ -19,6 +21,27 @@ def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | No
     if total <= 0:
         return None
     return min(1.0, sum(weight * value for weight, value in parts) / total)
+
+
+def mean_score(samples: Sequence[Score]) -> Score:
+    """One score of several of the same metric and case: the mean of those that have a value.
+
+    The evidence is that of the first of them. Without a value in any of them it is the first one.
+    """
+    scored = [score for score in samples if score.value is not None]
+    values = tuple(score.value for score in scored if score.value is not None)
+    if len(set(values)) == 1 and len(scored) == len(samples) and not scored[0].evidence:
+        return scored[0]  # the cells alone decided it
+    if not scored:
+        return samples[0]
+    mean = min(1.0, math.fsum(values) / len(values))
+    counted = (
+        f"{len(values)} samples"
+        if len(scored) == len(samples)
+        else f"{len(values)} of {len(samples)} samples"
+    )
+    listed = ", ".join(f"{value:.2f}" for value in values)
+    return replace(scored[0], value=mean, reason=f"mean of {counted}: {listed}", samples=values)
 
 
 def failure_modes(

@@ -58,6 +58,7 @@ Weight = Annotated[float, Field(ge=0, description="a number of at least 0, not a
 Temperature = Annotated[float, Field(ge=0, le=2, description="a number from 0 to 2")]
 Seconds = Annotated[float, Field(gt=0, le=86400, description="a number above 0, at most 86400")]
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
+Samples = Annotated[int, Field(ge=1, le=50, description="a whole number from 1 to 50")]
 Attempts = Annotated[int, Field(ge=1, le=20, description="a whole number from 1 to 20")]
 Price = Annotated[
     Annotated[float, Field(ge=0)] | None,
@@ -277,6 +278,8 @@ class Evaluation(_Frozen):
     max_rows: Count = 200
     parallel: Flag = True
     max_workers: Count = 2
+    samples: Samples = 1
+    """How often the judge is asked for each score, which is then the mean."""
     min_coverage: Share = 0.95
     """Scored ÷ applicable; a run below it does not count as complete."""
 

@@ -35,6 +35,7 @@ LEVELS = {
     "baseline": 4,
     "alignment": 3,
     "pass_rates": 2,
+    "noise": 2,
     "shortening": 2,
     "gates": 5,
     "rubric": 5,

@@ -104,7 +104,13 @@ def test_defaults_are_the_documented_ones() -> None:
         "diagnostics": {"enabled": True, "gold_ids": False},
         "rubric": {"file": None},
         "cache": {"enabled": False, "directory": Path(".nexus_cache")},
-        "evaluation": {"max_rows": 200, "parallel": True, "max_workers": 2, "min_coverage": 0.95},
+        "evaluation": {
+            "max_rows": 200,
+            "parallel": True,
+            "max_workers": 2,
+            "samples": 1,
+            "min_coverage": 0.95,
+        },
         "report": {"evidence": False, "json": False, "slice_by": ""},
         "limits": {"long_prompts": "error"}
         | dict.fromkeys(

@@ -69,7 +69,7 @@ class Job:
         with self._locked():
             panel = self._panel(loaded.settings)
             facts = facts_at_start(loaded.settings, table, panel)
-            self._announce(facts, panel)
+            self._announce(loaded.settings, facts, panel)
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, panel, facts, gates)
 
@@ -206,10 +206,12 @@ class Job:
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
         return ExitCode.COMPLETE
 
-    def _announce(self, facts: "RunFacts", panel: "Panel") -> None:
+    def _announce(self, settings: "Settings", facts: "RunFacts", panel: "Panel") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
         self._say(f"Judge: {facts.judge}")
         self._say(f"Weights in RQS: {weights}")
+        if _samples_vary_little(settings):
+            warn("--samples at temperature 0: most models then hardly vary; set a temperature with it.")
         if panel.is_proxy:
             self._say(
                 "The offline judge is a proxy: arithmetic over words, without understanding. "
@@ -391,11 +393,17 @@ _OVERRIDES = {
     "alpha": "weights.answer_correctness",
     "beta": "weights.faithfulness",
     "gamma": "weights.answer_relevancy",
+    "samples": "evaluation.samples",
     "max_calls": "limits.max_calls",
     "max_cost": "limits.max_cost",
     "max_minutes": "limits.max_minutes",
     "redact": "privacy.redact",
 }
+
+
+def _samples_vary_little(settings: "Settings") -> bool:
+    temperatures = {"azure": settings.azure.temperature, "openai": settings.openai.temperature}
+    return settings.evaluation.samples > 1 and temperatures.get(settings.judge.provider) == 0
 
 
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from rag_eval.report.findings import Findings, flagged_words
+from rag_eval.report.findings import Findings, flagged_words, noise_words
 from rag_eval.terminal import printable
 
 
 def beside_lines(findings: Findings) -> Iterator[str]:
     """What to look at; a line a bot for the rubric and for retrieval, and one for each measure with human labels."""
+    yield from noise_words(findings)
     yield from flagged_words(findings)
     for bot in findings.pass_rates:
         rate = bot.overall

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
 from rag_eval.pass_rates import BotPassRates
-from rag_eval.records import CaseResult
+from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, CaseResult
 from rag_eval.report.text import shorten
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
@@ -40,6 +40,8 @@ class Findings:
     """By bot; of those whose retrieved documents are known beside the gold ones."""
     alignment: Alignment | None = None
     """Of the judge with people; None without human labels."""
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """By metric: standard deviation between the samples of a score; empty when each was asked for once."""
     flagged: tuple[CaseResult, ...] = ()
     """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
 
@@ -93,6 +95,13 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
 
 
 # In words
+
+
+def noise_words(findings: Findings) -> list[str]:
+    """A sentence on how far the judge's samples of one score lie apart; none without samples."""
+    labels = {**METRIC_LABELS, **FURTHER_LABELS}
+    told = ", ".join(f"{labels.get(name, name)} {value:.3f}" for name, value in findings.noise.items())
+    return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
 
 
 def flagged_words(findings: Findings) -> list[str]:

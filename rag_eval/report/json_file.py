@@ -60,6 +60,7 @@ class JsonReport:
             "rubric": [asdict(each) for each in findings.pass_rates],
             "retrieval": {bot: _retrieved(each) for bot, each in findings.retrieval.items()},
             "alignment": findings.alignment and _alignment(findings.alignment),
+            "noise": dict(findings.noise),
             "flagged": [
                 {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
             ],
@@ -162,6 +163,7 @@ def _score(score: Score) -> Json:
         "reason": score.reason,
         "code": score.code,
         "evidence": [_evidence(item) for item in score.evidence],
+        "samples": score.samples,
     }
 
 

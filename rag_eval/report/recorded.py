@@ -129,4 +129,12 @@ def _case(case: Mapping[str, Any]) -> Case:
 
 def _score(metric: str, score: Mapping[str, Any]) -> Score:
     evidence = tuple(Evidence(**item) for item in score["evidence"])
-    return Score(metric, Outcome(score["outcome"]), score["value"], score["reason"], score["code"], evidence)
+    return Score(
+        metric,
+        Outcome(score["outcome"]),
+        score["value"],
+        score["reason"],
+        score["code"],
+        evidence,
+        tuple(score.get("samples", ())),
+    )

@@ -9,7 +9,7 @@ from rag_eval.report.beside import Stack, ThresholdCells
 from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
 from rag_eval.report.column import BotItem
 from rag_eval.report.columns import ERROR_HEADERS, bot_columns, standing_columns
-from rag_eval.report.findings import Findings, flagged_words
+from rag_eval.report.findings import Findings, flagged_words, noise_words
 from rag_eval.report.look import AMBER, BLUE, Formats
 from rag_eval.report.table import Table
 from rag_eval.report.text import shorten
@@ -82,7 +82,7 @@ def write_standings(
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars:
         stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
-    notes = [*left_out, *flagged_words(findings)]
+    notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
     stack.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
 
 

@@ -2,6 +2,7 @@
 
 from rag_eval.alignment import AlignmentTally
 from rag_eval.baseline import BaselineComparison, PastRun
+from rag_eval.noise import NoiseTally
 from rag_eval.pass_rates import PassRateTally
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.findings import Findings, find
@@ -21,6 +22,7 @@ class Tallies:
         )
         self._comparison = BaselineComparison(past) if past else None
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
+        self._noise = NoiseTally()
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
@@ -30,6 +32,7 @@ class Tallies:
 
     def add(self, result: CaseResult) -> None:
         self._summarizer.add(result)
+        self._noise.add(result)
         if self._comparison:
             self._comparison.add(result)
         if self._pass_rates and result.rubric:
@@ -54,4 +57,5 @@ class Tallies:
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,
             flagged=tuple(self._flagged),
+            noise=self._noise.deviations(),
         )
