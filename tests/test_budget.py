@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
-from fake_judge import FakeJudge
+from fake_judge import FakeJudge, completion
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
@@ -61,6 +61,24 @@ def test_a_dry_run_knows_what_is_stored(run_cli: Run, judge: FakeJudge, tmp_path
     ended = run_cli("in.xlsx", "--dry-run", **azure(judge))
     assert planned(ended.out) == {}
     assert "Cost: about 0.00 USD" in ended.out
+
+
+def test_a_dry_run_plans_what_the_same_options_would_ask_for_anew(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """--fresh is everything; --retry-errors is what failed for good; without them neither is asked again."""
+    judge.always = lambda request: completion("no JSON") if request.task == "verdicts" else None
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    sheet_of(tmp_path / "in.xlsx")
+    everything = planned(run_cli("in.xlsx", "--dry-run", **azure(judge)).out)
+    run_cli("in.xlsx", **azure(judge))
+    judge.requests.clear()
+    assert planned(run_cli("in.xlsx", "--dry-run", **azure(judge)).out) == {}
+    again = planned(run_cli("in.xlsx", "--dry-run", "--retry-errors", **azure(judge)).out)
+    assert again["faithfulness.verdicts"] == everything["faithfulness.verdicts"]
+    assert again.keys() <= {"faithfulness.verdicts", "preflight", "recommendation"}
+    assert planned(run_cli("in.xlsx", "--dry-run", "--fresh", **azure(judge)).out) == everything
+    assert not judge.requests
 
 
 def test_the_planned_range_of_tokens_holds_what_is_used(
