@@ -388,6 +388,17 @@ def _rounded_up(count: int) -> int:
     return -(-count // step) * step
 
 
+def wilson_interval(passed: int, count: int, *, confidence: float = 0.95) -> Interval | None:
+    """Interval of a share (Wilson 1927): right for small counts and for shares of 0 and 1. None of nothing."""
+    if not count:
+        return None
+    z = _NORMAL.inv_cdf((1 + confidence) / 2)
+    share, scale = passed / count, 1 + z * z / count
+    middle = (share + z * z / (2 * count)) / scale
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / scale
+    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+
+
 # --- agreement ------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from rag_eval.statistics import (
     spearman,
     verdict_sentence,
     verdict_words,
+    wilson_interval,
 )
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -402,6 +403,17 @@ class TestWords:
     )
     def test_a_bound_that_is_not_0_is_never_shown_as_0(self, one, words):
         assert difference_words(one, 0.95) == words
+
+
+class TestWilsonInterval:
+    @pytest.mark.parametrize(("passed", "count"), [(0, 1), (1, 1), (0, 20), (7, 20), (20, 20), (431, 1000)])
+    def test_agrees_with_scipy(self, passed, count):
+        theirs = stats.binomtest(passed, count).proportion_ci(0.95, method="wilson")
+        found = wilson_interval(passed, count)
+        assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+    def test_of_nothing_is_nothing(self):
+        assert wilson_interval(0, 0) is None
 
 
 class TestKappa:

@@ -201,8 +201,15 @@ class Job:
         from rag_eval.runner import budget_of, redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
-        served = {name: self._options[name] for name in ("fresh", "retry_errors")}
-        show_plan(settings, table, self._target, self._say, self._rubric, **served)
+        show_plan(
+            settings,
+            table,
+            self._target,
+            self._say,
+            self._rubric,
+            fresh=self._options["fresh"],
+            retry_errors=self._options["retry_errors"],
+        )
         if redactor := redactor_of(settings):
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
         return ExitCode.COMPLETE

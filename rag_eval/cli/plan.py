@@ -22,15 +22,17 @@ def show_plan(
     target: Path,
     say: Callable[[str], None],
     rubric: "EvaluationRubric | None" = None,
-    **what_is_served: bool,
+    *,
+    fresh: bool = False,
+    retry_errors: bool = False,
 ) -> None:
     """Run the whole evaluation over a judge that makes its replies up, and say what it came to.
 
-    `what_is_served` of the stored replies is as for the Store: `fresh`, `retry_errors`.
+    `fresh` and `retry_errors` leave stored replies out as they would in the run.
     """
     endpoint = endpoint_of(settings)
     path = store_path(settings, target)
-    store = Overlay(Store(path, **what_is_served) if path.exists() else None)
+    store = Overlay(Store(path, fresh=fresh, retry_errors=retry_errors) if path.exists() else None)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
     evaluation = Evaluation(llm_panel(settings, guarded(judge, settings), store, rubric), settings)
     try:

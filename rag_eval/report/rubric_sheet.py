@@ -49,6 +49,8 @@ def pass_rate_columns(facts: RunFacts) -> list[Column[PassRateLine]]:
         plain_column("Criterion", 34, Look.NAME, lambda line: line.criterion),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
         Column("Pass Rate", 10, _rate_cell, about="Passed ÷ Judged."),
+        Column("95 % low", 9, lambda line: _bound_cell(line, 0), about=_ABOUT_INTERVAL),
+        Column("95 % high", 9, lambda line: _bound_cell(line, 1), about=_ABOUT_INTERVAL),
         plain_column("Passed", 9, Look.COUNT, lambda line: line.rate.passed),
         plain_column("Judged", 9, Look.COUNT, lambda line: line.rate.scored),
         plain_column("Not Judged", 9, Look.COUNT, lambda line: line.rate.failed, _ABOUT_NOT_JUDGED),
@@ -61,4 +63,16 @@ def _rate_cell(line: PassRateLine) -> Cell:
     return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
 
 
+def _bound_cell(line: PassRateLine, end: int) -> Cell:
+    from rag_eval.statistics import wilson_interval
+
+    interval = wilson_interval(line.rate.passed, line.rate.scored)
+    if interval is None:
+        return Cell(None, Look.NOT_APPLICABLE)
+    return Cell((interval.low, interval.high)[end], Look.PERCENT)
+
+
+_ABOUT_INTERVAL = (
+    "With 95 % confidence the pass rate over all queries of this kind lies between low and high (Wilson)."
+)
 _ABOUT_NOT_JUDGED = "The judge gave no verdict. These are in no rate."
