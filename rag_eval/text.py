@@ -10,7 +10,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain, pairwise
+from itertools import chain, compress, islice, pairwise
+from operator import not_
+from sys import intern
 from typing import Generic, NamedTuple, TypeVar
 
 NEGATION = "not"
@@ -114,10 +116,12 @@ def names(text: str) -> list[list[str]]:
     The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
     no names, and in German every noun is one.
     """
+    if text[1:].islower():  # the same answer as below, without splitting
+        return []
     pieces = text.split()
     found: list[list[str]] = []
     last = -1
-    for place in [place for place, piece in enumerate(pieces) if not piece[0].islower()]:
+    for place in [place for place, piece in enumerate(pieces) if not piece.islower()]:
         if not place or pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
             continue
         if found and place == last + 1:
@@ -135,10 +139,11 @@ def numbers(stems: Iterable[str]) -> list[str]:
 
 def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
-    apart = stems.isdisjoint
-    held = [piece for piece in text.split() if not apart(_VOCABULARY[piece])]
-    spelled = [piece.strip(_PUNCTUATION) for piece in held[: most + 1]]
-    if not spelled or len(max(spelled, key=len)) > _LONGEST_PIECE:
+    pieces = text.split()
+    has_one = map(not_, map(stems.isdisjoint, map(_VOCABULARY.__getitem__, pieces)))
+    held = islice(compress(pieces, has_one), most + 1)
+    spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in held]
+    if not spelled or max(map(len, spelled)) > _LONGEST_PIECE:
         spelled = sorted(stems)
     return ", ".join(dict.fromkeys(spelled[:most])) + (", …" if len(spelled) > most else "")
 
@@ -188,7 +193,7 @@ def _ends_sentence(piece: str, following: str) -> bool:
 
 
 def _unmarked(pieces: list[str]) -> list[str]:
-    return pieces[1:] if _LIST_MARKER.fullmatch(pieces[0]) else pieces
+    return pieces[1:] if not pieces[0].isalpha() and _LIST_MARKER.fullmatch(pieces[0]) else pieces
 
 
 def _is_capitalised(piece: str) -> bool:
@@ -238,11 +243,12 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
         unquoted = _CITATION.sub(" ", piece) if "[" in piece else piece
-        content = tuple(stem(word) for word in words(unquoted) if word not in STOP_WORDS)
+        # Equal stems are one object, so that sets compare them without looking at their letters.
+        content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
         if len(piece) <= _LONGEST_PIECE:
             if len(self) >= self._MOST_PIECES:
                 self.clear()
-            self[piece] = content
+            self[intern(piece)] = content
         return content
 
 
@@ -279,11 +285,13 @@ def _read(text: str) -> Reading:
 def _read_claim(text: str) -> Claim:
     readings = [Reading(" ".join(pieces), _content(pieces)) for pieces in _sentence_pieces(text)]
     sentences = tuple(reading for reading in readings if reading.content)
-    return Claim(Reading(text, [stem for sentence in sentences for stem in sentence.content]), sentences)
+    content = list(chain.from_iterable([sentence.content for sentence in sentences]))
+    # A text like "42." is an answer, though a list item could begin so.
+    return Claim(Reading(text, content or _content(text.split())), sentences)
 
 
 def _content(pieces: Iterable[str]) -> list[str]:
-    return list(chain.from_iterable(map(_VOCABULARY.__getitem__, pieces)))
+    return list(chain.from_iterable(filter(None, map(_VOCABULARY.__getitem__, pieces))))
 
 
 _VOCABULARY = _Vocabulary()

@@ -113,6 +113,17 @@ def test_one_fault_in_a_supported_response_costs_faithfulness(response, wrong):
     assert value("faithfulness", case(wrong)) < value("faithfulness", case(response)) - 0.05
 
 
+@pytest.mark.parametrize("response", ["42.", "7)", "[3]"])
+def test_a_response_that_looks_like_a_list_marker_or_a_citation_alone_is_judged(response):
+    assert value("faithfulness", case(response)) == 0.0
+    assert value("context_recall", case("x", reference=response)) == 0.0
+
+
+def test_a_number_with_a_full_stop_is_an_answer():
+    assert value("answer_correctness", case("42.", reference="42")) == 1.0
+    assert value("faithfulness", case("42.", chunks=("It weighs 42 kg.",))) == 1.0
+
+
 @pytest.mark.parametrize(
     ("written", "stated"),
     [

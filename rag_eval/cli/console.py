@@ -50,7 +50,7 @@ def without_secrets(text: str) -> str:
     if _hidden:
         from rag_eval.judge.transport import masked
 
-        for secret in _hidden:
+        for secret in sorted(_hidden, key=len, reverse=True):  # one may be a piece of another
             text = masked(text, secret)
     return text
 

@@ -38,7 +38,7 @@ def ground(claim: Reading, evidence: Iterable[Reading], aside: AbstractSet[str] 
 
 def ground_part(part: Reading, whole: Grounding) -> Grounding:
     """The grounding of a sentence, from that of the text that it belongs to."""
-    counted = part.stems - _UNCOUNTED or part.stems
+    counted = (part.stems - _UNCOUNTED or part.stems) if NEGATION in part.stems else part.stems
     return _grounding(counted, counted & whole.missing, part.pairs, part.pairs & whole.missing_pairs)
 
 

@@ -71,6 +71,7 @@ _REFUSAL = re.compile(rf"""[ \n("'“*-](?:{"|".join(_WORDINGS)})""")
 """Begins with what stands before a word, so that the search tries the wordings at the starts of words only."""
 _NOTHING_ELSE = re.compile(r"\s*(?:unknown|n/?a|none|no answer|sorry|unanswerable)\s*(?:[.!,]|$)")
 _OTHER_LANGUAGES = re.compile(
-    r"[Jj]e ne sais pas\b|[Ii]ch weiß (?:es )?nicht\b|[Nn]o lo sé\b|我不知道|无法回答|没有(?:提供|提到|相关)|抱歉"
-    r"|わかりません|分かりません|모르겠"
+    r"Je ne sais pas\b|je ne sais pas\b|Ich weiß (?:es )?nicht\b|ich weiß (?:es )?nicht\b|No lo sé\b|no lo sé\b"
+    r"|我不知道|无法回答|没有(?:提供|提到|相关)|抱歉|わかりません|分かりません|모르겠"
 )
+"""Every wording begins with a plain letter, so that the search skips to where one can begin."""

@@ -46,10 +46,8 @@ class SentenceSupport(NamedTuple):
     sentence: Reading
     grounding: Grounding
     faults: Faults
-
-    @property
-    def value(self) -> float:
-        return self.grounding.share * self.faults.factor
+    value: float
+    """0..1: the share that was found, marked down by the faults."""
 
     def evidence(self, subject: str, good: str, bad: str) -> Evidence:
         """The verdict `good` or `bad` on the sentence, and the words that speak against it."""
@@ -80,19 +78,23 @@ def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozens
     claim, evidence = read_claim(text), [read(chunk) for chunk in chunks]
     whole = ground(claim.whole, evidence)
     parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
-    sentences = [
-        SentenceSupport(part, grounding, _faults(part, grounding.missing - stated, evidence))
-        for part, grounding in parts
-    ]
+    told = frozenset(numbers(claim.whole.stems))
+    sentences = []
+    for part, grounding in parts:
+        faults = _faults(part, grounding.missing - stated, told, evidence)
+        sentences.append(SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return Support(whole.share * faults.factor, whole.share, sentences)
 
 
-def _faults(sentence: Reading, wrong: AbstractSet[str], evidence: Sequence[Reading]) -> Faults:
+def _faults(
+    sentence: Reading, wrong: AbstractSet[str], told: AbstractSet[str], evidence: Sequence[Reading]
+) -> Faults:
+    """`told` are the numbers of the whole text, found once for all of its sentences."""
     all_names = names(sentence.text)
     return Faults(
-        numbers=len(numbers(sentence.stems)),
-        wrong_numbers=len(numbers(wrong)),
+        numbers=len(told & sentence.stems),
+        wrong_numbers=len(told & wrong),
         names=len(all_names),
         wrong_names=len([name for name in all_names if not wrong.isdisjoint(name)]),
         sentences=1,
@@ -114,11 +116,12 @@ def _is_denial(window: Sequence[str], evidence: Sequence[Reading]) -> bool:
     before it occurs.
     """
     second_before, before, negation, after, second_after = window
+    negated = {(negation, after), (before, negation)}
+    across = {(before, after), (second_before, after), (before, second_after)}
     pairs = [reading.pairs for reading in evidence]
-    if any((negation, after) in known or (before, negation) in known for known in pairs):
+    if not all(map(negated.isdisjoint, pairs)):
         return False
-    across = ((before, after), (second_before, after), (before, second_after))
-    if any(pair in known for known in pairs for pair in across):
+    if not all(map(across.isdisjoint, pairs)):
         return True
     follow = any((after, second_after) in known for known in pairs)
     return follow and any(before in reading.stems for reading in evidence)

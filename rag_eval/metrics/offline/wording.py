@@ -33,7 +33,7 @@ def similar_share(wanted: Collection[str], given: set[str]) -> tuple[float, set[
 def _alike(missing: set[str], given: set[str]) -> set[str]:
     beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
     candidates = [word for word in given if word[:PREFIX] in beginnings]
-    return {word for word in missing if any(_is_alike(word, other) for other in candidates)}
+    return {word for other in candidates for word in missing if _is_alike(word, other)}
 
 
 def _is_alike(word: str, other: str) -> bool:
