@@ -53,8 +53,10 @@ _JSON_START = re.compile(r"\s*\[[\s\[]*[\"'“{]")
 
 
 def _split_auto(text: str) -> list[str]:
-    parts = _split_at_pipes(text)
-    return parts if len(parts) > 1 else _BLANK_LINES.split(text)
+    parts = _split_at_pipes(text) if "||" in text else [text]
+    if len(parts) > 1:
+        return parts
+    return _BLANK_LINES.split(text) if "\n" in text or "\r" in text else parts
 
 
 # The possessive `?+` keeps a single Windows line end from being read as two line ends.
@@ -124,7 +126,9 @@ def _split_at_pipes(text: str) -> list[str]:
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
-_TOKEN = re.compile(r"(?P<alone>^[^\S\n]*\|\|[^\S\n]*$)|(?P<mark>(?<!\S)\|\|(?!\S))|[()\[\]{}]", re.MULTILINE)
+# A set of characters to begin with, because anything else is tried at every character of the text.
+_TOKEN = re.compile(r"[|()\[\]{}](?:(?<=\|)\|)?")
+_MARK = re.compile(r"(?<!\S)\|\|(?!\S)")
 _OPENER = {")": "(", "]": "[", "}": "{"}
 
 
@@ -134,11 +138,11 @@ def _open_marks(text: str) -> list[int]:
     opened: dict[str, list[int]] = {"(": [], "[": [], "{": []}
     for token in _TOKEN.finditer(text):
         symbol = token[0]
-        if token.lastgroup:
-            marks.append(text.index("||", token.start()))
-        if token["alone"]:
-            for positions in opened.values():
-                positions.clear()
+        if symbol == "||" and _MARK.match(text, token.start()):
+            marks.append(token.start())
+            if _is_alone(text, token.start()):
+                for positions in opened.values():
+                    positions.clear()
         elif symbol in opened:
             opened[symbol].append(token.start())
         elif symbol in _OPENER and opened[_OPENER[symbol]]:
@@ -146,6 +150,12 @@ def _open_marks(text: str) -> list[int]:
             while marks and marks[-1] > start:
                 marks.pop()
     return marks
+
+
+def _is_alone(text: str, mark: int) -> bool:
+    """Whether nothing but white space stands on the line of the `||` at `mark`."""
+    line = text[text.rfind("\n", 0, mark) + 1 : mark] + text[mark + len("||") :].partition("\n")[0]
+    return not line.strip()
 
 
 _OPERATOR = r"&&|[=!<>]=|=>|:=|\s=\s|(?<!\w)!\w"
@@ -160,4 +170,11 @@ def _is_operator(text: str, mark: int) -> bool:
     """Whether the `||` at `mark` reads as code, judged by what stands on its line up to the next `||`."""
     before = text[:mark].rpartition("||")[2].rpartition("\n")[2]
     after = text[mark + len("||") :].partition("||")[0].partition("\n")[0]
-    return bool(_CODE_BEFORE.search(before) or _CODE_AFTER.search(after))
+    return any(
+        _SIGN_OF_CODE.search(side) is not None and pattern.search(side) is not None
+        for side, pattern in ((before, _CODE_BEFORE), (after, _CODE_AFTER))
+    )
+
+
+_SIGN_OF_CODE = re.compile(r"[&=!'\";{\\]|\A\s*(?:if|while|unless|return|select)\s", re.I)
+"""What all of `_CODE_BEFORE` and `_CODE_AFTER` have at least; looked for first, because that is far faster."""

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from rag_eval.document_ids import parse_ids, parse_query_id, rank_documents
+from rag_eval.document_ids import parse_documents, parse_query_id
 from rag_eval.errors import OutputError, TableError
 from rag_eval.record_files import Problems, find_column, open_records, row_unit
 from rag_eval.retrieval import (
@@ -87,7 +87,9 @@ class _Join:
     def scores(self) -> Iterator[RetrievalScores]:
         """One query after the other, in the order of the references."""
         for qid, gold, retrieved in self._database.execute(_JOINED):
-            yield RetrievalScores.of(qid, _documents(retrieved), _documents(gold), retrieved is not None)
+            yield RetrievalScores.of_distinct(
+                qid, _documents(retrieved), _documents(gold), retrieved is not None
+            )
 
     def without_reference(self) -> Iterator[str]:
         return (qid for (qid,) in self._database.execute(_UNMATCHED))
@@ -131,7 +133,7 @@ def _read(path: Path, ids_names: Sequence[Sequence[str]]) -> Iterator[QueryDocum
             try:
                 qid = parse_query_id(qid_cell)
                 column = columns[1]
-                documents = rank_documents(parse_ids(ids_cell))
+                documents = parse_documents(ids_cell)
             except ValueError as error:
                 name = records.names[column]
                 problems.add(f"{path.name}, {row_unit(path)} {number}, column {name!r}: {error}")

@@ -8,12 +8,14 @@ import zipfile
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.errors import InputError, OutputError, TableError
+from rag_eval.record_files import open_records
 from rag_eval.report.retrieval_report import write_retrieval
 from rag_eval.retrieval import (
     LABELS,
@@ -28,6 +30,7 @@ from rag_eval.retrieval import (
     label_of,
     ndcg_at_k,
     normalise_id,
+    parse_documents,
     parse_ids,
     parse_query_id,
     precision_at_k,
@@ -285,6 +288,50 @@ def test_no_text_does_anything_but_parse_or_be_refused(text):
     assert all(normalise_id(one) for one in found)
 
 
+UUIDS = st.uuids().map(str) | st.sampled_from([UUID, UUID.upper(), OTHER])
+CHUNK_IDS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "doc-", "DOC-", "<"]),
+    st.builds(
+        str.format, st.sampled_from(["<urn:uuid:{}>", "urn:uuid:{}", "{}", "<URN:UUID:{}>", "<{}"]), UUIDS
+    )
+    | st.sampled_from(["handbook", "D12", "a b", "none", "", "<faq>", "a::b", "#N/A", "x_1", "#1"]),
+    st.sampled_from(["", "::chunk-0", "::chunk-17", "::chunk-x", " "]),
+    st.sampled_from(["", "", "", "'", " "]),
+)
+LISTS = st.lists(CHUNK_IDS, max_size=5)
+CELLS = st.one_of(
+    LISTS,
+    LISTS.map(repr),
+    LISTS.map(json.dumps),
+    LISTS.map(" || ".join),
+    LISTS.map(lambda ids: f"['{chr(39).join(ids)}']"),
+    LISTS.map(lambda ids: str(ids).replace(", ", ",")),
+    LISTS.map(lambda ids: str(ids).replace("']", "',]")),
+    CHUNK_IDS,
+    st.none(),
+)
+
+
+@settings(max_examples=400)
+@given(CELLS)
+def test_the_short_way_from_a_cell_to_documents_is_the_long_one(cell):
+    """Lists of URNs are taken as a whole, which must change neither what is found nor what is refused."""
+    try:
+        expected = rank_documents(parse_ids(cell))
+    except ValueError as error:
+        with pytest.raises(ValueError, match=f"^{re.escape(str(error))}$"):
+            parse_documents(cell)
+    else:
+        assert parse_documents(cell) == expected
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_list_of_urns_is_one_document_each(quote):
+    ids = [f"doc-<urn:uuid:{OTHER}>::chunk-3", f"urn:uuid:{UUID.upper()}", f"<urn:uuid:{OTHER}>"]
+    assert parse_documents(f"[{', '.join(f'{quote}{one}{quote}' for one in ids)}]") == (OTHER, UUID)
+
+
 @pytest.mark.parametrize(("cell", "qid"), [("01", "01"), ("1", "1"), (1, "1"), (" q ", "q"), (0, "0")])
 def test_query_ids_are_text(cell, qid):
     assert parse_query_id(cell) == qid
@@ -403,6 +450,20 @@ def test_examples_are_few_however_many_there_are():
     assert tally.summary().without_reference == QueryIds(25, tuple(map(str, range(10))))
 
 
+def test_means_of_many_patterns_of_hits_are_those_of_the_queries():
+    """More patterns than are counted before they are summed up, and some of them often."""
+    every = [
+        RetrievalScores(str(number), (1 + number % 97,), 100 + number % 89, 1 + number % 3)
+        for number in range(12_000)
+    ]
+    tally = RetrievalTally((5,))
+    for scores in every:
+        tally.add(scores)
+    for name, mean in tally.summary().means.items():
+        assert mean == pytest.approx(sum(one.values((5,))[name] for one in every) / len(every), abs=1e-12)
+    assert tally.summary() == tally.summary()
+
+
 def test_the_measures_of_the_report_have_labels():
     assert set(LABELS) <= set(RetrievalScores.of("q", [], []).values())
 
@@ -489,6 +550,20 @@ def test_rows_are_read_with_their_place_and_normalised(tmp_path):
     path.write_text(f"id\tcontext\n01\t['doc-<urn:uuid:{UUID}>::chunk-1', 'b']\n\n\t\n2\tb\n")
     assert [tuple(row) for row in read_results(path)] == [(2, "01", (UUID, "b")), (5, "2", ("b",))]
     assert [row.documents for row in read_references(path)] == [(UUID, "b"), ("b",)]
+
+
+@given(st.lists(st.lists(st.text("a\"\t\r\n,' ", max_size=4), min_size=2, max_size=2), max_size=5))
+def test_tabs_separate_cells_as_the_csv_module_has_it(rows):
+    """Whatever the cells hold: the lines that are cut without the csv module are those that it would cut alike."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "r.tsv")
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter="\t").writerows([["qid", "doc_ids"], *rows])
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file, delimiter="\t")
+            expected = [(reader.line_num, cells) for cells in reader if any(cells)][1:]
+        with open_records(path) as records:
+            assert list(records.rows([0, 1])) == expected
 
 
 def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(tmp_path):

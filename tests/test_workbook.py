@@ -290,6 +290,13 @@ def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
     assert [case.response for case in cases(read_table(path))] == ["stored", ""]
 
 
+def test_a_formula_without_a_result_is_found_in_a_cell_without_a_place(tmp_path: Path) -> None:
+    """R-110: the places of cells may be left out of the file; they then stand one after the other."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "=A2"]])
+    rewrite(path, "xl/worksheets/sheet1.xml", '<c r="B2"><f>', "<c><f>")
+    assert_each_matches(problems(path), ["row 2, column 'Bot_A' \\(B\\): a formula without a stored result"])
+
+
 def test_a_damaged_json_list_is_text_with_a_warning(tmp_path: Path) -> None:
     """R-104."""
     rows = [
@@ -323,6 +330,16 @@ def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
     book.save(path)
     (warning,) = read_table(path).warnings
     assert "(at B3)" in warning
+
+
+@pytest.mark.parametrize(("area", "place"), [("A:B", "A1"), ("3:3", "A3"), ("B3:B3", "B3")])
+def test_a_merged_area_may_be_a_whole_row_or_column(tmp_path: Path, area: str, place: str) -> None:
+    """R-110: such an area has no bounds in its other direction."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
+    merged = f'</sheetData><mergeCells count="1"><mergeCell ref="{area}"/></mergeCells>'
+    rewrite(path, "xl/worksheets/sheet1.xml", "</sheetData>", merged)
+    (warning,) = read_table(path).warnings
+    assert f"(at {place})" in warning
 
 
 def test_hidden_rows_and_columns_are_read(tmp_path: Path) -> None:
@@ -364,6 +381,32 @@ def test_text_stays_exactly_as_it_is_in_a_csv_file(tmp_path: Path) -> None:
     assert csv.field_size_limit() == limit, (
         "the csv module's limit is the whole process's: it must be put back"
     )
+
+
+STRINGS = [
+    ("<t>one</t>", "one"),
+    ('<t xml:space="preserve"> one </t>', " one "),
+    ("<t/>", ""),
+    ("", ""),
+    ("<r><t>one </t></r><r><rPr><b/></rPr><t>bold</t></r>", "one bold"),
+    ("<r><t>東京</t></r><rPh sb='0' eb='2'><t>トウキョウ</t></rPh><phoneticPr fontId='1'/>", "東京"),
+    ("<t>東京</t><rPh sb='0' eb='2'><t>トウキョウ</t></rPh>", "東京"),
+]
+
+
+@pytest.mark.parametrize(("xml", "text"), STRINGS)
+def test_formats_and_reading_aids_are_no_part_of_a_text(tmp_path: Path, xml: str, text: str) -> None:
+    """Whether the text stands in its cell, as openpyxl writes it, or in the list of shared ones, as Excel does."""
+    inline = write(tmp_path / "inline.xlsx", [["Query", "Bot_A"], ["q", "text of the cell"]])
+    rewrite(inline, "xl/worksheets/sheet1.xml", "<t>text of the cell</t>", xml)
+    shared = tmp_path / "shared.xlsx"
+    with xlsxwriter.Workbook(shared) as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["Query", "Bot_A"])
+        sheet.write_row(1, 0, ["q", "text of the cell"])
+    rewrite(shared, "xl/sharedStrings.xml", "<t>text of the cell</t>", xml)
+    for path in (inline, shared):
+        assert [case.response for case in cases(read_table(path))] == [text]
 
 
 def test_carriage_returns_that_excel_spells_out_are_decoded(tmp_path: Path) -> None:
@@ -599,6 +642,13 @@ def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing:
         for name, content in parts.items():
             archive.writestr(name, content)
     assert problems(path)[0].startswith("answers.xlsx: ")
+
+
+def test_a_workbook_whose_rows_are_out_of_order_is_damaged(tmp_path: Path) -> None:
+    """R-113: no row is dropped for it, and no two rows have the same number."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
+    rewrite(path, "xl/worksheets/sheet1.xml", '<row r="3"', '<row r="2"')
+    assert_each_matches(problems(path), [r"^answers.xlsx: is damaged .*row 2 stands below row 2\)"])
 
 
 def test_a_truncated_workbook_is_damaged(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,18 @@ class BadCell:
 
 
 Cell = str | BadCell
+
+ERROR, UNCACHED = "e", "uncached"
+"""Types of an Excel workbook's cells: an error value; a formula whose result is not stored."""
+
+
+class Area(NamedTuple):
+    """A block of cells, counted from 1, ends included."""
+
+    first_row: int
+    first_column: int
+    last_row: int
+    last_column: int
 
 
 def is_blank(cell: Cell) -> bool:

@@ -103,7 +103,7 @@ def _find_encoding(path: Path) -> str:
     with path.open("rb") as file:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             return "utf-16"
-    for encoding in ("utf-8-sig", "cp1252"):
+    for encoding in ("utf-8", "cp1252"):
         if _decodes(path, encoding):
             return encoding
     raise TableError(
@@ -113,10 +113,12 @@ def _find_encoding(path: Path) -> str:
 
 
 def _decodes(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with path.open(encoding=encoding) as text:
-            while text.read(2**20):
-                pass
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                decoder.decode(block)
+        decoder.decode(b"", final=True)
     except UnicodeError:
         return False
     return True

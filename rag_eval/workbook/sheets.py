@@ -6,11 +6,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
-from xml.etree import ElementTree
+from typing import Any
 
 from rag_eval.errors import TableError
-from rag_eval.workbook.cells import BadCell, Cell, cell_text, column_letter, is_blank
+from rag_eval.workbook.cells import ERROR, UNCACHED, Area, BadCell, Cell, cell_text, is_blank
 from rag_eval.workbook.content import (
     OLD_EXCEL,
     OPEN_DOCUMENT,
@@ -24,15 +23,6 @@ from rag_eval.workbook.content import (
 from rag_eval.workbook.delimited import FOUND_OUT, TextForm, open_records
 
 
-class Area(NamedTuple):
-    """A block of cells, counted from 1, ends included."""
-
-    first_row: int
-    first_column: int
-    last_row: int
-    last_column: int
-
-
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """One opened sheet."""
@@ -43,7 +33,8 @@ class Sheet:
     """Row number, counted from 1, and cells from column A on; rows without any text are left out."""
     layout: str = ""
     """How a text file is written: its separator and encoding."""
-    merged: tuple[Area, ...] = ()
+    merged: Sequence[Area] = ()
+    """Of a workbook's sheet complete once `rows` are consumed."""
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Rows that cannot be read, each with its place; filled while `rows` is consumed."""
@@ -102,9 +93,11 @@ def _quoted(names: Iterable[str]) -> str:
 
 def _with_text(rows: Iterable[Sequence[Cell]]) -> Iterator[tuple[int, Sequence[Cell]]]:
     """The rows that hold anything, numbered from 1."""
-    for number, cells in enumerate(rows, 1):
-        if not all(map(is_blank, cells)):
-            yield number, cells
+    return _holding_text(enumerate(rows, 1))
+
+
+def _holding_text(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
+    return ((number, cells) for number, cells in rows if not all(map(is_blank, cells)))
 
 
 # --- .xlsx, .xlsm -----------------------------------------------------------------------------------------------
@@ -112,79 +105,41 @@ def _with_text(rows: Iterable[Sequence[Cell]]) -> Iterator[tuple[int, Sequence[C
 
 @contextmanager
 def _open_workbook(path: Path, name: str | None) -> Iterator[Sheet]:
-    from openpyxl.reader.excel import ExcelReader
-
     with damage_reported(path), _openpyxl_silent():
-        reader = ExcelReader(path, read_only=True, data_only=True, keep_links=False)
+        from rag_eval.workbook.excel import Reader
+
+        reader = Reader(path)
         reader.read()
     book = reader.wb
     try:
         sheets = [(sheet.title, sheet.sheet_state == "visible") for sheet in book.worksheets]
         chosen, notes = _choose(path, sheets, name)
-        with damage_reported(path):
-            parts = {sheet.name: relation.target for sheet, relation in reader.parser.find_sheets()}
-            with reader.archive.open(parts[chosen]) as xml:
-                hidden = _read_hidden_facts(xml)
-        rows = _workbook_rows(path, book[chosen], hidden.uncached)
-        yield Sheet(chosen, _with_text(rows), merged=hidden.merged, warnings=notes)
+        merged: list[Area] = []
+        rows = _workbook_rows(path, reader.rows(chosen, merged))
+        yield Sheet(chosen, _holding_text(rows), merged=merged, warnings=notes)
     finally:
         book.close()
 
 
-class _HiddenFacts(NamedTuple):
-    """What openpyxl's read-only mode does not tell about a sheet."""
-
-    uncached: frozenset[str]
-    """Cells with a formula whose result is not stored, such as 'B7'."""
-    merged: tuple[Area, ...]
-
-
-def _read_hidden_facts(xml: IO[bytes]) -> _HiddenFacts:
-    from openpyxl.utils.cell import range_boundaries
-
-    uncached, merged = set(), []
-    # The parser that openpyxl itself uses; expat limits what entities may expand to.
-    for _, element in ElementTree.iterparse(xml):  # noqa: S314
-        tag = element.tag.rpartition("}")[2]
-        if tag == "c" and _is_uncached(element):
-            uncached.add(element.get("r", ""))
-        elif tag == "mergeCell":
-            first_column, first_row, last_column, last_row = range_boundaries(element.get("ref", ""))
-            # a whole row or column has no bounds of its own in the other direction
-            merged.append(
-                Area(first_row or 1, first_column or 1, last_row or 1_048_576, last_column or 16_384)
-            )
-        elif tag == "row":
-            element.clear()
-    return _HiddenFacts(frozenset(uncached), tuple(merged))
-
-
-def _is_uncached(cell: ElementTree.Element) -> bool:
-    """A formula with no result; an empty text (type 'str') is a result."""
-    return cell.find("{*}f") is not None and not cell.findtext("{*}v") and cell.get("t") != "str"
-
-
-def _workbook_rows(path: Path, sheet: Any, uncached: frozenset[str]) -> Iterator[list[Cell]]:
-    sheet.reset_dimensions()  # writers get them wrong, and read-only mode would drop the rows beyond
-    rows = sheet.iter_rows()
-    number = 0
+def _workbook_rows(
+    path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]]
+) -> Iterator[tuple[int, list[Cell]]]:
     while True:
         with damage_reported(path), _openpyxl_silent():
             block = list(islice(rows, 500))
         if not block:
             return
-        for cells in block:
-            number += 1
-            yield [_workbook_cell(cell, number, index, uncached) for index, cell in enumerate(cells)]
+        for number, found in block:
+            cells: list[Cell] = [""] * max((cell["column"] for cell in found), default=0)
+            for cell in found:
+                cells[cell["column"] - 1] = _workbook_cell(cell["value"], cell["data_type"])
+            yield number, cells
 
 
-def _workbook_cell(cell: Any, row: int, index: int, uncached: frozenset[str]) -> Cell:
-    value = cell.value
-    if value is None:
-        if uncached and f"{column_letter(index)}{row}" in uncached:
-            return BadCell("a formula without a stored result; open the file in Excel and save it")
-        return ""
-    if cell.data_type == "e":
+def _workbook_cell(value: object, kind: str) -> Cell:
+    if kind == UNCACHED:
+        return BadCell("a formula without a stored result; open the file in Excel and save it")
+    if kind == ERROR and value is not None:
         return BadCell(f"the error value {value}; correct the formula or clear the cell")
     # A carriage return cannot stand in the file's XML, so Excel spells it like this.
     return value.replace("_x000D_", "\r") if isinstance(value, str) else cell_text(value)

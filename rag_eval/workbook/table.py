@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from rag_eval.chunking import AUTO, looks_like_broken_json, split_cell
-from rag_eval.document_ids import parse_ids, rank_documents
+from rag_eval.document_ids import parse_documents
 from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
-from rag_eval.workbook.cells import BadCell, Cell, cell_at, column_letter, is_blank
+from rag_eval.workbook.cells import Area, BadCell, Cell, cell_at, column_letter, is_blank
 from rag_eval.workbook.delimited import FOUND_OUT, TextForm
 from rag_eval.workbook.header import Columns, ColumnUse, read_header
 from rag_eval.workbook.labels import parse_score, parse_verdict
-from rag_eval.workbook.sheets import Area, open_sheet
+from rag_eval.workbook.sheets import open_sheet
 
 Value = TypeVar("Value")
 
@@ -163,7 +163,7 @@ class _RowReader:
             index: self._chunks(number, index, texts[index]) for index in sorted({*columns.contexts.values()})
         }
         documents = {
-            index: self._parsed(number, index, texts[index], _documents)
+            index: self._parsed(number, index, texts[index], parse_documents)
             for index in sorted(columns.documents)
         }
         labels = self._labels(number, texts)
@@ -242,10 +242,6 @@ class _RowReader:
 
     def _report(self, number: int, index: int, problem: str) -> None:
         self.problems.append(f"{self._place}, row {number}, column {self._columns.names[index]}: {problem}")
-
-
-def _documents(cell: str) -> tuple[str, ...]:
-    return rank_documents(parse_ids(cell))
 
 
 def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:
