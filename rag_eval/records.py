@@ -104,6 +104,8 @@ class Score:
     code: str = ""
     """Stable machine-readable reason of a failure, such as 'truncated'; otherwise empty."""
     evidence: tuple[Evidence, ...] = ()
+    samples: tuple[float, ...] = ()
+    """What the value is the mean of, when the judge was asked several times; otherwise empty."""
 
     @classmethod
     def scored(
@@ -207,6 +209,28 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskUsage:
+    """What the calls of one kind took: a task, or all tasks of a metric. See Usage for the fields."""
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: "TaskUsage") -> "TaskUsage":
+        """Of both together; the cost is unknown only where both are."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return TaskUsage(
+            self.calls + other.calls,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What a run asked of the judge. Tokens are the provider's own counts."""
 
@@ -225,6 +249,8 @@ class Usage:
     """Requests that ended without an answer after they were sent."""
     cost: float | None = None
     """In the currency of the configured prices; None when they are unknown."""
+    by_task: Mapping[str, TaskUsage] = field(default_factory=dict)
+    """The same by `Call.task`, such as 'faithfulness.verdicts'; together they are the totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +302,8 @@ class RunFacts:
     """By metric: how the judge comes to its score, in one sentence; for judges that are arithmetic."""
     flags: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
     """By row and bot: marks of text that seems to address the judge. They change no score."""
+    cut_contexts: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    """By row and bot: what the judge did not see of a context, in words."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
     seconds: float = 0.0

@@ -10,8 +10,9 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -60,7 +61,9 @@ class Store:
         before is served; with `retry_errors`, no failure that was.
         """
         self.path = path
-        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        self._unwritten: list[_Write] = []
         self._replies_since = time.time() if fresh else 0.0
         self._failures_since = time.time() if fresh or retry_errors else 0.0
         with self._reporting("opened"):
@@ -70,6 +73,7 @@ class Store:
                 if not path.exists():
                     _create(path)
                 self._connection = _connect(path)
+                self._reader = _connect(path)  # of its own, so that no reader waits for the disk
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
@@ -89,20 +93,15 @@ class Store:
         self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
     ) -> None:
         """Commit a validated reply; it replaces a failure journaled under the same key."""
-        with self._reporting("written"), self._lock, self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, task, reply, attempts, prompt_tokens, completion_tokens, time.time()),
-            )
-            self._connection.execute("DELETE FROM failures WHERE key = ?", (key,))
+        values = (key, task, reply, attempts, prompt_tokens, completion_tokens, time.time())
+        self._commit(
+            ("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)", values),
+            ("DELETE FROM failures WHERE key = ?", (key,)),
+        )
 
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
-        with self._reporting("written"), self._lock, self._connection:
-            self._connection.execute(
-                "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?)",
-                (key, task, code, message, time.time()),
-            )
+        values = (key, task, code, message, time.time())
+        self._commit(("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?)", values))
 
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""
@@ -110,12 +109,12 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_note(self, name: str, value: str) -> None:
-        with self._reporting("written"), self._lock, self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+        self._commit(("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value)))
 
     def end(self, *, keep: bool) -> None:
         """Close the store; unless it is kept, remove its files."""
-        with self._lock:
+        with self._reading, self._writing:
+            self._reader.close()
             self._connection.close()
         if not keep:
             with self._reporting("removed"):
@@ -123,9 +122,32 @@ class Store:
                     path.unlink(missing_ok=True)
 
     def _row(self, query: str, *arguments: str | float) -> tuple[object, ...] | None:
-        with self._reporting("read"), self._lock:
-            row: tuple[object, ...] | None = self._connection.execute(query, arguments).fetchone()
+        with self._reporting("read"), self._reading:
+            row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
         return row
+
+    def _commit(self, *statements: "_Statement") -> None:
+        """Return when the statements are on the disk. Who waits for it meanwhile is served by one commit together."""
+        mine = _Write(statements)
+        self._unwritten.append(mine)
+        with self._reporting("written"), self._writing:
+            if mine.is_committed:
+                return
+            writes = self._unwritten[:]
+            try:
+                self._execute(statement for write in writes for statement in write.statements)
+            except BaseException:
+                self._unwritten.remove(mine)  # the others try theirs, and say it if they fail
+                raise
+            for write in writes:
+                write.is_committed = True
+            del self._unwritten[: len(writes)]  # in place: others may append meanwhile
+
+    def _execute(self, statements: "Iterable[_Statement]") -> None:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for statement in statements:
+                self._connection.execute(*statement)
 
     @contextmanager
     def _reporting(self, done: str) -> Iterator[None]:
@@ -136,6 +158,17 @@ class Store:
                 f"{self.path}: the store of judge replies cannot be {done} ({error}); what was stored before is "
                 "safe: free some space or repair the path, and run the same command again"
             ) from error
+
+
+_Statement = tuple[str, tuple[str | float, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    """Statements that a thread waits for."""
+
+    statements: Sequence[_Statement]
+    is_committed: bool = False
 
 
 def _clear_the_place(path: Path, on_damage: Callable[[str], None] | None) -> None:

@@ -118,6 +118,34 @@ class ProgressLines:
         self._stream.flush()
 
 
+class Counter:
+    """How many there are so far, when nobody knows how many there will be; silent while that takes less than a second.
+
+    On a terminal the line is redrawn and in the end removed; elsewhere there is a line now and then.
+    """
+
+    def __init__(self, stream: TextIO, what: str) -> None:
+        self._stream = stream
+        self._what = what
+        self._is_redrawn = stream.isatty()
+        self._pause = 0.1 if self._is_redrawn else 10.0
+        self._count = 0
+        self._next = time.monotonic() + 0.8
+
+    def advance(self) -> None:
+        self._count += 1
+        if self._count % 64 == 0 and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._pause
+            begin, end = ("\r\x1b[K", "") if self._is_redrawn else ("", "\n")
+            self._stream.write(f"{begin}{self._what}: {self._count:,} so far{end}")
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self._is_redrawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
 class NoProgress:
     """For --quiet."""
 
@@ -126,6 +154,10 @@ class NoProgress:
 
     def close(self) -> None:
         """Say nothing."""
+
+
+def counter(stream: TextIO, what: str, *, quiet: bool) -> Progress:
+    return NoProgress() if quiet else Counter(stream, what)
 
 
 def progress(total: int, stream: TextIO, *, quiet: bool) -> Progress:

@@ -399,6 +399,8 @@ _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 class _QuietServer(ThreadingHTTPServer):
+    request_queue_size = 64  # connections that come at once, of which the usual 5 would turn some away
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that does not trust the certificate hangs up: nothing to tell."""
 

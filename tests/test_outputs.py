@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, write_sheet
-from fake_judge import FakeJudge, error
+from fake_judge import FakeJudge, completion, error
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from report_cases import (
@@ -37,7 +37,7 @@ from rag_eval.report.csv_files import NAMES, CsvReport, quoted
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.excel import ExcelReport
 from rag_eval.report.findings import find, verdict
-from rag_eval.report.json_file import JsonReport
+from rag_eval.report.json_file import JsonReport, read_usage
 from rag_eval.report.look import Formats
 from rag_eval.report.outputs import Outputs
 from rag_eval.report.table import Table
@@ -111,6 +111,7 @@ def test_a_case_is_told_whole(tmp_path: Path) -> None:
                 "reason": "It is about dogs.",
             }
         ],
+        "samples": [],
     }
     failed, missing = told["scores"]["faithfulness"], told["scores"]["context_recall"]
     assert (failed["outcome"], failed["value"], failed["code"]) == ("failed", None, "truncated")
@@ -420,6 +421,71 @@ def test_a_run_with_failures_fits_the_schema_and_shows_no_key(
     assert document["end"]["usage"]["calls"] > 0
     written = [tmp_path / "out.json", *(tmp_path / "tables").iterdir()]
     assert not any(KEY.encode() in path.read_bytes() for path in written)
+
+
+_USED = ("calls", "cached", "prompt_tokens", "completion_tokens")
+_PRICED = "[prices]\ninput = 100\noutput = 400\n[cache]\nenabled = yes\ndirectory = cache\n"
+
+
+@pytest.mark.parametrize("configuration", [_PRICED, _PRICED.partition("[cache]")[0], ""])
+def test_what_the_metrics_took_adds_up_to_the_totals(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, configuration: str
+) -> None:
+    """With a batch, calls that two metrics share, an unusable reply that is paid for, and prices or none."""
+    unusable = ["no"]
+    judge.always = lambda r: completion(unusable.pop(), r) if unusable and r.task == "verdicts" else None
+    (tmp_path / "config.ini").write_text(configuration)
+    rows = [[f"What is tea {n}?", "Tea is a drink.", "Tea is a drink.", "No.", "Tea."] for n in range(3)]
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge))
+    assert ended.code == 0, ended.err
+    usage = _usage_in(tmp_path / "out.json")
+    metrics = usage["by_metric"]
+    assert metrics.keys() == {*METRIC_LABELS, "statements", "toxicity", "recommendation", "preflight"}
+    assert metrics["toxicity"]["calls"] == 1
+    assert usage["requests"] == usage["calls"] + len(["preflight", "the unusable reply"])
+    assert {name: sum(each[name] for each in metrics.values()) for name in _USED} == {
+        name: usage[name] for name in _USED
+    }
+    costs = [each["cost"] for each in metrics.values()]
+    if configuration:
+        assert sum(costs) == pytest.approx(usage["cost"])
+        assert all(
+            each["cost"] == pytest.approx(each["prompt_tokens"] / 1e4 + each["completion_tokens"] / 2500)
+            for each in metrics.values()
+        )
+    else:
+        assert costs == [None] * len(metrics)
+
+
+def test_a_run_from_the_cache_took_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(_PRICED)
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    for _ in range(2):
+        assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
+    usage = _usage_in(tmp_path / "out.json")
+    assert usage["cached"] == sum(each["cached"] for each in usage["by_metric"].values()) > 5
+    assert {(each["calls"], each["prompt_tokens"], each["cost"]) for each in usage["by_metric"].values()} == {
+        (0, 0, 0.0)
+    }
+
+
+def test_usage_is_read_back_as_it_was_written(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """Also from a run of an older version, which told nothing by metric."""
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
+    assert run_cli("out.json", "-o", "r2.xlsx", "--report-only", "--json", "again.json").code == 0
+    usage = _usage_in(tmp_path / "out.json")
+    assert _usage_in(tmp_path / "again.json") == usage
+    del usage["by_metric"]
+    assert read_usage(usage).by_task == {}
+
+
+def _usage_in(path: Path) -> dict[str, Any]:
+    document = _parsed(path)
+    _assert_valid(document)
+    usage: dict[str, Any] = document["end"]["usage"]
+    return usage
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,12 @@
 """The metrics with an LLM judge: their arithmetic, their undefined cases, and what they refuse to believe."""
 
 import json
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +22,7 @@ from rag_eval.metrics.ragas_prompts import _template
 from rag_eval.metrics.toxicity import LlmToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
 
+ROOT = Path(__file__).parent.parent
 CASE = Case(
     2,
     "A",
@@ -218,6 +224,56 @@ def test_prompts_are_those_of_ragas_to_the_byte(context: str, statements: list[s
     (message,) = verdicts_prompt(context, statements)
     assert message.text == util.NLIStatementPrompt().to_string(document)
     assert _template.cache_info().currsize > 0
+
+
+def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
+    """Its packages import hundreds of modules in seconds. Who wants ragas as a whole still gets it."""
+    loaded = of_a_process(
+        """
+        from rag_eval.metrics.ragas_prompts import question_prompt, statements_prompt
+        question_prompt("a"), statements_prompt("q", "a")
+        tell(sorted({"ragas", "datasets", "openai", "langchain_core"} & sys.modules.keys()))
+        from ragas.prompt import PydanticPrompt
+        """,
+        tmp_path,
+    )
+    assert loaded == []
+
+
+def test_a_ragas_whose_prompts_need_its_packages_is_imported_as_a_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "ragas" / "metrics" / "collections" / "answer_relevancy"
+    folder.mkdir(parents=True)
+    for place in (folder, *folder.parents[:3]):
+        (place / "__init__.py").touch()
+    (tmp_path / "ragas" / "__init__.py").write_text("MODELS = __import__('pydantic')\n")
+    (folder / "util.py").write_text(
+        "from ragas import MODELS\n"
+        "class AnswerRelevancePrompt:\n"
+        "    input_model = MODELS.create_model('Input', response=(str, ...))\n"
+        "    def to_string(self, data): return f'<{data.model_dump_json()}>'\n"
+    )
+    prompt = of_a_process(
+        """
+        from rag_eval.metrics.ragas_prompts import question_prompt
+        tell(question_prompt("a")[0].text)
+        """,
+        tmp_path,
+    )
+    assert prompt == '<{\n    "response": "a"\n}>'
+
+
+def of_a_process(code: str, folder: Path) -> Any:
+    """What the code tells in a process of its own that finds packages in the folder first."""
+    start = "import json, sys\ndef tell(value): print(json.dumps(value))\n"
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", start + textwrap.dedent(code)],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
 
 
 def test_toxicity_asks_ten_distinct_queries_a_call_and_joins_them_by_position() -> None:

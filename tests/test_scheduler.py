@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from rag_eval.errors import JudgeError, RunStoppedError
 from rag_eval.judge.calls import Batch, Call, Message, gather
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
+from rag_eval.records import TaskUsage
 
 
 class Number(BaseModel):
@@ -325,5 +327,24 @@ def test_counts_tell_answered_from_stored_and_failed() -> None:
     list(scheduler.run(coroutines, window=1))
     list(scheduler.run([outcome(1)], window=1))
     scheduler.close()
-    counts = scheduler.counts
-    assert (counts.answered, counts.cached, counts.failures) == (1, 1, {"refused": 1})
+    usage = scheduler.usage()
+    assert (usage.calls, usage.cached, usage.failed, usage.failures) == (1, 1, 1, {"refused": 1})
+    assert usage.by_task == {"t": TaskUsage(calls=1, cached=1)}
+
+
+def test_usage_by_task_counts_joined_calls_and_batches_once() -> None:
+    """Three coroutines that ask the same, and two parts of one batch: a call each."""
+
+    def combine(calls: Any) -> Call[Any]:
+        return replace(calls[0], task="batched", batch=None)
+
+    batch = Batch(2, combine, lambda reply, parts: [reply] * parts)
+
+    async def batched(n: int) -> int:
+        return (await replace(call(n, "batched"), batch=batch)).n
+
+    scheduler = Scheduler(ObjectJudge(echo), DictStore(), workers=1)
+    list(scheduler.run([ask(1), ask(1), ask(1), batched(2), batched(3)], window=5))
+    scheduler.close()
+    assert scheduler.usage().by_task == {"t": TaskUsage(calls=1), "batched": TaskUsage(calls=1)}
+    assert scheduler.usage().calls == 2

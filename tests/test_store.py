@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -115,6 +116,39 @@ def test_many_threads_may_write_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: store.put_reply(str(n), reply=f"[{n}]", **PAID), range(100)))
     assert [store.reply(str(n)) for n in range(100)] == [f"[{n}]" for n in range(100)]
+    store.end(keep=True)
+
+
+def test_r40_threads_that_wait_for_the_disk_share_a_commit(tmp_path: Path) -> None:
+    """None of them returns before its reply is committed, and a reader waits for none of them."""
+    store = Store(tmp_path / "s")
+    store.put_reply("before", reply="[0]", **PAID)
+    commits: list[str] = []
+    store._connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    with ThreadPoolExecutor(8) as pool, closing(sqlite3.connect(tmp_path / "s")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writes = [pool.submit(store.put_reply, str(n), reply=f"[{n}]", **PAID) for n in range(8)]
+        while len(store._unwritten) < 8:
+            time.sleep(0.001)
+        assert store.reply("before") == "[0]"
+        assert [write.done() for write in writes] == [False] * 8
+        other.rollback()
+    assert len(commits) <= 2  # of the one that came first, and of those that waited for it
+    assert [store.reply(str(n)) for n in range(8)] == [f"[{n}]" for n in range(8)]
+    store.end(keep=True)
+
+
+def test_r48_a_commit_that_fails_fails_for_each_that_waited_for_it_and_for_none_after(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with ThreadPoolExecutor(8) as pool:
+        writes = [pool.submit(store.put_reply, str(n), reply="x" * 10_000, **PAID) for n in range(8)]
+        errors = [write.exception() for write in writes]
+    assert {type(error) for error in errors} == {StoreError}
+    store._connection.execute("PRAGMA max_page_count = 1000000")
+    store.put_reply("after", reply="[1]", **PAID)
+    assert [store.reply(key) for key in ("0", "7", "after")] == [None, None, "[1]"]
     store.end(keep=True)
 
 

@@ -620,6 +620,18 @@ def test_openai_is_asked_with_a_bearer_token(make: Make, judge: FakeJudge) -> No
     assert "api-key" not in request.headers
 
 
+@pytest.mark.parametrize("provider", ["azure", "openai"])
+def test_no_other_credential_of_the_environment_goes_along(
+    make: Make, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """Names of an account belong to OpenAI's own host, and a key for its administration to nobody."""
+    found = {name: f"found-{name}" for name in ("OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")}
+    for name, value in found.items():
+        monkeypatch.setenv(name, value)
+    make(provider=provider).ask(call())
+    assert [value for value in judge.requests[0].headers.values() if "found-" in value] == []
+
+
 def test_j2_j6_a_request_holds_what_it_must_and_nothing_else(make: Make, judge: FakeJudge) -> None:
     make(temperature=0.25).ask(call(max_tokens=77))
     body = judge.requests[0].body

@@ -3,13 +3,13 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
 import click
 
-from rag_eval.terminal import printable
+from rag_eval.terminal import counter, printable
 
 
 def say(line: str) -> None:
@@ -67,6 +67,22 @@ def speaking_to(stream: TextIO) -> Iterator[None]:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+@contextmanager
+def counting(what: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """Gives what is to be called for each of many things, and says on standard error how many there are so far."""
+    progress = counter(sys.stderr, what, quiet=quiet or sys.stderr is None)
+
+    def advance() -> None:
+        with speaking_to(sys.stderr):
+            progress.advance()
+
+    try:
+        yield advance
+    finally:
+        with speaking_to(sys.stderr):
+            progress.close()
 
 
 def set_up_logging(debug: bool) -> None:

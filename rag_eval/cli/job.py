@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.cli.console import hide, say, speaking_to, warn
+from rag_eval.cli.console import counting, hide, say, speaking_to, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start, usage_line
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.signals import stopping_on_signals
@@ -111,18 +111,19 @@ class Job:
         from rag_eval.workbook import describe, read_table
 
         rubric = self._rubric
-        table = read_table(
-            self._input,
-            sheet=self._options["sheet"],
-            prefix=settings.bots.strip_prefix,
-            delimiter=settings.context.delimiter,
-            max_rows=settings.evaluation.max_rows,
-            keep=list(
-                dict.fromkeys(filter(None, (settings.report.slice_by, *(rubric.columns if rubric else ()))))
-            ),
-            criteria=[metric.id for metric in rubric.metrics] if rubric else [],
-            form=form,
-        )
+        kept = (settings.report.slice_by, *(rubric.columns if rubric else ()))
+        with counting("Rows read", quiet=self._is_quiet) as on_row:
+            table = read_table(
+                self._input,
+                sheet=self._options["sheet"],
+                prefix=settings.bots.strip_prefix,
+                delimiter=settings.context.delimiter,
+                max_rows=settings.evaluation.max_rows,
+                keep=list(dict.fromkeys(filter(None, kept))),
+                criteria=[metric.id for metric in rubric.metrics] if rubric else [],
+                form=form,
+                on_row=on_row,
+            )
         for line in describe(table):
             self._say(line)
         for warning in table.warnings:
@@ -247,6 +248,8 @@ class Job:
             with self._open_outputs(loaded, facts) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
                 _refuse_empty(evaluation)
+                if facts.rows > _MANY_ROWS:
+                    self._say("Writing the report …")
                 summary = tallies.summary()
                 facts = facts_at_end(facts, evaluation, summary)
                 findings = tallies.findings(summary)
@@ -394,6 +397,8 @@ class Job:
             say(line)
 
 
+_MANY_ROWS = 5_000
+"""From so many on, statistics and writing take a while in which nothing else would be said."""
 _OVERRIDES = {
     "judge": "judge.provider",
     "model": "model",

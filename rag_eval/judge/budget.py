@@ -77,19 +77,20 @@ class Budget:
             self._held += most
         return Reservation(model, most)
 
-    def settle(self, reservation: Reservation, prompt_tokens: int, completion_tokens: int) -> None:
-        """Put the true cost in place of what was held back."""
+    def settle(self, reservation: Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Put the true cost in place of what was held back; returns it, or None when the price is unknown."""
         price = self._prices.get(reservation.model)
-        with self._lock:
-            self._held -= reservation.cost
-            if price:
-                self._spent += price.of(prompt_tokens, completion_tokens)
+        return self._spend(reservation, price.of(prompt_tokens, completion_tokens) if price else None)
 
-    def forfeit(self, reservation: Reservation) -> None:
+    def forfeit(self, reservation: Reservation) -> float | None:
         """Count all that was held back as spent: the request may have been billed, for how much is not known."""
+        return self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
+
+    def _spend(self, reservation: Reservation, cost: float | None) -> float | None:
         with self._lock:
             self._held -= reservation.cost
-            self._spent += reservation.cost
+            self._spent += cost or 0.0
+        return cost
 
     def _check(self, most: float) -> None:
         caps = self._caps

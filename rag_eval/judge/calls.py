@@ -3,12 +3,15 @@
 Metrics await `call` and `gather(...)` and nothing else; `scheduler` runs them.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from rag_eval.errors import JudgeError
 from rag_eval.records import Usage
 
 T = TypeVar("T")
@@ -37,6 +40,8 @@ class Call(Generic[Reply]):
     """Name of another deployment than the judge's own; empty for that one."""
     batch: "Batch | None" = None
     """How several such calls are asked as one; None when each is asked alone."""
+    sample: int = 0
+    """Number of the repetition; the same question asked again is another call."""
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)
@@ -60,6 +65,32 @@ class Gather:
 
     def __await__(self) -> Generator["Gather", list[Any], list[Any]]:
         return (yield self)
+
+
+@types.coroutine
+def sampled(coroutine: Coroutine[Any, Any, T], number: int) -> Generator["Call[Any] | Gather", Any, T]:
+    """The coroutine, with every call that it makes marked as the repetition with that number."""
+    step = partial(coroutine.send, None)
+    while True:
+        try:
+            wanted = step()
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        try:
+            step = partial(coroutine.send, (yield _marked(wanted, number)))
+        except JudgeError as error:
+            step = partial(coroutine.throw, error)
+
+
+def _marked(wanted: "Call[Any] | Gather", number: int) -> "Call[Any] | Gather":
+    if isinstance(wanted, Call):
+        return replace(wanted, sample=number)
+    return Gather([sampled(_awaited(part), number) for part in wanted.parts])
+
+
+async def _awaited(part: Awaitable[T]) -> T:
+    return await part
 
 
 async def gather(parts: Iterable[Awaitable[T]]) -> list[T]:

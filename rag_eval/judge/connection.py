@@ -21,7 +21,7 @@ from rag_eval.judge.endpoint import Endpoint
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, RequestOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,7 @@ class Connection:
         _quieten_clients()
         self._endpoint = endpoint
         self._client = _client(endpoint)
-        self._create = (
-            self._client.chat.completions.with_raw_response.create
-        )  # loads modules: not on a request's time
-        self._headers = _credentials(endpoint)
+        self._options: RequestOptions = {"headers": _credentials(endpoint)}
         self._lock = threading.Lock()
         self._is_closed = False
         self._loop = asyncio.new_event_loop()
@@ -76,14 +73,18 @@ class Connection:
         self._loop.close()
 
     async def _post(self, body: Mapping[str, Any]) -> Response:
+        """By the client's general method: the one for chat completions looks through each body for what to convert."""
+        import httpx2
         import openai
 
         async with asyncio.timeout(self._endpoint.timeout_seconds):
             try:
-                answer = await self._create(**body, extra_headers=self._headers)
+                answer = await self._client.post(
+                    "/chat/completions", cast_to=httpx2.Response, body=body, options=self._options
+                )
             except openai.APIStatusError as error:
                 return _response(error.response)
-            return _response(answer.http_response)
+            return _response(answer)
 
     async def _end(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}

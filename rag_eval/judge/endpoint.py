@@ -124,7 +124,7 @@ def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_toke
     """The body of a chat completion request. What is the same for many calls stands first."""
     body: dict[str, Any] = {
         "model": call.deployment or endpoint.model,
-        "messages": [{"role": message.role, "content": _sendable(message.text)} for message in call.messages],
+        "messages": _messages(call),
         dialect.token_limit: reply_limit(dialect, max_tokens),
     }
     if dialect.takes_temperature:
@@ -137,15 +137,40 @@ def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_toke
 
 
 def request_key(endpoint: Endpoint, dialect: Dialect, call: Call[Any]) -> str:
-    """SHA-256 of the whole request, address and body: what can change the reply changes the key."""
+    """SHA-256 of the whole request, address and body: what can change the reply changes the key.
+
+    All but the messages is the same for many calls, so it is written and hashed once for them.
+    """
+    reply_type: type[BaseModel] = call.reply_type
+    before, after = _frame(endpoint, dialect, reply_type, call.max_tokens, call.deployment)
+    digest = before.copy()
+    digest.update(canonical_json(_messages(call)).encode())
+    digest.update(after)
+    if call.sample:
+        digest.update(f"sample {call.sample}".encode())
+    key: str = digest.hexdigest()
+    return key
+
+
+@cache
+def _frame(
+    endpoint: Endpoint, dialect: Dialect, reply_type: Any, max_tokens: int, deployment: str
+) -> tuple[Any, bytes]:
+    """The canonical JSON of a request up to its messages, hashed, and from them on, in bytes."""
+    call = Call("", (), reply_type, max_tokens=max_tokens, deployment=deployment)
     request = {
         "provider": endpoint.provider,
         "url": endpoint.url.rstrip("/"),
         "api_version": endpoint.api_version,
-        "reply": strict_schema(call.reply_type),
-        "body": request_body(endpoint, dialect, call, call.max_tokens),
+        "reply": strict_schema(reply_type),
+        "body": request_body(endpoint, dialect, call, max_tokens) | {"messages": _MARK},
     }
-    return hashlib.sha256(canonical_json(request).encode()).hexdigest()
+    before, after = canonical_json(request).encode().split(canonical_json(_MARK).encode())
+    return hashlib.sha256(before), after
+
+
+_MARK = "\x00messages\x00"
+"""Stands in for the messages; no setting can hold it."""
 
 
 def strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
@@ -160,7 +185,10 @@ def _strict_schema(reply_type: Any) -> dict[str, Any]:
 
 def canonical_json(document: Any) -> str:
     """One text for one value: sorted keys, no spaces, no NaN. A value that JSON cannot hold is a bug."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(document)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _closed(schema: Any) -> Any:
@@ -175,6 +203,12 @@ def _closed(schema: Any) -> Any:
     return closed
 
 
+def _messages(call: Call[Any]) -> list[dict[str, str]]:
+    return [{"role": message.role, "content": _sendable(message.text)} for message in call.messages]
+
+
 def _sendable(text: str) -> str:
     """Text without halves of surrogate pairs, which some spreadsheets hold and UTF-8 cannot carry."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,23 +8,24 @@ import heapq
 import inspect
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from rag_eval.errors import CONTENT_CODES, NOT_RUN, JudgeError, RunStoppedError
+from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
 from rag_eval.judge.calls import Answer, Batch, Call, Gather, Judge, ReplyStore, T
+from rag_eval.records import TaskUsage, Usage
 
 BREAKER_LIMIT = 10
 """So many failures in a row with one code stop the run."""
 
-_LASTING_CODES = CONTENT_CODES - {NOT_RUN} | {"unparseable"}
+_LASTING_CODES = CONTENT_CODES - {NOT_RUN, OVER_LIMIT} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
 
 
@@ -32,9 +33,29 @@ _LASTING_CODES = CONTENT_CODES - {NOT_RUN} | {"unparseable"}
 class CallCounts:
     """How calls were answered; a batch counts once."""
 
-    answered: int = 0
-    cached: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
+    answered: Counter[str] = field(default_factory=Counter)
+    """By task."""
+    cached: Counter[str] = field(default_factory=Counter)
+    """By task."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """By code."""
+
+    def added_to(self, usage: Usage) -> Usage:
+        """What the judge says that it sent, and how the calls were answered. Nothing sent costs nothing."""
+        free = 0.0 if usage.cost is not None else None
+        tasks = sorted(usage.by_task.keys() | self.answered.keys() | self.cached.keys())
+        return replace(
+            usage,
+            calls=self.answered.total(),
+            cached=self.cached.total(),
+            failed=self.failures.total(),
+            failures=dict(self.failures),
+            by_task={
+                task: usage.by_task.get(task, TaskUsage(cost=free))
+                + TaskUsage(self.answered[task], self.cached[task])
+                for task in tasks
+            },
+        )
 
 
 class Scheduler:
@@ -85,6 +106,10 @@ class Scheduler:
                 self._wait()
             while order and order[0].is_done:
                 yield order.popleft().result
+
+    def usage(self) -> Usage:
+        """What the run asked of the judge so far."""
+        return self.counts.added_to(self._judge.usage())
 
     def request_stop(self, reason: RunStoppedError) -> None:
         """Stop at the next safe point. May be called from a signal handler or another thread."""
@@ -156,12 +181,12 @@ class Scheduler:
         key = self._judge.key(call)
         known = self._known(key, call)
         if known is not None:
-            self.counts.cached += 1
+            self.counts.cached[call.task] += 1
             self._ready.append(_Step(task, known))
         elif key in self._waiting:
             self._waiting[key].append(task)
         elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
-            self._count_failure(failure[0])
+            self.counts.failures[failure[0]] += 1
             self._ready.append(_Step(task, None, JudgeError(*failure)))
         elif self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
@@ -282,7 +307,7 @@ class Scheduler:
         assert future is not None  # noqa: S101 - set when the job is submitted
         error = self._not_run() if future.cancelled() else future.exception()
         if error is None:
-            self.counts.answered += 1
+            self.counts.answered[job.call.task] += 1
             self._streak = ("", 0)
             for part, reply in zip(job.parts, future.result(), strict=True):
                 self._resolve(part.key, reply, None)
@@ -304,7 +329,7 @@ class Scheduler:
     def _fail(self, job: "_Job", error: JudgeError) -> None:
         for part in job.parts:
             self._resolve(part.key, None, error)
-        self._count_failure(error.code)
+        self.counts.failures[error.code] += 1
         if error.code in CONTENT_CODES:
             return
         code, length = self._streak
@@ -315,9 +340,6 @@ class Scheduler:
                     error.code, f"{BREAKER_LIMIT} judge calls in a row failed ({error.code}): {error}"
                 )
             )
-
-    def _count_failure(self, code: str) -> None:
-        self.counts.failures[code] = self.counts.failures.get(code, 0) + 1
 
     # Stopping
 

@@ -7,7 +7,7 @@ import logging
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, requ
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
-from rag_eval.records import Usage
+from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class Transport:
         self._lock = threading.Lock()
         self._deployments: dict[str, _Deployment] = {}
         self._meter: Counter[str] = Counter()
+        self._by_task: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self._connection: Connection | None = None
 
     def prepare(self, deployment: str) -> None:
@@ -97,6 +98,7 @@ class Transport:
                 completion_tokens=self._meter["completion_tokens"],
                 possibly_billed=self._meter["possibly_billed"],
                 cost=self._budget.spent,
+                by_task=dict(self._by_task),
             )
 
     @property
@@ -154,10 +156,10 @@ class Transport:
             attempt.dialect = attempt.deployment.dialect
             found = self._post(attempt)
             if isinstance(found, Fault) and found.possibly_billed and not found.tokens.prompt:
-                self._budget.forfeit(held)
+                cost = self._budget.forfeit(held)
             else:
-                self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
-            self._account(found, attempt)
+                cost = self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
+            self._account(found, attempt, cost)
             if isinstance(found, Completion):
                 limiter.grow()
             elif found.code == "rate_limited":
@@ -188,9 +190,11 @@ class Transport:
             return outcomes.read_body(response.text)
         return outcomes.read_status(response.status, response.headers, response.text, response.path)
 
-    def _account(self, found: Completion | Fault, attempt: "_Attempt") -> None:
+    def _account(self, found: Completion | Fault, attempt: "_Attempt", cost: float | None) -> None:
         attempt.add(found.tokens)
+        spent = TaskUsage(0, 0, found.tokens.prompt, found.tokens.completion, cost)
         with self._lock:
+            self._by_task[attempt.call.task] += spent
             self._meter["requests"] += 1
             self._meter["prompt_tokens"] += found.tokens.prompt
             self._meter["completion_tokens"] += found.tokens.completion

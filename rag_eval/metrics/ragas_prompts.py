@@ -1,13 +1,16 @@
 """The prompts of ragas' metric collections, as text. The only module that imports ragas.
 
-The import takes seconds, so it happens when the first prompt is needed. A prompt of ragas is the same text up
-to its input; that part is rendered once, and the input is what ragas' own classes make of it.
+It happens when the first prompt is needed, and takes no more of ragas than its prompts. A prompt of ragas is the
+same text up to its input; that part is rendered once, and the input is what ragas' own classes make of it.
 """
 
 import importlib
 import os
+import sys
 import warnings
+from collections.abc import Sequence
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 from rag_eval.errors import InputError
@@ -81,9 +84,41 @@ def _import_ragas(collection: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # deprecations inside ragas and langchain, none of them ours
-            return importlib.import_module(f"{_COLLECTIONS}.{collection}.util")
+            return _import_alone(f"{_COLLECTIONS}.{collection}.util")
     except ImportError as error:
         raise InputError(
             f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
             "pip install 'rag-eval[ragas]' or pip install -r requirements.txt, or use --judge offline"
         ) from error
+
+
+def _import_alone(name: str) -> Any:
+    """A module of ragas without the packages around it, whose own imports take seconds.
+
+    It is let go of again, so that whoever wants ragas as a whole gets it.
+    """
+    if "ragas" in sys.modules:
+        return importlib.import_module(name)
+    sys.meta_path.insert(0, _Folders)
+    try:
+        return importlib.import_module(name)
+    except (ImportError, AttributeError):
+        pass  # a ragas whose prompts need more of it, or none at all
+    finally:
+        sys.meta_path.remove(_Folders)
+        for each in [each for each in sys.modules if each.partition(".")[0] == "ragas"]:
+            del sys.modules[each]
+    return importlib.import_module(name)
+
+
+class _Folders:
+    """Finds the packages of ragas as mere folders: modules inside can be imported, and nothing else is."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
+        found = PathFinder.find_spec(name, path) if name.partition(".")[0] == "ragas" else None
+        if found is None or found.submodule_search_locations is None:
+            return None
+        folder = ModuleSpec(name, loader=None, is_package=True)
+        folder.submodule_search_locations = found.submodule_search_locations
+        return folder

@@ -56,12 +56,14 @@ def read_table(
     keep: Collection[str] = (),
     criteria: Collection[str] = (),
     form: TextForm = FOUND_OUT,
+    on_row: Callable[[], None] = lambda: None,
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
     The header is the first row that is not blank. `prefix` marks the columns with responses, `delimiter` is how
     one context cell separates its chunks. `keep` names further columns whose texts the cases carry, `criteria` the
-    criteria of a rubric that human labels may speak of. `form` is how a text file is written.
+    criteria of a rubric that human labels may speak of. `form` is how a text file is written. `on_row` is called after
+    each row, so that somebody can be told that a large file is being read.
     """
     with open_sheet(path, sheet, form) as opened:
         place = _place(path, opened.name)
@@ -83,6 +85,7 @@ def read_table(
                 continue
             reader.read(number, cells)
             last_row = number
+            on_row()
     problems = [*opened.problems, *reader.problems]
     if not reader.rows and not problems:
         problems = [f"{place}: no row below the header (row {header_row}) holds anything; nothing to judge"]
