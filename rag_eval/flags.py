@@ -7,7 +7,7 @@ Italian, Russian, Chinese and Japanese.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,7 +40,8 @@ def find_flags(text: str) -> tuple[str, ...]:
     inside words.
     """
     plain = _plain(text)
-    found = [flag for flag, rules in _RULES.items() if any(rule.applies_to(plain) for rule in rules)]
+    words = _words_in(plain)
+    found = [flag for flag, rules in _RULES.items() if any(rule.applies_to(plain, words) for rule in rules)]
     if not text.isascii() and _hides_something(text):
         found.append(INVISIBLE)
     return tuple(found)
@@ -50,15 +51,16 @@ def find_flags(text: str) -> tuple[str, ...]:
 class Rule:
     """A pattern, and words of which it cannot do without one: looking for these first is many times faster."""
 
-    words: tuple[str, ...]
+    words: frozenset[str]
     pattern: re.Pattern[str]
 
     @classmethod
     def of(cls, words: str, pattern: str) -> "Rule":
-        return cls(tuple(words.split()), re.compile(pattern))
+        return cls(frozenset(words.split()), re.compile(pattern))
 
-    def applies_to(self, plain: str) -> bool:
-        return any(word in plain for word in self.words) and self.pattern.search(plain) is not None
+    def applies_to(self, plain: str, words: Set[str]) -> bool:
+        """`words` are those of all rules that the text holds."""
+        return not self.words.isdisjoint(words) and self.pattern.search(plain) is not None
 
 
 def _plain(text: str) -> str:
@@ -66,6 +68,11 @@ def _plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).lower().replace("’", "'")
+
+
+def _words_in(plain: str) -> set[str]:
+    """Those of all rules' words that a text holds."""
+    return {word for word in (_ASCII_WORDS if plain.isascii() else _WORDS) if word in plain}
 
 
 def _hides_something(text: str) -> bool:
@@ -129,10 +136,6 @@ _METRIC = (
     r"(?:faithfulness|(?:answer[ _])?(?:relevancy|correctness)|context[ _](?:precision|recall)|verdicts?|rqs)"
 )
 _ONE_WORDS = "scor rating grade verdict mark point"
-_GOOD_WORDS = (
-    "1 one 5 five ten full max highest perfect top best 9/ 4/ correct support true faith relev use accura attrib "
-    "ground"
-)
 
 _INSTRUCTIONS = (
     # English: forget what you were told
@@ -173,7 +176,7 @@ _INSTRUCTIONS = (
         rf"(?:to |for )?(?:the |all |an |our )?{_JUDGE} ?[:,!.]",
     ),
     Rule.of(
-        "evaluat grad scor rater judge model llm ai",
+        "evaluat grad scor rate judge mark",
         rf"\b(?:{_JUDGE} {_MUST} (?:score|rate|grade|give|mark|assign|award|accept|treat|set)"
         rf"|(?:the|as a|as the|dear|ai) (?:judge|model|llm|ai) {_MUST} (?:score|rate|grade|mark))\b",
     ),
@@ -189,7 +192,7 @@ _INSTRUCTIONS = (
         rf"(?:{_TOP}(?: possible)? {_MARK}|{_MARK} of {_TOP})(?! (?:to|for) )",
     ),
     Rule.of(
-        _GOOD_WORDS,
+        "rate score grade mark evaluate judge classify label treat count accept",
         rf"\b(?:rate|score|grade|mark|evaluate|judge|classify|label|treat|count|accept){_SPACE}{_THIS}{_SPACE}"
         rf"(?:(?:as|with|at|an?|the|to be|fully|completely) ){{0,3}}(?:{_TOP}|{_GOOD})",
     ),
@@ -204,7 +207,7 @@ _INSTRUCTIONS = (
         rf"(?: get| receive| be (?:given|awarded|assigned))? (?:an? |the )?{_TOP}(?: possible)? {_MARK}\b",
     ),
     Rule.of(
-        _GOOD_WORDS,
+        "scored rated graded marked judged classified considered treated",
         r"\b(?:answer|response|reply|statement|context|output)s? (?:must|should|ha(?:s|ve) to|is to|are to)"
         r" (?:always )?be (?:scored|rated|graded|marked|judged|classified|considered|treated)"
         rf"(?: (?:as|with|at|an?|fully)){{0,3}} (?:{_TOP}|{_GOOD})",
@@ -342,3 +345,5 @@ _ROLE_MARKERS = (
     ),
 )
 _RULES = {INSTRUCTION: _INSTRUCTIONS, VERDICT: _VERDICTS, ROLE_MARKER: _ROLE_MARKERS}
+_WORDS = sorted({word for rules in _RULES.values() for rule in rules for word in rule.words})
+_ASCII_WORDS = [word for word in _WORDS if word.isascii()]

@@ -215,7 +215,7 @@ def test_whatever_a_pattern_finds_holds_one_of_the_words_that_are_looked_for_fir
     rule = data.draw(st.sampled_from(rules))
     plain = flags._plain(data.draw(st.from_regex(rule.pattern)))
     if rule.pattern.search(plain):
-        assert rule.applies_to(plain)
+        assert rule.applies_to(plain, flags._words_in(plain))
 
 
 @given(st.text())
