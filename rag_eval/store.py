@@ -111,6 +111,28 @@ class Store:
     def put_note(self, name: str, value: str) -> None:
         self._commit(("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value)))
 
+    def overview(self) -> "list[StoredTask]":
+        """What there is of each task, by its name."""
+        with self._reporting("read"), self._reading:
+            rows = self._reader.execute(
+                "SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens), min(stored_at), max(stored_at) "
+                "FROM replies GROUP BY task ORDER BY task"
+            ).fetchall()
+        return [StoredTask(*row) for row in rows]
+
+    def prune(self, before: float) -> tuple[int, int]:
+        """Remove replies and failures stored before that time, in seconds since 1970; how many of each."""
+        with self._reporting("pruned"), self._writing:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                replies, failures = (
+                    self._connection.execute(f"DELETE FROM {table} WHERE stored_at < ?", (before,)).rowcount  # noqa: S608
+                    for table in ("replies", "failures")
+                )
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return replies, failures
+
     def end(self, *, keep: bool) -> None:
         """Close the store; unless it is kept, remove its files."""
         with self._reading, self._writing:
@@ -158,6 +180,20 @@ class Store:
                 f"{self.path}: the store of judge replies cannot be {done} ({error}); what was stored before is "
                 "safe: free some space or repair the path, and run the same command again"
             ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """The stored replies to one kind of question."""
+
+    task: str
+    replies: int
+    prompt_tokens: int
+    completion_tokens: int
+    first: float
+    """When the oldest was stored, in seconds since 1970 …"""
+    last: float
+    """… and the newest."""
 
 
 _Statement = tuple[str, tuple[str | float, ...]]

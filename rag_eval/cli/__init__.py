@@ -17,6 +17,7 @@ _COMMANDS = {
     "run": "rag_eval.cli.run",
     "retrieval": "rag_eval.cli.retrieval",
     "rubric": "rag_eval.cli.rubric",
+    "cache": "rag_eval.cli.cache",
     "init": "rag_eval.cli.init",
     "doctor": "rag_eval.cli.doctor",
     "completion": "rag_eval.cli.completion",

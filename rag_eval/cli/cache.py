@@ -1,0 +1,79 @@
+"""The commands for stored replies: what there is, and what to let go. Nothing is removed unless asked for."""
+
+import os
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_eval.cli.console import say
+from rag_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_eval.store import Store
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+_CONFIG = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="The configuration file.  [default: ./config.ini, if it is there]",
+)
+_DAY = 24 * 60 * 60
+
+
+@click.group("cache", context_settings=_HELP)
+def command() -> None:
+    """Say what replies are stored in [cache] directory, or remove old ones."""
+
+
+@command.command("show", context_settings=_HELP)
+@_CONFIG
+def show(config: Path | None) -> None:
+    """Print how many replies there are of which kind, what they took, and from when they are."""
+    store = _opened(config)
+    try:
+        say(f"{store.path}: {store.path.stat().st_size / 1e6:,.1f} MB")
+        for line in store.overview():
+            days = f"{datetime.fromtimestamp(line.first):%Y-%m-%d} to {datetime.fromtimestamp(line.last):%Y-%m-%d}"
+            tokens = f"{line.prompt_tokens:,} + {line.completion_tokens:,} tokens"
+            say(f"  {line.task}: {line.replies:,} replies, {tokens}, {days}")
+    finally:
+        store.end(keep=True)
+
+
+@command.command("prune", context_settings=_HELP)
+@_CONFIG
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0.0),
+    required=True,
+    metavar="DAYS",
+    help="Remove what was stored longer ago than this.",
+)
+def prune(config: Path | None, days: float) -> None:
+    """Remove replies and failures that were stored more than DAYS days ago. They would have to be paid for again."""
+    store = _opened(config)
+    try:
+        before = store.path.stat().st_size
+        replies, failures = store.prune(time.time() - days * _DAY)
+        freed = max(0, before - store.path.stat().st_size)
+        say(
+            f"{store.path}: {replies:,} replies and {failures:,} failures removed, {freed / 1e6:,.1f} MB freed"
+        )
+    finally:
+        store.end(keep=True)
+
+
+def _opened(config: Path | None) -> "Store":
+    from rag_eval.configuration import load_settings
+    from rag_eval.runner import CACHE_NAME
+    from rag_eval.store import Store
+
+    settings = load_settings(config, {}, os.environ, Path.cwd()).settings
+    path = settings.cache.directory / CACHE_NAME
+    if not path.exists():
+        raise InputError(f"{path}: no replies are stored there; [cache] directory says where to look")
+    return Store(path)

@@ -1,0 +1,92 @@
+"""The commands for stored replies."""
+
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import Ended, Run, azure, write_sheet
+from fake_judge import FakeJudge
+
+from rag_eval import cli
+from rag_eval.store import Store
+
+DAY = 24 * 60 * 60
+ROW = ["When does it open?", "It opens at nine.", "It opens at nine."]
+
+
+@pytest.fixture
+def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The console command, in an empty folder whose config.ini switches the cache on."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = yes\ndirectory = kept\n")
+
+    def run(*arguments: object, **variables: str) -> Ended:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["rag-eval", *map(str, arguments)])
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        out, err = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    return run
+
+
+def age(path: Path, days: float, task: str) -> None:
+    """Make the replies to one kind of question so many days older."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE replies SET stored_at = stored_at - ? WHERE task = ?", (days * DAY, task))
+
+
+def test_r62_only_what_is_older_is_removed_and_only_when_asked_for(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ROW)
+    rag_eval("in.xlsx", **azure(judge))
+    path = tmp_path / "kept" / "replies.sqlite"
+    age(path, 40, "faithfulness.verdicts")
+    shown = rag_eval("cache", "show")
+    assert shown.code == 0
+    assert "  faithfulness.verdicts: 1 replies" in shown.out
+    judge.requests.clear()
+    rag_eval("in.xlsx", **azure(judge))
+    assert not judge.requests, "old replies are served"
+    pruned = rag_eval("cache", "prune", "--older-than", "30")
+    assert (pruned.code, "1 replies and 0 failures removed" in pruned.out) == (0, True)
+    assert "faithfulness.verdicts" not in rag_eval("cache", "show").out
+    rag_eval("in.xlsx", **azure(judge))
+    assert set(judge.tasks()) == {"verdicts"}
+
+
+def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:
+    store = Store(tmp_path / "replies.sqlite")
+    for number in range(300):
+        store.put_reply(
+            str(number), task="t", reply="x" * 40_000, attempts=1, prompt_tokens=1, completion_tokens=1
+        )
+    store.put_failure("f", task="t", code="refused", message="no")
+    store.end(keep=True)
+    assert store.path.stat().st_size > 10_000_000
+    store = Store(tmp_path / "replies.sqlite")
+    assert store.prune(time.time() - DAY) == (0, 0)
+    assert store.overview()[0].replies == 300
+    assert store.prune(time.time() + DAY) == (300, 1)
+    assert store.overview() == []
+    store.end(keep=True)
+    assert store.path.stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("prune", "--older-than", "1")])
+def test_without_a_store_nothing_is_made(rag_eval: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    ended = rag_eval("cache", *arguments)
+    assert ended.code == 2
+    assert "no replies are stored there" in ended.err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_pruning_needs_an_age(rag_eval: Run) -> None:
+    assert "--older-than" in rag_eval("cache", "prune").err
