@@ -59,7 +59,7 @@ def test_r62_only_what_is_older_is_removed_and_only_when_asked_for(
     assert (pruned.code, "1 replies and 0 failures removed" in pruned.out) == (0, True)
     assert "faithfulness.verdicts" not in rag_eval("cache", "show").out
     rag_eval("in.xlsx", **azure(judge))
-    assert set(judge.tasks()) == {"verdicts"}
+    assert set(judge.tasks()) == {"preflight", "verdicts"}
 
 
 def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import asyncio
 import ipaddress
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -41,7 +42,7 @@ class Connection:
             _check_key(endpoint.api_key)
         _quieten_clients()
         self._endpoint = endpoint
-        self._client = _client(endpoint)
+        self._lines = [_Line(_client(endpoint))]
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -77,21 +78,51 @@ class Connection:
         import httpx2
         import openai
 
-        async with asyncio.timeout(self._endpoint.timeout_seconds):
-            try:
-                answer = await self._client.post(
-                    "/chat/completions", cast_to=httpx2.Response, body=body, options=self._options
-                )
-            except openai.APIStatusError as error:
-                return _response(error.response)
-            return _response(answer)
+        with self._line().busy() as client:
+            async with asyncio.timeout(self._endpoint.timeout_seconds):
+                try:
+                    answer = await client.post(
+                        "/chat/completions", cast_to=httpx2.Response, body=body, options=self._options
+                    )
+                except openai.APIStatusError as error:
+                    return _response(error.response)
+                return _response(answer)
+
+    def _line(self) -> "_Line":
+        """One with room: every request makes a client look through all of its connections, which adds up."""
+        for line in self._lines:
+            if line.in_flight < _MOST_IN_FLIGHT:
+                return line
+        self._lines.append(_Line(_client(self._endpoint)))
+        return self._lines[-1]
 
     async def _end(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await self._client.close()
+        for line in self._lines:
+            await line.client.close()
+
+
+_MOST_IN_FLIGHT = 8
+"""Of one client."""
+
+
+class _Line:
+    """A client and how many of its requests are in flight. Only the loop's thread touches it."""
+
+    def __init__(self, client: "AsyncOpenAI") -> None:
+        self.client = client
+        self.in_flight = 0
+
+    @contextmanager
+    def busy(self) -> "Iterator[AsyncOpenAI]":
+        self.in_flight += 1
+        try:
+            yield self.client
+        finally:
+            self.in_flight -= 1
 
 
 def proxy_of(url: str) -> str:
