@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -76,9 +77,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One thing that a judge looked at, and its verdict on it."""
+class Evidence(NamedTuple):
+    """One thing that a judge looked at, and its verdict on it. A tuple, because there are very many of them."""
 
     subject: str
     """What it is: 'statement', 'reference statement', 'chunk', 'question', 'word', …"""
