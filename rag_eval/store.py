@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rag_eval.errors import StoreError
+from rag_eval.file_systems import NETWORK, kind_of
 from rag_eval.lock import locked
 
 SCHEMA_VERSION = 1
@@ -53,12 +54,16 @@ class Store:
         on_damage: Callable[[str], None] | None = None,
         fresh: bool = False,
         retry_errors: bool = False,
+        on_network: Callable[[str], None] = lambda sentence: None,
+        file_system: Callable[[Path], str] = kind_of,
     ) -> None:
         """Open the store at `path`, or begin one.
 
         A file there that is damaged, or no store at all, is renamed and a new store begun, and `on_damage` is told
         so in a sentence; without `on_damage` such a file raises StoreError. With `fresh`, nothing that was stored
-        before is served; with `retry_errors`, no failure that was.
+        before is served; with `retry_errors`, no failure that was. `on_network` is told if `file_system` says that
+        the folder is on another computer: the store then does without SQLite's write-ahead log, which needs memory
+        that all its users share.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -72,8 +77,14 @@ class Store:
                 _clear_the_place(path, on_damage)
                 if not path.exists():
                     _create(path)
-                self._connection = _connect(path)
+                is_remote = file_system(path.parent) in NETWORK
+                self._connection = _connect(path, "DELETE" if is_remote else "WAL")
                 self._reader = _connect(path)  # of its own, so that no reader waits for the disk
+        if is_remote:
+            on_network(
+                f"{path}: is on a network file system, where locks may not hold: let no two runs use it at once, or "
+                "keep it on a disk of this computer"
+            )
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
@@ -262,7 +273,8 @@ def _create(path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, journal: str = "") -> sqlite3.Connection:
+    """Without the kind of a journal the store keeps the one that it has."""
     connection = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -271,7 +283,8 @@ def _connect(path: Path) -> sqlite3.Connection:
                 f"{path}: this store was written by another version of rag-eval (format {version}, "
                 f"expected {SCHEMA_VERSION}); move it away or choose another [cache] directory"
             )
-        connection.execute("PRAGMA journal_mode = WAL")
+        if journal:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         connection.close()

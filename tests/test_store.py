@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rag_eval.errors import StoreError
+from rag_eval.file_systems import kind_of
 from rag_eval.lock import lock_path, locked
 from rag_eval.store import APPLICATION_ID, SCHEMA_VERSION, Store
 
@@ -361,3 +362,48 @@ def test_notes_are_remembered(tmp_path: Path) -> None:
     store.put_note("dialect", "b")
     assert (store.note("dialect"), store.note("other")) == ("b", None)
     store.end(keep=True)
+
+
+MOUNTS = """\
+/dev/vda1 / ext4 rw 0 0
+server:/share /mnt/team nfs4 rw 0 0
+/dev/vdb1 /mnt/team/local xfs rw 0 0
+//server/x /mnt/two\\040words cifs rw 0 0
+tmpfs /mnt/teamwork tmpfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/srv/cache", "ext4"),
+        ("/mnt/team", "nfs4"),
+        ("/mnt/team/a/b", "nfs4"),
+        ("/mnt/team/local/b", "xfs"),
+        ("/mnt/teamwork/b", "tmpfs"),
+        ("/mnt/two words/b", "cifs"),
+    ],
+)
+def test_r58_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, folder: str, kind: str) -> None:
+    (tmp_path / "mounts").write_text(MOUNTS)
+    assert kind_of(Path(folder), tmp_path / "mounts") == kind
+    assert kind_of(Path(folder), tmp_path / "nowhere") == ""
+
+
+@pytest.mark.parametrize(("kind", "journal"), [("nfs4", "delete"), ("ext4", "wal"), ("", "wal")])
+def test_r58_a_store_on_another_computer_has_no_write_ahead_log(
+    tmp_path: Path, kind: str, journal: str
+) -> None:
+    """R-58: said in a sentence; what is stored is served, also by a run that finds it on a disk of its own."""
+    told: list[str] = []
+    path = tmp_path / "replies.sqlite"
+    store = Store(path, on_network=told.append, file_system=lambda folder: kind)
+    store.put_reply("k", task="t", reply="{}", attempts=1, prompt_tokens=1, completion_tokens=1)
+    assert store.reply("k") == "{}"
+    store.end(keep=True)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == (journal,)
+    assert ["network file system" in sentence for sentence in told] == ([True] if kind == "nfs4" else [])
+    again = Store(path)
+    assert again.reply("k") == "{}"
+    again.end(keep=True)

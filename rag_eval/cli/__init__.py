@@ -74,7 +74,9 @@ def rag_eval() -> None:
 
 def _end(command: click.Command) -> NoReturn:
     """Run a command and end the process with one of the documented exit codes."""
-    atexit.register(gc.freeze)  # else the interpreter looks through all that is left before it ends: half a second
+    atexit.register(
+        gc.freeze
+    )  # else the interpreter looks through all that is left before it ends: half a second
     try:
         command(standalone_mode=False)
     except click.exceptions.Exit as finished:

@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
-from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.ending import Conclusion, Ending
+from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
-from rag_eval.gates import GateOn, parse_gates, regression_gates
-from rag_eval.gates import evaluate as evaluate_gates
+from rag_eval.gates import parse_gates
 from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
-from rag_eval.terminal import count_lines, leaderboard_lines, progress
+from rag_eval.terminal import progress
 
 if TYPE_CHECKING:
     from rag_eval.baseline import PastRun
     from rag_eval.configuration import LoadedSettings
     from rag_eval.gates import Gate
     from rag_eval.records import RunFacts
-    from rag_eval.report.findings import Findings
     from rag_eval.report.outputs import Outputs
     from rag_eval.report.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
@@ -189,6 +188,7 @@ class Job:
             on_damage=None if self._options["strict_cache"] else warn,
             fresh=self._options["fresh"],
             retry_errors=self._options["retry_errors"],
+            on_network=warn,
         )
         transport = Transport(endpoint_of(settings), store, budget, announce=warn)
         judge = StoredOnly(transport) if self._options["report_only"] else guarded(transport, settings)
@@ -250,19 +250,18 @@ class Job:
                 _refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
                     self._say("Writing the report …")
-                summary = tallies.summary()
-                facts = facts_at_end(facts, evaluation, summary)
-                findings = tallies.findings(summary)
-                places = outputs.finish(summary, findings, facts)
-            keep = settings.cache.enabled or not _is_complete(evaluation, summary)
+                ending = Ending.of(outputs, tallies, lambda summary: facts_at_end(facts, evaluation, summary))
+            keep = settings.cache.enabled or not _is_complete(evaluation, ending.summary)
         finally:
             evaluation.close()
             panel.store.end(keep=keep)
-        self._conclude(summary, findings, facts, places, is_journal_kept=keep and not settings.cache.enabled)
-        passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
-        code = _exit_code(evaluation.stopped, summary, settings.evaluation.min_coverage, passed=passed)
-        self._manifest.ended(code, summary, facts, places)
-        return code
+        return self._conclude(
+            ending,
+            gates,
+            settings,
+            evaluation.stopped,
+            is_journal_kept=keep and not settings.cache.enabled,
+        )
 
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
@@ -279,13 +278,23 @@ class Job:
             for result in run.rescored(facts.weights, facts.thresholds, gold_ids=facts.gold_ids):
                 outputs.add(result)
                 tallies.add(result)
-            summary = tallies.summary()
-            findings = tallies.findings(summary)
-            places = outputs.finish(summary, findings, facts)
-        self._conclude(summary, findings, facts, places, is_journal_kept=False)
-        passed = self._pass_gates(gates, summary, findings, facts, settings.evaluation.min_coverage)
-        code = _exit_code(None, summary, settings.evaluation.min_coverage, passed=passed)
-        self._manifest.ended(code, summary, facts, places)
+            ending = Ending.of(outputs, tallies, lambda _: facts)
+        return self._conclude(ending, gates, settings)
+
+    def _conclude(
+        self,
+        ending: Ending,
+        gates: Sequence["Gate"],
+        settings: "Settings",
+        stopped: RunStoppedError | None = None,
+        *,
+        is_journal_kept: bool = False,
+    ) -> ExitCode:
+        conclusion = Conclusion(self._target, self._options, gates, self._past, self._say)
+        code = conclusion.of(
+            ending, settings.evaluation.min_coverage, stopped, is_journal_kept=is_journal_kept
+        )
+        self._manifest.ended(code, ending.summary, ending.facts, ending.places)
         return code
 
     def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
@@ -328,69 +337,6 @@ class Job:
                     bar.advance()
         with speaking_to(sys.stderr):
             bar.close()
-
-    # After
-
-    def _conclude(
-        self,
-        summary: "Summary",
-        findings: "Findings",
-        facts: "RunFacts",
-        places: Sequence[Path],
-        *,
-        is_journal_kept: bool,
-    ) -> None:
-        from rag_eval.report.beside_lines import beside_lines
-        from rag_eval.report.findings import verdict
-
-        self._say("")
-        for line in (*leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary)):
-            self._say(line)
-        for line in beside_lines(findings):
-            self._say(line)
-        if self._past and findings.changes is not None:
-            from rag_eval.report.baseline_sheet import change_lines
-
-            for line in change_lines(findings.changes, self._past.name):
-                self._say(line)
-        self._say(usage_line(facts))
-        for note in facts.notes:
-            self._say(note)
-        if facts.partial:
-            warn(f"PARTIAL: {facts.partial}")
-        if is_journal_kept and not facts.is_proxy:
-            warn(
-                "Not everything was judged. Run the same command again: only what is missing is asked for, and "
-                "with --retry-errors also what was refused, blocked or unreadable."
-            )
-        report, *others = places
-        if report != self._target:
-            warn(f"{self._target} is open in another program; the report was written beside it.")
-        for place in others:
-            self._say(f"Also written: {place}")
-        self._say(f"Report: {report}")
-
-    def _pass_gates(
-        self,
-        gates: Sequence["Gate"],
-        summary: "Summary",
-        findings: "Findings",
-        facts: "RunFacts",
-        min_coverage: float,
-    ) -> bool:
-        """Say how every gate went, and write it for CI systems if that is wanted."""
-        results = list(evaluate_gates(gates, summary, GateOn(self._options["gate_on"]), min_coverage))
-        if self._options["fail_on_regression"]:
-            results += regression_gates(findings.changes or (), facts.bots)
-        for result in results:
-            line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
-            self._say(line) if result.passed else warn(line)
-        if target := self._options["junit"]:
-            from rag_eval.report.junit import write_junit
-
-            about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
-            self._say(f"Also written: {write_junit(target, results, about)}")
-        return all(result.passed for result in results)
 
     def _say(self, line: str) -> None:
         if not self._is_quiet:
@@ -442,14 +388,3 @@ def _refuse_empty(evaluation: "Evaluation") -> None:
 
 def _is_complete(evaluation: "Evaluation", summary: "Summary") -> bool:
     return not evaluation.stopped and not any(bot.failures for bot in summary.bots)
-
-
-def _exit_code(
-    stopped: RunStoppedError | None, summary: "Summary", min_coverage: float, *, passed: bool
-) -> ExitCode:
-    if stopped:
-        return stopped.exit_code
-    coverages = [bot.rqs.coverage for bot in summary.bots if bot.rqs.coverage is not None]
-    if min(coverages, default=1.0) < min_coverage:
-        return ExitCode.LOW_COVERAGE
-    return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED

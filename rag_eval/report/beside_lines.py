@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from rag_eval.report.findings import Findings, flagged_words, noise_words
-from rag_eval.terminal import printable
 
 
 def beside_lines(findings: Findings) -> Iterator[str]:
@@ -14,14 +13,14 @@ def beside_lines(findings: Findings) -> Iterator[str]:
         rate = bot.overall
         share = f" ({rate.rate:.0%})" if rate.rate is not None else ""
         missing = f", {rate.failed} not judged" if rate.failed else ""
-        yield f"{printable(bot.bot)}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
+        yield f"{bot.bot}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
     for name, summary in findings.retrieval.items():
         means = ", ".join(f"{label} {_number(summary.means[key])}" for key, label in _SHOWN.items())
-        yield f"{printable(name)}: {means} over {summary.scored} queries with gold documents"
+        yield f"{name}: {means} over {summary.scored} queries with gold documents"
     for line in findings.alignment.agreements if findings.alignment else ():
-        who = printable(line.bot) or "All bots"
+        who = line.bot or "All bots"
         kappa = f"kappa {_number(line.kappa.kappa)}"
-        yield f"{who}, {printable(line.label)}: {kappa} with people over {line.count} cases"
+        yield f"{who}, {line.label}: {kappa} with people over {line.count} cases"
 
 
 _SHOWN = {"doc_recall": "doc recall", "doc_precision": "doc precision", "ndcg_10": "NDCG@10"}

@@ -1,0 +1,33 @@
+"""On what kind of file system a folder is: those of other computers keep some promises that databases rely on."""
+
+import os
+import re
+from pathlib import Path
+
+_OF_THE_KERNEL = "nfs nfs4 cifs smb3 smbfs 9p afs lustre gpfs ceph beegfs glusterfs"
+_OF_USERS = "sshfs glusterfs ceph s3fs rclone goofys blobfuse gcsfuse"
+NETWORK = frozenset((*_OF_THE_KERNEL.split(), *(f"fuse.{kind}" for kind in _OF_USERS.split())))
+"""Kinds that other computers may write to at the same time."""
+_MOUNTS = Path("/proc/mounts")
+
+
+def kind_of(folder: Path, mounts: Path = _MOUNTS) -> str:
+    """Such as 'ext4' or 'nfs4'; '' where nothing says it, which is anywhere but on Linux.
+
+    The mount that the folder is on is the one with the longest path above it, and of equal ones the last.
+    """
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    here = os.path.join(os.path.realpath(folder), "")
+    found = [(os.path.join(_unescaped(line.split(" ")[1]), ""), line.split(" ")[2]) for line in lines]
+    above = [
+        (len(point), number, kind) for number, (point, kind) in enumerate(found) if here.startswith(point)
+    ]
+    return max(above)[2] if above else ""
+
+
+def _unescaped(path: str) -> str:
+    """Blanks and backslashes are written there by their number."""
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
