@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.base import Metric
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
-from rag_eval.retrieval import scores_of_case
+from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
+from rag_eval.retrieval import LABELS, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.runner import (
     CACHE_NAME,
@@ -30,6 +30,7 @@ from rag_eval.runner import (
 )
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
+from rag_eval.summary import RQS
 from rag_eval.workbook import Table, read_table
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ def evaluate(
     apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies are
     kept in the cache when it is switched on.
 
-    Raises InputError when the table cannot be read, RunStoppedError when the judge cannot be reached.
+    Raises ValueError for a measure of your own that has a name of ours, InputError when the table cannot be read or a
+    measure asks the offline judge, RunStoppedError when the judge cannot be reached.
     """
     import pandas as pd
 
+    _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
     with _panel(settings, rubric) as panel:
@@ -65,6 +68,13 @@ def evaluate(
         if evaluation.stopped:
             raise evaluation.stopped
     return pd.DataFrame(lines)
+
+
+def _check_names(metrics: Sequence[Metric]) -> None:
+    """A second column of the same name would stand in for the first."""
+    taken = {RQS, *METRIC_LABELS, *FURTHER_LABELS, TOXICITY, *LABELS}
+    if clashes := [metric.name for metric in metrics if metric.name in taken]:
+        raise ValueError(f"these names of metrics are taken, choose others: {', '.join(clashes)}")
 
 
 def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:

@@ -348,10 +348,12 @@ class _NoJudge:
         """There is nothing to reach."""
 
     def key(self, call: Call[Any]) -> str:
-        raise AssertionError(f"an offline metric made a judge call ({call.task})")
+        raise SettingsError(
+            f"{call.task}: needs a judge that reads, which the offline judge is not; set another [judge] provider"
+        )
 
     def ask(self, call: Call[Any]) -> Answer:
-        raise AssertionError(f"an offline metric made a judge call ({call.task})")
+        raise AssertionError(f"a call without a key was made ({call.task})")
 
     def usage(self) -> Usage:
         return Usage()

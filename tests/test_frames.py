@@ -81,6 +81,18 @@ def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(
     assert (line["rubric_passed"], line["rubric_reason"]) == (False, "hour: shared words")
 
 
+def test_a_measure_that_asks_needs_a_judge_that_reads() -> None:
+    frame = pd.DataFrame({"Query": ["q"], "Bot_A": ["a"], "Context": ["c"]})
+    with pytest.raises(InputError, match="mine: needs a judge that reads"):
+        evaluate(frame, metrics=[as_metric(ChunkPrecision, name="mine")])
+
+
+def test_a_measure_cannot_take_the_name_of_another() -> None:
+    frame = pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]})
+    with pytest.raises(ValueError, match="faithfulness"):
+        evaluate(frame, metrics=[as_metric(ChunkPrecision, name="faithfulness")])
+
+
 def test_a_frame_without_bots_is_named() -> None:
     with pytest.raises(InputError, match="No Bot_"):
         evaluate(pd.DataFrame({"Query": ["q"]}))
