@@ -76,8 +76,23 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process, in an empty folder, with the given arguments and variables."""
-    monkeypatch.chdir(tmp_path)
+    """Run the script in this process, in an empty folder, with the given arguments and variables."""
+    return _runner(cli.standalone, tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command rag-eval in the same way."""
+    return _runner(cli.main, tmp_path, monkeypatch, capsys)
+
+
+def _runner(
+    start: Callable[[], object],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    monkeypatch.chdir(folder)
 
     def run(*arguments: object, **variables: str) -> Ended:
         with monkeypatch.context() as patch:
@@ -85,7 +100,7 @@ def run_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
             for name, value in variables.items():
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as ended:
-                cli.standalone()
+                start()
         out, err = capsys.readouterr()
         return Ended(int(ended.value.code or 0), out, err)
 

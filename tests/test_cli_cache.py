@@ -1,39 +1,23 @@
 """The commands for stored replies."""
 
 import sqlite3
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Ended, Run, azure, write_sheet
+from conftest import Run, azure, write_sheet
 from fake_judge import FakeJudge
 
-from rag_eval import cli
 from rag_eval.store import Store
 
 DAY = 24 * 60 * 60
 ROW = ["When does it open?", "It opens at nine.", "It opens at nine."]
 
 
-@pytest.fixture
-def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The console command, in an empty folder whose config.ini switches the cache on."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _cache_on(tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[cache]\nenabled = yes\ndirectory = kept\n")
-
-    def run(*arguments: object, **variables: str) -> Ended:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["rag-eval", *map(str, arguments)])
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
-
-    return run
 
 
 def age(path: Path, days: float, task: str) -> None:

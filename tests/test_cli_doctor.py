@@ -11,7 +11,7 @@ import pytest
 from conftest import KEY, Ended, Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
-from rag_eval import __version__, cli
+from rag_eval import __version__
 from rag_eval.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -19,20 +19,13 @@ PIECES = {KEY[start : start + 8] for start in range(len(KEY) - 7)}
 
 
 @pytest.fixture
-def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run `rag-eval doctor` in this process, in an empty folder. The key must not stand in what it says."""
-    monkeypatch.chdir(tmp_path)
+def doctor(rag_eval: Run) -> Run:
+    """Run `rag-eval doctor`. The key must not stand in what it says."""
 
     def run(*arguments: object, **variables: str) -> Ended:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["rag-eval", "doctor", *map(str, arguments)])
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-        out, err = capsys.readouterr()
-        assert [piece for piece in PIECES if piece in out + err] == []
-        return Ended(int(ended.value.code or 0), out, err)
+        ended = rag_eval("doctor", *arguments, **variables)
+        assert [piece for piece in PIECES if piece in ended.out + ended.err] == []
+        return ended
 
     return run
 

@@ -23,21 +23,6 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text("utf-8")
 EXAMPLE = (ROOT / "config.ini.example").read_bytes()
 
 
-@pytest.fixture
-def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command rag-eval in this process, in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
-
-    return run
-
-
 def commands(ended: Ended) -> list[list[str]]:
     """The arguments of the commands that were printed, as a shell reads them."""
     lines = re.findall(r"^  (rag-eval .*)$", ended.out, re.MULTILINE)

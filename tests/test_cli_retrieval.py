@@ -3,41 +3,24 @@
 import json
 import re
 import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ended
+from conftest import Ended, Run
 from openpyxl import load_workbook
-
-from rag_eval import cli
 
 ROOT = Path(__file__).parent.parent
 RESULTS = 'qid\tdoc_ids\n01\t["faq::chunk-0", "terms::chunk-4"]\nz\tfaq\n'
 REFERENCES = '{"qid": "01", "gold_docs": ["faq"]}\n{"qid": "02", "gold_docs": "faq"}\n'
 
-Command = Callable[..., Ended]
 
-
-@pytest.fixture
-def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `rag-eval` with the given words, in a folder with results and references."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _results_and_references(tmp_path: Path) -> None:
     (tmp_path / "results.tsv").write_text(RESULTS, encoding="utf-8")
     (tmp_path / "references.jsonl").write_text(REFERENCES, encoding="utf-8")
 
-    def run(*words: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["rag-eval", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
 
-    return run
-
-
-def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Command, tmp_path: Path) -> None:
+def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Run, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "retrieval.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```text\n\$ rag-eval (.*?)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     words, printed = block
@@ -45,7 +28,7 @@ def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Command,
     assert load_workbook(tmp_path / "scores.xlsx").sheetnames == ["Retrieval", "Summary"]
 
 
-def test_without_output_nothing_is_written(rag_eval: Command, tmp_path: Path) -> None:
+def test_without_output_nothing_is_written(rag_eval: Run, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert (ended.code, ended.err) == (0, "")
@@ -53,7 +36,7 @@ def test_without_output_nothing_is_written(rag_eval: Command, tmp_path: Path) ->
     assert set(tmp_path.iterdir()) == before
 
 
-def test_the_ranks_can_be_chosen(rag_eval: Command, tmp_path: Path) -> None:
+def test_the_ranks_can_be_chosen(rag_eval: Run, tmp_path: Path) -> None:
     ended = rag_eval(
         *("retrieval", "results.tsv", "--reference", "references.jsonl", "--k", "3, 1"), "-o", "s.jsonl"
     )
@@ -65,7 +48,7 @@ def test_the_ranks_can_be_chosen(rag_eval: Command, tmp_path: Path) -> None:
     assert (line["qid"], line["precision_3"]) == ("01", pytest.approx(1 / 3))
 
 
-def test_without_any_gold_there_is_no_mean_but_a_count(rag_eval: Command, tmp_path: Path) -> None:
+def test_without_any_gold_there_is_no_mean_but_a_count(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "references.jsonl").write_text('{"qid": "01", "gold_docs": []}\n')
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert ended.code == 0
@@ -73,7 +56,7 @@ def test_without_any_gold_there_is_no_mean_but_a_count(rag_eval: Command, tmp_pa
     assert "Not applicable, without gold documents: 1 (01)" in ended.out
 
 
-def test_many_query_ids_are_only_counted(rag_eval: Command, tmp_path: Path) -> None:
+def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\n" + "".join(f"x{n}\ta\n" for n in range(1234)))
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert (
@@ -97,14 +80,14 @@ def test_many_query_ids_are_only_counted(rag_eval: Command, tmp_path: Path) -> N
         ("retrieval references.jsonl --reference references.jsonl", r"has none of the columns doc_ids"),
     ],
 )
-def test_an_input_error_is_one_line_and_code_2(rag_eval: Command, words: str, message: str) -> None:
+def test_an_input_error_is_one_line_and_code_2(rag_eval: Run, words: str, message: str) -> None:
     ended = rag_eval(*words.split())
     assert (ended.code, ended.out) == (2, "")
     (line,) = ended.err.splitlines()
     assert re.match(f"rag-eval: .*{message}", line)
 
 
-def test_every_bad_cell_is_a_line(rag_eval: Command, tmp_path: Path) -> None:
+def test_every_bad_cell_is_a_line(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\n01\ta b\n02\tnan\n")
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "s.xlsx")
     assert ended.code == 2
@@ -115,13 +98,13 @@ def test_every_bad_cell_is_a_line(rag_eval: Command, tmp_path: Path) -> None:
     assert not (tmp_path / "s.xlsx").exists()
 
 
-def test_an_output_that_cannot_be_written_is_code_5(rag_eval: Command) -> None:
+def test_an_output_that_cannot_be_written_is_code_5(rag_eval: Run) -> None:
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "nowhere/s.csv")
     assert ended.code == 5
     assert len(ended.err.splitlines()) == 1
 
 
-def test_r75_ids_cannot_steer_the_terminal(rag_eval: Command, tmp_path: Path) -> None:
+def test_r75_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     """Direction characters in an id, and escape sequences in a header, are shown and have no effect."""
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\nz\u202e9\tfaq\n", encoding="utf-8")
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")

@@ -1,14 +1,10 @@
 """The commands `rag-eval rubric check` and `rag-eval rubric align`."""
 
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ended
-
-from rag_eval import cli
+from conftest import Ended, Run
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(
@@ -17,40 +13,27 @@ BLOCKS = re.findall(
     re.MULTILINE | re.DOTALL,
 )
 
-Command = Callable[..., Ended]
-
 
 def blocks(language: str) -> list[str]:
     return [body for name, body in BLOCKS if name == language]
 
 
-@pytest.fixture
-def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `rag-eval` with the given words, in a folder with the files of the documentation."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _files_of_the_documentation(tmp_path: Path) -> None:
     contents = [*blocks("yaml"), *blocks("csv")]
     for name, content in zip(["support_answer.yaml", "person.csv", "judge.csv"], contents, strict=True):
         (tmp_path / name).write_text(content, encoding="utf-8")
 
-    def run(*words: str) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["rag-eval", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), out, err)
-
-    return run
-
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.partition("\n")[0])
-def test_the_commands_of_the_documentation_print_what_it_says(rag_eval: Command, block: str) -> None:
+def test_the_commands_of_the_documentation_print_what_it_says(rag_eval: Run, block: str) -> None:
     command, *printed = block.splitlines(keepends=True)
     warned = [line for line in printed if line.startswith("rag-eval: ")]
     ended = rag_eval(*command.removeprefix("$ rag-eval ").split())
     assert ended == Ended(0, "".join(line for line in printed if line not in warned), "".join(warned))
 
 
-def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Command, tmp_path: Path) -> None:
+def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Run, tmp_path: Path) -> None:
     metric = '{"id": "M", "rubric": "a\\nb", "mandatory": true}'
     text = f'{{"rubric_id": "r", "passing_score_threshold": 0, "metrics": [{metric}]}}'
     (tmp_path / "r.json").write_text(text)
@@ -62,7 +45,7 @@ def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Command, tmp_
 
 
 def test_raters_that_always_agree_or_never_differ_get_no_made_up_numbers(
-    rag_eval: Command, tmp_path: Path
+    rag_eval: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "person.csv").write_text("grounded,direct,disclaimer\nyes,yes,\nyes,no,\n")
     ended = rag_eval("rubric", "align", "person.csv", "person.csv", "--rubric", "support_answer.yaml")
@@ -75,7 +58,7 @@ def test_raters_that_always_agree_or_never_differ_get_no_made_up_numbers(
     }
 
 
-def test_many_ids_on_one_side_are_counted(rag_eval: Command, tmp_path: Path) -> None:
+def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None:
     rows = "".join(f"x{n},yes,yes,\n" for n in range(25))
     with (tmp_path / "person.csv").open("a") as file:
         file.write(rows)
@@ -101,7 +84,7 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Command, tmp_path: Path) -> 
     ],
 )
 def test_an_input_error_is_a_line_for_each_problem_and_code_2(
-    rag_eval: Command, tmp_path: Path, words: str, messages: list[str]
+    rag_eval: Run, tmp_path: Path, words: str, messages: list[str]
 ) -> None:
     """R-75: and no escape sequence of the data reaches the terminal."""
     (tmp_path / "bad.csv").write_text("id,grounded,direct,disclaimer\nq1,\x1b[31mx,no,\n")
@@ -114,7 +97,7 @@ def test_an_input_error_is_a_line_for_each_problem_and_code_2(
     assert "\x1b" not in ended.err
 
 
-def test_r75_criteria_cannot_steer_the_terminal(rag_eval: Command, tmp_path: Path) -> None:
+def test_r75_criteria_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(
         'rubric_id: r\npassing_score_threshold: 0\nmetrics: [{id: a, rubric: "x \\e[31m y"}]\n'
     )
