@@ -302,9 +302,11 @@ def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     assert document["alignment"]["agreements"][0]["count"] == 2
     sheets = ("Per-Query Metrics", "Bot Summary", "Rubric", "Retrieval", "Human Alignment")
     before = {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets}
-    assert "Relevant Chunks" in (tmp_path / "tables" / "per-query-metrics.csv").read_text(
-        encoding="utf-8-sig"
-    )
+    tables = {path.name: path.read_text(encoding="utf-8-sig") for path in (tmp_path / "tables").iterdir()}
+    assert "Relevant Chunks" in tables["per-query-metrics.csv"]
+    assert tables["rubric.csv"].splitlines()[1].startswith('"Rubric as a whole","A",1')
+    assert tables["retrieval.csv"].splitlines()[1].startswith('"A",0.5,0.5,')
+    assert tables["human-alignment.csv"].splitlines()[1].startswith('"Answer Correctness","A",2,0,')
     judge.requests.clear()
     assert run_cli("r.json", "-o", "r.xlsx", "--report-only", **azure(judge)).code == 0
     assert not judge.requests

@@ -36,7 +36,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--retry-errors", is_flag=True, help="Ask again what was blocked, refused or cut off before.")
 @click.option("--strict-cache", is_flag=True, help="Stop when the stored replies are damaged.")
 @click.option("--json", type=_PATH, help="Write the whole run as JSON to this file too.")
-@click.option("--csv", type=_PATH, help="Write the three tables as CSV files into this folder too.")
+@click.option("--csv", type=_PATH, help="Write the tables as CSV files into this folder too.")
 @click.option(
     "--fail-under", multiple=True, metavar="NAME=VALUE", help="End with 1 unless every bot's mean is as high."
 )

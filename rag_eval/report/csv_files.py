@@ -1,4 +1,4 @@
-"""The three tables as CSV files (RFC 4180, UTF-8 with a byte order mark), safe to open in a spreadsheet program."""
+"""The report's tables as CSV files (RFC 4180, UTF-8 with a byte order mark), safe to open in a spreadsheet program."""
 
 import csv
 from collections.abc import Sequence
@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any, Generic
 
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.alignment_sheet import agreement_columns
 from rag_eval.report.column import Column, Item, Value
 from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.findings import Findings
 from rag_eval.report.replacement import Replacement, output_errors
+from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
+from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.text import printable
 from rag_eval.summary import Summary
 
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
+RUBRIC, RETRIEVAL, ALIGNMENT = ("rubric.csv", "retrieval.csv", "human-alignment.csv")
+"""There only when the report has such a sheet."""
 _OPTION = "--csv"
 
 
 class CsvReport:
-    """Three files in the making. `finish` or `discard` ends it; until then older ones are untouched."""
+    """Files in the making. `finish` or `discard` ends it; until then older ones are untouched."""
 
     def __init__(self, folder: Path, facts: RunFacts) -> None:
         self._folder = folder
@@ -37,9 +42,15 @@ class CsvReport:
         self._cases.append(result)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
-        """Write the summaries and move all three into place; returns the folder."""
+        """Write the summaries and move all files into place; returns the folder."""
         self._write(BOTS, bot_columns(facts, summary, findings), summary.bots)
         self._write(STANDINGS, standing_columns(facts, summary, findings), summary.standings)
+        if findings.pass_rates:
+            self._write(RUBRIC, pass_rate_columns(facts), list(pass_rate_lines(findings.pass_rates)))
+        if findings.retrieval:
+            self._write(RETRIEVAL, retrieval_columns(facts), list(retrieval_lines(findings.retrieval)))
+        if findings.alignment:
+            self._write(ALIGNMENT, agreement_columns(facts), findings.alignment.agreements)
         for table in self._tables:
             table.close()
         for table in self._tables:

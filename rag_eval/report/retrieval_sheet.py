@@ -26,9 +26,14 @@ def write_bots_retrieval(
     worksheet: "Worksheet", formats: Formats, facts: RunFacts, bots: Mapping[str, RetrievalSummary]
 ) -> None:
     table = Table(worksheet, retrieval_columns(facts), formats, header_height=44, line_height=18)
-    for bot, summary in bots.items():
-        table.append(RetrievalLine(bot, summary))
+    for line in retrieval_lines(bots):
+        table.append(line)
     table.finish(frozen=1)
+
+
+def retrieval_lines(bots: Mapping[str, RetrievalSummary]) -> Iterator[RetrievalLine]:
+    """One line a bot."""
+    return (RetrievalLine(bot, summary) for bot, summary in bots.items())
 
 
 def retrieval_columns(facts: RunFacts) -> list[Column[RetrievalLine]]:
