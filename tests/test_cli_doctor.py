@@ -303,3 +303,17 @@ def test_a_second_judge_for_toxicity_is_named_and_not_called(
     ended = doctor(**azure(judge))
     assert (ended.code, [request.body["model"] for request in judge.requests]) == (0, ["gpt-4o"])
     assert [text for text in findings(ended, "ok") if text.startswith("Judge of toxicity: small")]
+
+
+def test_the_rubric_is_read(doctor: Run, tmp_path: Path) -> None:
+    """What a run would refuse is said here, too."""
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n[rubric]\nfile = r.json\n")
+    ended = doctor()
+    assert ended.code == 2
+    assert any("r.json: cannot be read" in problem for problem in findings(ended, "problem"))
+    (tmp_path / "r.json").write_text(
+        '{"rubric_id": "tone", "passing_score_threshold": 0, "metrics": [{"id": "polite", "rubric": "It is polite."}]}'
+    )
+    ended = doctor()
+    assert ended.code == 0
+    assert "Rubric: tone, criteria: 1" in findings(ended, "ok")

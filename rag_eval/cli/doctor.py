@@ -130,6 +130,19 @@ def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
         yield _ok(f"File: {name} {'was read' if is_there else 'is not there'}")
     yield from map(_warning, loaded.warnings)
     yield _cache(loaded.settings)
+    if loaded.settings.rubric.file:
+        yield from _rubric(loaded.settings.rubric.file)
+
+
+def _rubric(file: Path) -> Iterator[_Finding]:
+    from rag_eval.rubric import load_rubric
+
+    try:
+        rubric = load_rubric(file)
+    except SettingsError as error:
+        yield from map(_problem, error.problems)
+    else:
+        yield _ok(f"Rubric: {rubric.rubric_id}, criteria: {len(rubric.metrics)}")
 
 
 def _cache(settings: "Settings") -> _Finding:
