@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rag_eval.summary import Summary
 
 FORMAT = "rag-eval-manifest/1"
-_OPTION = "--manifest"
 _STATUS = {
     ExitCode.COMPLETE: "complete",
     ExitCode.GATE_FAILED: "complete",
@@ -106,13 +105,10 @@ class Manifest:
     def _write(self) -> None:
         if not self._target:
             return
-        from rag_eval.report.replacement import Replacement, output_errors
+        from rag_eval.report.replacement import write_text
 
-        replacement = Replacement(self._target, option=_OPTION)
         text = without_secrets(json.dumps(self._members, ensure_ascii=False, allow_nan=False, indent=1))
-        with output_errors(self._target, _OPTION):
-            replacement.path.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-        replacement.commit()
+        write_text(self._target, text + "\n", "--manifest")
 
 
 def _now() -> str:

@@ -5,19 +5,13 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rag_eval.gates import GateResult
-from rag_eval.report.replacement import Replacement
+from rag_eval.report.replacement import write_text
 from rag_eval.report.text import printable
 
 
 def write_junit(target: Path, results: Sequence[GateResult], properties: Mapping[str, str]) -> Path:
     """Write one test case a gate and bot, and what is known of the run as properties. Raises OutputError."""
-    replacement = Replacement(target, option="--junit")
-    try:
-        replacement.path.write_text(junit_xml(results, properties), encoding="utf-8")
-        return replacement.commit()
-    except BaseException:
-        replacement.discard()
-        raise
+    return write_text(target, junit_xml(results, properties), "--junit")
 
 
 def junit_xml(results: Sequence[GateResult], properties: Mapping[str, str]) -> str:

@@ -63,6 +63,18 @@ class Replacement:
         return self._asked_for
 
 
+def write_text(target: Path, text: str, option: str) -> Path:
+    """Replace a small text file as a whole; returns where it is. Raises OutputError."""
+    replacement = Replacement(target, option=option)
+    try:
+        with output_errors(target, option):
+            # A lone surrogate, which UTF-8 has no bytes for, is spelled out.
+            replacement.path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return replacement.commit()
+    finally:
+        replacement.discard()  # nothing is left to discard once it is in its place
+
+
 def check_writable(target: Path, option: str = "-o") -> None:
     """Prove that `target`, given with `option`, can be written, before anything is paid for. Or OutputError."""
     Replacement(target, option=option).discard()
