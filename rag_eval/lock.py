@@ -5,7 +5,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -40,15 +40,13 @@ def lock_path(target: Path) -> Path:
 def _acquire(path: Path, target: Path, give_up_at: float) -> int:
     while True:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        try:
+        with ExitStack() as undo:
+            undo.callback(os.close, descriptor)
             if _try_lock(descriptor) and _is_at(path, descriptor):
                 _sign(descriptor)
+                undo.pop_all()
                 return descriptor
             holder = _holder(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
         if time.monotonic() >= give_up_at and path.exists():
             raise LockedError(
                 f"{target}: another run is at work on it ({holder}); wait until it has ended, or choose another place"

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -276,7 +276,8 @@ def _create(path: Path) -> None:
 def _connect(path: Path, journal: str = "") -> sqlite3.Connection:
     """Without the kind of a journal the store keeps the one that it has."""
     connection = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
-    try:
+    with ExitStack() as undo:
+        undo.callback(connection.close)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != SCHEMA_VERSION:
             raise StoreError(
@@ -286,9 +287,7 @@ def _connect(path: Path, journal: str = "") -> sqlite3.Connection:
         if journal:
             connection.execute(f"PRAGMA journal_mode = {journal}")
         connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
+        undo.pop_all()
     return connection
 
 

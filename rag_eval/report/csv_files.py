@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Generic
 
@@ -32,11 +32,10 @@ class CsvReport:
         with output_errors(folder, _OPTION):
             folder.mkdir(exist_ok=True)
         self._tables: list[_CsvTable[Any]] = []
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.discard)
             self._cases = self._open(CASES, case_columns(facts))
-        except BaseException:
-            self.discard()
-            raise
+            undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
         self._cases.append(result)

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,11 +40,10 @@ class JsonReport:
         )
         self._cases = 0
         start = {"format": FORMAT, "run": _run(facts), **circumstances}
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.discard)
             self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')
-        except BaseException:
-            self.discard()
-            raise
+            undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
         key = result.case.row, result.case.bot

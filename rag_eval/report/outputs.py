@@ -27,13 +27,10 @@ class Outputs:
     def opened(cls, factories: Sequence[Callable[[], Output]]) -> Self:
         """Open one after the other; if one cannot be, none stays open."""
         outputs: list[Output] = []
-        try:
+        with cls(outputs) as opened:
             for factory in factories:
                 outputs.append(factory())
-        except BaseException:
-            cls(outputs).discard()
-            raise
-        return cls(outputs)
+        return opened
 
     def __enter__(self) -> Self:
         return self
