@@ -8,9 +8,10 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult
+from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 
 if TYPE_CHECKING:
     from rag_eval.statistics import Agreement, CorrectedMean, Correlation
@@ -21,8 +22,6 @@ FEWEST_LABELS = 20
 MOST_DISAGREEMENTS = 10
 ALL_BOTS = ""
 """Stands for the bots together."""
-
-_LABELS = {**METRIC_LABELS, **FURTHER_LABELS, TOXICITY: "Input Toxicity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class AlignmentTally:
         self._bots = tuple(bots)
         self._thresholds = thresholds
         self._criteria = frozenset(criteria)
-        self._labels = {**_LABELS, **{criterion: criterion for criterion in criteria}}
+        self._labels = {**SCORE_LABELS, **{criterion: criterion for criterion in criteria}}
         self._columns = {(name, bot): _Pairs() for name in self._labels for bot in bots}
         self._largest: dict[str, list[tuple[float, int, Disagreement]]] = {}
         self._lines = 0
@@ -244,7 +243,7 @@ def _bands(values: Sequence[float]) -> list[int]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+    return fmean(values) if values else None
 
 
 def _share(hits: Sequence[bool]) -> Share:

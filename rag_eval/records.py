@@ -26,6 +26,11 @@ FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
 TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
 
+SCORE_LABELS: Mapping[str, str] = MappingProxyType(
+    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **FURTHER_LABELS}
+)
+"""How readers know every score that we have a name for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

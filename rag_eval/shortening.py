@@ -20,6 +20,10 @@ class Shortener:
         """`most_tokens` is what a whole prompt may hold; None cuts nothing."""
         self._most = most_tokens
 
+    def __bool__(self) -> bool:
+        """Whether there is anything to be cut at all."""
+        return self._most is not None
+
     def row(self, row: Row) -> Row:
         return row if self._most is None else replace(row, cases=tuple(map(self.case, row.cases)))
 

@@ -68,6 +68,8 @@ def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
     from rag_eval.runner import redactor_of, shortener_of
 
     redactor, shortener = redactor_of(settings), shortener_of(settings)
+    if not shortener:
+        return {}
     told = ((case, shortener.told(redactor.case(case))) for row in table.rows for case in row.cases)
     return {(case.row, case.bot): words for case, words in told if words}
 

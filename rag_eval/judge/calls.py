@@ -86,10 +86,11 @@ def sampled(coroutine: Coroutine[Any, Any, T], number: int) -> Generator["Call[A
 def _marked(wanted: "Call[Any] | Gather", number: int) -> "Call[Any] | Gather":
     if isinstance(wanted, Call):
         return replace(wanted, sample=number)
-    return Gather([sampled(_awaited(part), number) for part in wanted.parts])
+    return Gather([sampled(awaited(part), number) for part in wanted.parts])
 
 
-async def _awaited(part: Awaitable[T]) -> T:
+async def awaited(part: Awaitable[T]) -> T:
+    """Anything that can be awaited, as a coroutine."""
     return await part
 
 

@@ -9,7 +9,7 @@ import inspect
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
-from rag_eval.judge.calls import Answer, Batch, Call, Gather, Judge, ReplyStore, T
+from rag_eval.judge.calls import Answer, Batch, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.records import TaskUsage, Usage
 
 BREAKER_LIMIT = 10
@@ -169,7 +169,7 @@ class Scheduler:
         elif isinstance(wanted, Gather):
             task.expect(len(wanted.parts))
             for slot, part in enumerate(wanted.parts):
-                self._start(part if inspect.iscoroutine(part) else _awaited(part), task.order, task, slot)
+                self._start(part if inspect.iscoroutine(part) else awaited(part), task.order, task, slot)
             if not wanted.parts:
                 self._ready.append(_Step(task, []))
         else:
@@ -368,10 +368,6 @@ class Scheduler:
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
-
-
-async def _awaited(part: Awaitable[T]) -> T:
-    return await part
 
 
 class _Task:

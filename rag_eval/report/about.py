@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, RunFacts
 from rag_eval.report.findings import NAME_LIMIT, Findings, verdict
 from rag_eval.report.text import shorten
 from rag_eval.summary import Summary
@@ -32,11 +32,8 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _usage(facts),
         *notes[:_NOTES],
         *more,
-        *(f"{_LABELS[name]}: {explanation}" for name, explanation in facts.explanations.items()),
+        *(f"{SCORE_LABELS[name]}: {explanation}" for name, explanation in facts.explanations.items()),
     ]
-
-
-_LABELS = {**METRIC_LABELS, TOXICITY: "Input Toxicity"}
 
 
 def _judge(facts: RunFacts) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import (
     METRIC_LABELS,
+    SCORE_LABELS,
     TOXICITY,
     CaseResult,
     FailureMode,
@@ -72,7 +73,7 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
 
 def score_headers(facts: RunFacts) -> dict[str, str]:
     """Headers of the columns in which scores stand, by metric."""
-    return {**METRIC_LABELS, TOXICITY: "Input Toxicity", **facts.further}
+    return {**METRIC_LABELS, TOXICITY: SCORE_LABELS[TOXICITY], **facts.further}
 
 
 def _flags(result: CaseResult, facts: RunFacts) -> str:
@@ -175,8 +176,8 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
         return Cell(result.toxicity.value, look_of(result.toxicity), note_on(result.toxicity, None))
 
     if TOXICITY not in facts.metrics:
-        return _switched_off("Input Toxicity", 9)
-    return Column("Input Toxicity", 8.5, cell, about=_about(TOXICITY, facts), threshold=TOXICITY)
+        return _switched_off(SCORE_LABELS[TOXICITY], 9)
+    return Column(SCORE_LABELS[TOXICITY], 8.5, cell, about=_about(TOXICITY, facts), threshold=TOXICITY)
 
 
 def _about(metric: str, facts: RunFacts) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
 from rag_eval.pass_rates import BotPassRates
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, CaseResult
+from rag_eval.records import SCORE_LABELS, CaseResult
 from rag_eval.report.text import shorten
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
@@ -99,8 +99,7 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
 
 def noise_words(findings: Findings) -> list[str]:
     """A sentence on how far the judge's samples of one score lie apart; none without samples."""
-    labels = {**METRIC_LABELS, **FURTHER_LABELS}
-    told = ", ".join(f"{labels.get(name, name)} {value:.3f}" for name, value in findings.noise.items())
+    told = ", ".join(f"{SCORE_LABELS.get(name, name)} {value:.3f}" for name, value in findings.noise.items())
     return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
 
 
