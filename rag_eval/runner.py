@@ -15,7 +15,17 @@ from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
 from rag_eval.recommend import Adviser, LlmAdviser, RuleAdviser
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
+from rag_eval.records import (
+    FURTHER_LABELS,
+    METRIC_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    Row,
+    RubricOutcome,
+    Score,
+    Usage,
+)
 from rag_eval.redaction import Redactor
 from rag_eval.retrieval import doc_recall
 from rag_eval.scoring import failure_modes, mean_score, rqs
@@ -76,7 +86,6 @@ def llm_panel(
 ) -> Panel:
     """A judge that reads, with ragas' prompts."""
     from rag_eval.metrics.ragas_metrics import ragas_metrics
-    from rag_eval.rubric_judge import RubricJudge
 
     return Panel(
         judge=judge,
@@ -85,8 +94,14 @@ def llm_panel(
         toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
         adviser=LlmAdviser() if settings.diagnostics.enabled else None,
         further=further_metrics(settings),
-        rubric=RubricJudge(rubric) if rubric else None,
+        rubric=_rubric_judge(rubric) if rubric else None,
     )
+
+
+def _rubric_judge(rubric: "EvaluationRubric") -> "RubricJudge":
+    from rag_eval.rubric_judge import RubricJudge
+
+    return RubricJudge(rubric)
 
 
 def enabled_metrics(settings: Settings) -> tuple[str, ...]:
@@ -96,6 +111,8 @@ def enabled_metrics(settings: Settings) -> tuple[str, ...]:
 
 def further_metrics(settings: Settings) -> tuple[Metric, ...]:
     """Those that are switched on, in the order of the report."""
+    if not any(getattr(settings.metrics, name) for name in FURTHER_LABELS):
+        return ()  # and the evaluators are not imported
     from rag_eval.evaluators.columns import AnswerCoverage, ChunkRelevanceShare
 
     known: tuple[Metric, ...] = (AnswerCoverage(), ChunkRelevanceShare())

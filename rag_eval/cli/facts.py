@@ -76,28 +76,28 @@ def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
 
 def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     """A judge that saw less says less: whether it hit some bots more than others matters."""
-    counts = Counter(bot for _, bot in cuts)
-    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+    told = _by_bot(Counter(bot for _, bot in cuts))
     return (f"Contexts cut to [limits] max_prompt_tokens before they were judged: {told}.",) if told else ()
 
 
 def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    counts = Counter(bot for _, bot in flags)
-    told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
+    told = _by_bot(Counter(bot for _, bot in flags))
     return (
         (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
     )
 
 
+def _by_bot(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{bot} {count}" for bot, count in counts.items())
+
+
 def _notes_on_what_is_not_judged(settings: "Settings", panel: "Panel") -> tuple[str, ...]:
     """What was asked for, but takes a judge that reads."""
-    from rag_eval.runner import further_metrics
+    from rag_eval.records import FURTHER_LABELS
 
     if not panel.is_proxy:
         return ()
-    from rag_eval.records import FURTHER_LABELS
-
-    wanted = [FURTHER_LABELS[metric.name] for metric in further_metrics(settings)]
+    wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
     wanted += ["Rubric"] if settings.rubric.file else []
     return (f"Not judged, since the offline judge cannot: {', '.join(wanted)}.",) if wanted else ()
 
@@ -108,8 +108,9 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
     for code in sorted({code for bot in summary.bots for code in bot.failures} & CONTENT_CODES):
         counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
         if len(set(counts.values())) > 1:
-            told = ", ".join(f"{bot} {count}" for bot, count in counts.items())
-            notes.append(f"Failed scores with {code} differ between the bots ({told}): compare with care.")
+            notes.append(
+                f"Failed scores with {code} differ between the bots ({_by_bot(counts)}): compare with care."
+            )
     return tuple(notes)
 
 
