@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,8 +25,9 @@ from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import proxy_of
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
+from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Parameter
-from rag_eval.judge.transport import Transport, masked
+from rag_eval.judge.transport import Transport
 from rag_eval.store import Store
 
 KEY = "CANARY-4f9d71c2e8"
@@ -864,11 +866,13 @@ def held(limiter: Limiter, most: int) -> int:
 def test_r25_halved_once_a_round_and_one_more_a_round(timeline: Timeline) -> None:
     limiter = Limiter(8, sleep=timeline.sleep, clock=timeline.clock)
     assert held(limiter, 12) == 8
-    for _ in range(8):
-        limiter.shrink(0)  # eight refusals of one round
+    with limiter.turn(1) as turn:
+        for _ in range(8):
+            limiter.shrink(turn)  # eight refusals of one round
     assert held(limiter, 12) == 4
-    for admitted_in in range(1, 9):
-        limiter.shrink(admitted_in)
+    for _ in range(8):
+        with limiter.turn(1) as turn:
+            limiter.shrink(turn)
     assert held(limiter, 12) == 1
     limiter.grow()
     assert held(limiter, 12) == 2
@@ -902,6 +906,82 @@ def test_a_known_limit_holds_for_all_workers(make: Make, judge: FakeJudge, timel
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: transport.ask(call(str(n))), range(30)))
     assert timeline.now - 1000 >= 2.9 - 1e-6
+
+
+class Bucket:
+    """A provider's rate limit: it tells what is left with every answer, and refuses what goes beyond."""
+
+    def __init__(self, timeline: Timeline, counted: str, limit: float, a_second: float) -> None:
+        self.refusals, self.used = 0, 0
+        self._timeline, self._counted = timeline, counted
+        self._limit, self._a_second = limit, a_second
+        self._level, self._at = limit, timeline.clock()
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Answer:
+        cost = 1 if self._counted == "requests" else request.body["max_tokens"] + len(request.prompt) // 4
+        with self._lock:
+            now = self._timeline.clock()
+            self._level = min(self._limit, self._level + (now - self._at) * self._a_second)
+            self._at = now
+            is_refused = cost > self._level
+            self.refusals += is_refused
+            self._level -= 0 if is_refused else cost
+            self.used += 0 if is_refused else cost
+            headers = self._headers()
+        time.sleep(0.002)
+        answer = TOO_MANY if is_refused else OK
+        return replace(answer, headers={**answer.headers, **headers})
+
+    def _headers(self) -> dict[str, str]:
+        until_whole = (self._limit - self._level) / self._a_second
+        return {
+            f"x-ratelimit-limit-{self._counted}": f"{self._limit:g}",
+            f"x-ratelimit-remaining-{self._counted}": f"{int(self._level)}",
+            f"x-ratelimit-reset-{self._counted}": f"{until_whole // 60:.0f}m{until_whole % 60:.3f}s",
+        }
+
+
+@pytest.mark.parametrize(("counted", "limit", "a_second"), [("requests", 20, 10), ("tokens", 10_000, 2_000)])
+def test_r25_what_is_left_of_a_rate_limit_is_not_exceeded(
+    make: Make, judge: FakeJudge, timeline: Timeline, counted: str, limit: int, a_second: int
+) -> None:
+    """Nobody has to set the limit: a hundred calls take about the time that it needs, and hardly one is refused.
+
+    Hardly: of two requests that overtake each other, the answer to one does not know the other.
+    """
+    bucket = judge.always = Bucket(timeline, counted, limit, a_second)
+    transport = make(workers=8)
+    transport.ask(call("first", max_tokens=500))  # as the preflight does
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: transport.ask(call(str(n), max_tokens=500)), range(99)))
+    needed = (bucket.used - limit) / a_second
+    assert needed > 7
+    assert bucket.refusals <= 5
+    assert needed * 0.99 <= timeline.now - 1000 <= needed * 1.3 + 1
+
+
+def test_a_refusal_that_tells_the_time_by_its_rate_limit_is_waited_for(
+    make: Make, judge: FakeJudge, timeline: Timeline, said: list[str]
+) -> None:
+    """Azure OpenAI sometimes says so instead of Retry-After."""
+    judge.faults.append(replace(TOO_MANY, headers={"x-rate-limit-reset-tokens": "55"}))
+    transport = make()
+    transport.ask(call())
+    assert 55 <= timeline.now - 1000 < 57
+    assert [sentence for sentence in said if "rate limit is nearly used up" in sentence]
+
+
+def test_a_limit_that_takes_too_long_is_left_to_the_endpoint(
+    make: Make, judge: FakeJudge, timeline: Timeline
+) -> None:
+    """Nobody waits a day for requests of a day; the endpoint's own refusal says how to go on."""
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "24h0m0s"}
+    judge.always = replace(OK, headers={**OK.headers, **headers})
+    transport = make()
+    for text in ("one", "two"):
+        transport.ask(call(text))
+    assert timeline.now == 1000
 
 
 # The end

@@ -48,7 +48,7 @@ def _harmless(text: str, stream: TextIO) -> str:
 def without_secrets(text: str) -> str:
     """`text` with [key] in place of every secret that is to be hidden."""
     if _hidden:
-        from rag_eval.judge.transport import masked
+        from rag_eval.judge.masking import masked
 
         for secret in sorted(_hidden, key=len, reverse=True):  # one may be a piece of another
             text = masked(text, secret)

@@ -1,11 +1,27 @@
-"""How fast one deployment is asked: requests in flight, pauses that all workers share, and a pace if one is known.
+"""How fast one deployment is asked: requests in flight, pauses that all workers share, a pace if one is known, and
+no more than the deployment says is left of its rate limits.
 
 Providers judge their limits over a few seconds, so requests are spaced evenly rather than counted by the minute.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rag_eval.judge.outcomes import LONGEST_WAIT
+from rag_eval.judge.quota import REQUESTS, TOKENS, Quota
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Leave to send one request."""
+
+    round: int
+    sent: Mapping[str, int]
+    """Requests and tokens that were let through before and with it."""
+    is_held_back: bool = False
+    """It had to wait because too little was left of a rate limit."""
 
 
 class Limiter:
@@ -34,19 +50,17 @@ class Limiter:
         self._in_flight = 0
         self._round = 0
         self._not_before = 0.0
+        self._sent = {REQUESTS: 0, TOKENS: 0}
+        self._reports: dict[str, _Report] = {}
 
     @contextmanager
-    def turn(self, tokens: int) -> Iterator[int]:
-        """Wait until a request of about so many tokens may be sent; it is in flight inside the `with` block.
-
-        Gives the number of the round, which `shrink` wants to know.
-        """
+    def turn(self, tokens: int) -> Iterator[Turn]:
+        """Wait until a request of about so many tokens may be sent; it is in flight inside the `with` block."""
         with self._changed:
             self._changed.wait_for(lambda: self._in_flight < int(self._allowed))
             self._in_flight += 1
         try:
-            self._wait_until_due(tokens)
-            yield self._round
+            yield self._wait_until_due({REQUESTS: 1, TOKENS: tokens})
         finally:
             with self._changed:
                 self._in_flight -= 1
@@ -57,10 +71,10 @@ class Limiter:
         with self._changed:
             self._allowed = min(self._most, self._allowed + 1.0 / self._allowed)
 
-    def shrink(self, admitted_in: int) -> None:
+    def shrink(self, turn: Turn) -> None:
         """A request was refused for its rate: half as many at a time. All refusals of one round count once."""
         with self._changed:
-            if admitted_in == self._round:
+            if turn.round == self._round:
                 self._round += 1
                 self._allowed = max(1.0, self._allowed / 2)
 
@@ -69,16 +83,46 @@ class Limiter:
         with self._changed:
             self._not_before = max(self._not_before, self._clock() + seconds)
 
-    def _wait_until_due(self, tokens: int) -> None:
-        while (wait := self._book(tokens)) > 0:
+    def learn(self, turn: Turn, quotas: Mapping[str, Quota]) -> None:
+        """What the answer to a request says is left. It knows of no request that was sent later."""
+        with self._changed:
+            for counted, quota in quotas.items():
+                known = self._reports.get(counted)
+                if known is None or known.sent <= turn.sent[counted]:
+                    self._reports[counted] = _Report(quota, turn.sent[counted], self._clock())
+
+    def _wait_until_due(self, wanted: Mapping[str, int]) -> Turn:
+        is_held_back = False
+        while True:
+            with self._changed:
+                now = self._clock()
+                shortage = self._shortage(wanted, now)
+                wait = max(self._not_before - now, shortage)
+                if wait <= 0:
+                    return self._book(wanted, now, is_held_back)
+            is_held_back = is_held_back or shortage > 0
             self._sleep(wait)
 
-    def _book(self, tokens: int) -> float:
-        """Take the place in line that is due now, or tell how many seconds it is away."""
-        with self._changed:
-            now = self._clock()
-            if now < self._not_before:
-                return self._not_before - now
-            pace = max(self._seconds_per_request, self._seconds_per_token * tokens)
-            self._not_before = now + pace if pace else self._not_before
-            return 0.0
+    def _shortage(self, wanted: Mapping[str, int], now: float) -> float:
+        """Seconds until enough is left for a request. How to go on after a long one, the endpoint's answer tells."""
+        waits = (
+            report.quota.wait(self._sent[counted] - report.sent + wanted[counted], now - report.at)
+            for counted, report in self._reports.items()
+        )
+        return max((wait for wait in waits if wait <= LONGEST_WAIT), default=0.0)
+
+    def _book(self, wanted: Mapping[str, int], now: float, is_held_back: bool) -> Turn:
+        """Take the place in line that is due now."""
+        pace = max(self._seconds_per_request, self._seconds_per_token * wanted[TOKENS])
+        self._not_before = now + pace if pace else self._not_before
+        self._sent = {counted: sent + wanted[counted] for counted, sent in self._sent.items()}
+        return Turn(self._round, self._sent, is_held_back)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    quota: Quota
+    sent: int
+    """How much of what is counted was sent up to the request that it answers."""
+    at: float
+    """By the limiter's clock."""

@@ -10,7 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -18,12 +18,15 @@ from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_expo
 
 from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
+from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message
-from rag_eval.judge.connection import Connection, proxy_of
+from rag_eval.judge.connection import Connection, Response, proxy_of
 from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, request_body, request_key
-from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
+from rag_eval.judge.limiter import Limiter, Turn
+from rag_eval.judge.masking import masked
+from rag_eval.judge.outcomes import Action, Completion, Fault
+from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
 
@@ -59,7 +62,7 @@ class Transport:
         self._sleep = sleep or self._closed.wait
         self._clock = clock
         self._lock = threading.Lock()
-        self._deployments: dict[str, _Deployment] = {}
+        self._deployments: dict[str, Deployment] = {}
         self._meter: Counter[str] = Counter()
         self._by_task: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self._connection: Connection | None = None
@@ -77,7 +80,7 @@ class Transport:
             deployment=deployment,
         )
         try:
-            self._ask(_Attempt(check, self._deployment(check), _RETRIED_AT_PREFLIGHT))
+            self._ask(Attempt(check, self._deployment(check), _RETRIED_AT_PREFLIGHT))
         except JudgeError as error:
             if error.code in _FATAL_AT_PREFLIGHT:
                 raise RunStoppedError(error.code, f"{self.endpoint.description}: {error}") from None
@@ -87,7 +90,7 @@ class Transport:
         return request_key(self.endpoint, self._deployment(call).dialect, call)
 
     def ask(self, call: Call[Any]) -> Answer:
-        return self._ask(_Attempt(call, self._deployment(call)))
+        return self._ask(Attempt(call, self._deployment(call)))
 
     def usage(self) -> Usage:
         """What was sent so far. Tokens are the provider's counts, those of unusable replies included."""
@@ -131,7 +134,7 @@ class Transport:
 
     # Attempts
 
-    def _ask(self, attempt: "_Attempt") -> Answer:
+    def _ask(self, attempt: Attempt) -> Answer:
         """The one retry layer: whether to try again, and how long to wait, is read off the fault."""
         retrying = Retrying(
             retry=retry_if_result(lambda found: attempt.wants_another(found, self.endpoint.max_attempts)),
@@ -143,10 +146,12 @@ class Transport:
             return found
         raise self._final(found)
 
-    def _try(self, attempt: "_Attempt") -> Answer | Fault:
+    def _try(self, attempt: Attempt) -> Answer | Fault:
         """One request. What it says about the deployment's limits counts before anyone else gets a turn."""
         limiter = attempt.deployment.limiter
-        with limiter.turn(attempt.estimated_tokens) as admitted_in:
+        with limiter.turn(attempt.estimated_tokens) as turn:
+            if turn.is_held_back:
+                self._tell_once(attempt.deployment)
             held = self._budget.reserve(
                 attempt.deployment.name,
                 attempt.characters,
@@ -154,7 +159,7 @@ class Transport:
             )
             attempt.number += 1
             attempt.dialect = attempt.deployment.dialect
-            found = self._post(attempt)
+            found = self._post(attempt, turn)
             if isinstance(found, Fault) and found.possibly_billed and not found.tokens.prompt:
                 cost = self._budget.forfeit(held)
             else:
@@ -163,7 +168,7 @@ class Transport:
             if isinstance(found, Completion):
                 limiter.grow()
             elif found.code == "rate_limited":
-                limiter.shrink(admitted_in)
+                limiter.shrink(turn)
                 limiter.pause(found.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
             elif found.wait:
                 limiter.pause(found.wait)
@@ -174,7 +179,7 @@ class Transport:
         log.debug("%s: %s (attempt %d)", attempt.call.task, fault.code, attempt.number)
         return fault
 
-    def _post(self, attempt: "_Attempt") -> Completion | Fault:
+    def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
         import openai
 
         body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
@@ -187,10 +192,30 @@ class Transport:
         except openai.APIConnectionError as error:
             return outcomes.unreachable(error)
         if 200 <= response.status < 300:
-            return outcomes.read_body(response.text)
-        return outcomes.read_status(response.status, response.headers, response.text, response.path)
+            found = outcomes.read_body(response.text)
+        else:
+            found = outcomes.read_status(response.status, response.headers, response.text, response.path)
+        self._heed(response, found, attempt.deployment, turn)
+        return found
 
-    def _account(self, found: Completion | Fault, attempt: "_Attempt", cost: float | None) -> None:
+    def _heed(
+        self, response: Response, found: Completion | Fault, deployment: Deployment, turn: Turn
+    ) -> None:
+        """Mind what the headers say of the rate limits, unless the endpoint asks for a pause in so many words."""
+        if isinstance(found, Completion) or found.wait is None:
+            is_refused = isinstance(found, Fault) and found.code == "rate_limited"
+            deployment.limiter.learn(turn, read_quotas(response.headers, is_refused=is_refused))
+
+    def _tell_once(self, deployment: Deployment) -> None:
+        """Why the run is slower than its workers could be."""
+        with self._lock:
+            is_known, deployment.is_held_back = deployment.is_held_back, True
+        if not is_known:
+            self._announce(
+                f"{deployment.name}: its rate limit is nearly used up; requests wait until enough is left."
+            )
+
+    def _account(self, found: Completion | Fault, attempt: Attempt, cost: float | None) -> None:
         attempt.add(found.tokens)
         spent = TaskUsage(0, 0, found.tokens.prompt, found.tokens.completion, cost)
         with self._lock:
@@ -205,7 +230,7 @@ class Transport:
             else:
                 self._meter["possibly_billed"] += found.possibly_billed
 
-    def _read(self, completion: Completion, attempt: "_Attempt") -> Answer | Fault:
+    def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
         text = masked(strip_fence(completion.content), self._secret)
         try:
             reply = read_reply(text, attempt.call)
@@ -213,7 +238,7 @@ class Transport:
             return outcomes.unparseable(first_problem(error))
         return Answer(text, reply, attempt.number, attempt.tokens.prompt, attempt.tokens.completion)
 
-    def _second_thought(self, fault: Fault, attempt: "_Attempt") -> Fault:
+    def _second_thought(self, fault: Fault, attempt: Attempt) -> Fault:
         """The fault in the light of what came before it."""
         if fault.action is Action.ADAPT:
             return self._adapt(fault, attempt)
@@ -229,12 +254,12 @@ class Transport:
             return replace(fault, code="truncated")  # the larger limit was more than the model allows
         return fault
 
-    def _is_refused_for_size_again(self, deployment: "_Deployment") -> bool:
+    def _is_refused_for_size_again(self, deployment: Deployment) -> bool:
         with self._lock:
             deployment.refusals_for_size += 1
             return deployment.refusals_for_size >= _MOST_REFUSALS_FOR_SIZE
 
-    def _wait_before_next(self, attempt: "_Attempt", state: RetryCallState) -> float:
+    def _wait_before_next(self, attempt: Attempt, state: RetryCallState) -> float:
         """Seconds; none where the limiter holds everyone up, or where the next request is another one."""
         fault = state.outcome.result() if state.outcome else None
         if not isinstance(fault, Fault) or fault.action is Action.ADAPT or fault.wait:
@@ -252,7 +277,7 @@ class Transport:
 
     # Deployments
 
-    def _adapt(self, fault: Fault, attempt: "_Attempt") -> Fault:
+    def _adapt(self, fault: Fault, attempt: Attempt) -> Fault:
         """Learn, once for the run, that the endpoint does not take a parameter, and say so."""
         assert fault.parameter is not None  # noqa: S101 - every such fault names one
         deployment, used = attempt.deployment, attempt.dialect
@@ -271,7 +296,7 @@ class Transport:
             self._announce(sentence)
         return fault
 
-    def _deployment(self, call: Call[Any]) -> "_Deployment":
+    def _deployment(self, call: Call[Any]) -> Deployment:
         name = call.deployment or self.endpoint.model
         with self._lock:
             if name in self._deployments:
@@ -281,7 +306,7 @@ class Transport:
             self._announce(sentence)
         return deployment
 
-    def _new_deployment(self, name: str) -> "_Deployment":
+    def _new_deployment(self, name: str) -> Deployment:
         limiter = Limiter(
             self.endpoint.workers,
             requests_per_minute=self.endpoint.requests_per_minute,
@@ -289,7 +314,7 @@ class Transport:
             sleep=self._rest,
             clock=self._clock,
         )
-        return _Deployment(
+        return Deployment(
             name, Dialect.remembered(self._notes.note(self._note_name(name)), self.endpoint), limiter
         )
 
@@ -314,22 +339,6 @@ class Transport:
             raise _not_run()
 
 
-def masked(text: str, secret: str) -> str:
-    """The text with [key] in place of the secret and of every piece of it of 8 or more characters."""
-    size = min(8, len(secret))
-    pieces = {secret[start : start + size] for start in range(len(secret) - size + 1)} - {""}
-    covered = {
-        place
-        for start in range(len(text) - size + 1)
-        if text[start : start + size] in pieces
-        for place in range(start, start + size)
-    }
-    return "".join(
-        "" if place in covered and place - 1 in covered else "[key]" if place in covered else letter
-        for place, letter in enumerate(text)
-    )
-
-
 _BACKOFF = wait_random_exponential(multiplier=1, max=60)
 """Seconds: exponential with full jitter."""
 _RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
@@ -345,67 +354,6 @@ _REMARKS = {
     "same: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
-
-
-@dataclass(slots=True)
-class _Deployment:
-    """What is known about one deployment in this run."""
-
-    name: str
-    dialect: Dialect
-    limiter: Limiter
-    has_answered: bool = False
-    refusals_for_size: int = 0
-    """In a row."""
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """The state of one call under retry."""
-
-    call: Call[Any]
-    deployment: _Deployment
-    retry_only: frozenset[str] | None = None
-    """Codes that are worth another try; None for every transient one."""
-    number: int = 0
-    dialect: Dialect = field(init=False)
-    """What the last request was written in."""
-    max_tokens: int = field(init=False)
-    tokens: Tokens = field(default_factory=Tokens)
-    met: Counter[str] = field(default_factory=Counter)
-    """Faults by code."""
-
-    def __post_init__(self) -> None:
-        self.dialect = self.deployment.dialect
-        self.max_tokens = self.call.max_tokens
-
-    @property
-    def characters(self) -> int:
-        return sum(len(message.text) for message in self.call.messages)
-
-    @property
-    def estimated_tokens(self) -> int:
-        """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
-        return self.characters // 4 + reply_limit(self.deployment.dialect, self.max_tokens)
-
-    def add(self, tokens: Tokens) -> None:
-        self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)
-
-    def wants_another(self, found: "Answer | Fault", most: int) -> bool:
-        """Whether tries are left after a fault; being told to slow down has a budget of its own."""
-        if isinstance(found, Answer):
-            return False
-        if found.action is Action.ADAPT:
-            return True
-        return self._has_tries_left(found, most)
-
-    def _has_tries_left(self, fault: Fault, most: int) -> bool:
-        self.met[fault.code] += 1
-        if fault.action is not Action.RETRY or (self.retry_only and fault.code not in self.retry_only):
-            return False
-        limited = self.met["rate_limited"]
-        tries = limited if fault.code == "rate_limited" else self.met.total() - limited
-        return tries < most and self.met[fault.code] < fault.most_attempts
 
 
 class _Ready(BaseModel):

@@ -1,0 +1,83 @@
+"""What an endpoint says is left of its rate limits, read from the headers of its answers.
+
+OpenAI, and servers that speak like it, tell of requests and of tokens the limit, what remains of it and the time
+until it is whole again; in between it flows back evenly. Azure OpenAI tells what remains, and with a refusal the
+time as well. Some put 0 or -1 where they know nothing.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+REQUESTS, TOKENS = "requests", "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The state of one rate limit when an answer was sent."""
+
+    remaining: float
+    """Requests or tokens."""
+    whole_after: float
+    """Seconds until nothing of the limit is used up any more."""
+    limit: float | None = None
+
+    def wait(self, wanted: float, age: float) -> float:
+        """Seconds until so much may be used, `age` seconds after the answer; 0 where it may be used now.
+
+        Without the limit nobody knows how fast it flows back, so it is all waited for. Whole milliseconds: nobody
+        should have to wait again for the error of a rounding.
+        """
+        until_whole = self.whole_after - age
+        used = (self.limit or 0.0) - self.remaining
+        a_second = used / self.whole_after if used > 0 else 0.0
+        missing = wanted - self.remaining - a_second * age
+        if until_whole <= 0 or missing <= 0:
+            return 0.0
+        wait = min(until_whole, missing / a_second) if a_second else until_whole
+        return ceil(1000 * wait) / 1000
+
+
+def read_quotas(headers: Mapping[str, str], *, is_refused: bool = False) -> dict[str, Quota]:
+    """By what is counted. Limits of which the time is not told are left out: there is nothing to wait for.
+
+    An endpoint that refuses a request and tells the time has nothing left, though it may not say so.
+    """
+    quotas = {counted: _quota(headers, counted, is_refused) for counted in (REQUESTS, TOKENS)}
+    return {counted: quota for counted, quota in quotas.items() if quota is not None}
+
+
+def _quota(headers: Mapping[str, str], counted: str, is_refused: bool) -> Quota | None:
+    remaining = _count(_told(headers, "remaining", counted))
+    whole_after = _seconds(_told(headers, "reset", counted))
+    if remaining is None and is_refused:
+        remaining = 0.0
+    if remaining is None or not whole_after:
+        return None
+    return Quota(remaining, whole_after, _count(_told(headers, "limit", counted)) or None)
+
+
+def _told(headers: Mapping[str, str], what: str, counted: str) -> str:
+    """Azure OpenAI has spelled the beginning in both ways."""
+    names = (f"{spelled}-{what}-{counted}" for spelled in ("x-ratelimit", "x-rate-limit"))
+    return next((headers[name] for name in names if name in headers), "")
+
+
+def _count(text: str) -> float | None:
+    return float(text) if _COUNT.fullmatch(text) else None
+
+
+def _seconds(text: str) -> float | None:
+    """From '1s', '6m0s', '1h2m3.5s', '120ms' or a number of seconds."""
+    if _COUNT.fullmatch(text):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+_COUNT = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
+_PART = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(ms|[dhms])", re.ASCII)
+_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
+_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
