@@ -50,6 +50,7 @@ LEVELS = {
     "__main__": 10,
 }
 HEAVY = {
+    "aiohttp",
     "ragas",
     "openai",
     "pandas",

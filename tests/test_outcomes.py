@@ -5,6 +5,7 @@ import ssl
 from itertools import pairwise
 from typing import Annotated, Any
 
+import aiohttp
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -238,14 +239,6 @@ def caused(*errors: BaseException) -> BaseException:
     return errors[0]
 
 
-class ReadError(Exception):
-    """Named as the client's."""
-
-
-class ConnectTimeout(Exception):  # noqa: N818
-    """Named as the client's."""
-
-
 REFUSED = ConnectionRefusedError(111, "refused")
 UNTRUSTED = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED]")
 RESET = ConnectionResetError(104, "reset")
@@ -257,8 +250,8 @@ RESET = ConnectionResetError(104, "reset")
         (caused(OSError("all failed"), REFUSED), "unreachable", "nothing listens"),
         (caused(OSError("x"), ExceptionGroup("all", [REFUSED])), "unreachable", "nothing listens"),
         (caused(OSError("x"), UNTRUSTED), "unreachable", "SSL_CERT_FILE"),
-        (caused(OSError("x"), ConnectTimeout()), "unreachable", "VPN"),
-        (caused(OSError("x"), ReadError(), RESET), "connection_lost", "ConnectionResetError"),
+        (caused(OSError("x"), aiohttp.ConnectionTimeoutError()), "unreachable", "VPN"),
+        (caused(aiohttp.ClientOSError(104, "x"), RESET), "connection_lost", "ConnectionResetError"),
     ],
 )
 def test_r23_the_root_cause_of_a_failed_connection_is_named(
@@ -271,7 +264,7 @@ def test_r23_the_root_cause_of_a_failed_connection_is_named(
 
 def test_r17_only_what_may_have_been_sent_is_possibly_billed() -> None:
     assert timed_out(3).possibly_billed
-    assert unreachable(caused(OSError(), ReadError())).possibly_billed
+    assert unreachable(aiohttp.ServerDisconnectedError()).possibly_billed
     assert not unreachable(caused(OSError(), ConnectionRefusedError())).possibly_billed
     assert not read_status(500, {}, "").possibly_billed
 

@@ -22,11 +22,11 @@ from pydantic import BaseModel, Field
 
 from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.connection import proxy_of
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Parameter
+from rag_eval.judge.proxy import proxy_of
 from rag_eval.judge.transport import Transport
 from rag_eval.store import Store
 

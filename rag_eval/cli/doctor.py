@@ -256,7 +256,7 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.judge.connection import proxy_of
+    from rag_eval.judge.proxy import proxy_of
 
     way = "through a proxy" if proxy_of(endpoint.url) else "directly"
     yield _ok(f"Judge: {endpoint.description}, asked {way}")

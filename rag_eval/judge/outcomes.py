@@ -126,7 +126,7 @@ def timed_out(seconds: float) -> Fault:
 
 
 def unreachable(error: BaseException) -> Fault:
-    """A connection that failed, named by its root cause rather than by the client's 'Connection error.'"""
+    """A connection that failed, named by its root cause rather than by the client's own words for it."""
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
@@ -476,10 +476,16 @@ _CONNECTION_ADVICE = (
     ("SSLError", "the server does not speak TLS as expected; check the address and its port"),
     ("gaierror", "the host name cannot be resolved; check the endpoint's spelling and the network"),
     ("ConnectionRefused", "nothing listens at this address"),
-    ("ConnectTimeout", "nothing answers at this address; check the network, VPN and firewall"),
-    ("ProxyError", "the proxy does not let the request through; check HTTPS_PROXY"),
+    ("ConnectionTimeout", "nothing answers at this address; check the network, VPN and firewall"),
+    ("Proxy", "the proxy does not let the request through; check HTTPS_PROXY"),
 )
-_AFTER_SENDING = {"ReadError", "ReadTimeout", "RemoteProtocolError", "DecodingError"}
+_AFTER_SENDING = {
+    "ServerDisconnectedError",
+    "ClientOSError",
+    "ClientPayloadError",
+    "ClientResponseError",
+    "ClientConnectionResetError",
+}
 """What the client raises only once a request is under way."""
 
 

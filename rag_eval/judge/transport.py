@@ -21,11 +21,12 @@ from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message
-from rag_eval.judge.connection import Connection, Response, proxy_of
+from rag_eval.judge.connection import Connection, Response
 from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault
+from rag_eval.judge.proxy import proxy_of
 from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
@@ -180,17 +181,17 @@ class Transport:
         return fault
 
     def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
-        import openai
+        import aiohttp
 
         body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
         try:
             response = self._connected().post(body)
+        except aiohttp.ClientError as error:
+            return outcomes.unreachable(error)
         except TimeoutError:
             return outcomes.timed_out(self.endpoint.timeout_seconds)
         except CancelledError:
             raise _not_run() from None
-        except openai.APIConnectionError as error:
-            return outcomes.unreachable(error)
         if 200 <= response.status < 300:
             found = outcomes.read_body(response.text)
         else:
