@@ -50,10 +50,11 @@ class Connection:
         Raises TimeoutError when it is not complete in time, aiohttp.ClientError when there is none, and
         concurrent.futures.CancelledError when the connection was closed meanwhile.
         """
+        content = json.dumps(body, ensure_ascii=False).encode()
         with self._lock:
             if self._is_closed:
                 raise CancelledError
-            answer = asyncio.run_coroutine_threadsafe(self._post(body), self._loop)
+            answer = asyncio.run_coroutine_threadsafe(self._post(body["model"], content), self._loop)
         return answer.result()
 
     def close(self) -> None:
@@ -67,15 +68,15 @@ class Connection:
         self._thread.join()
         self._loop.close()
 
-    async def _post(self, body: Mapping[str, Any]) -> Response:
+    async def _post(self, deployment: str, content: bytes) -> Response:
         from yarl import URL
 
-        head = await self._writer.head(body["model"])
+        head = await self._writer.head(deployment)
         async with (
             asyncio.timeout(self._timeout),
             self._session.post(
                 URL(head.url, encoded=True),
-                data=json.dumps(body, ensure_ascii=False).encode(),
+                data=content,
                 headers=head.headers,
                 proxy=self._proxy,
                 allow_redirects=False,
