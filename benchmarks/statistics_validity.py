@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rag_eval.statistics import (
-    Interval,
-    Verdict,
-    bootstrap_mean_interval,
-    cohen_kappa,
-    compare_with_best,
-    holm,
-    paired_permutation_pvalue,
-    ppi_mean,
-    spearman,
-)
+from rag_eval.statistics.agreement import cohen_kappa, ppi_mean, spearman
+from rag_eval.statistics.comparison import Verdict, compare_with_best, holm, paired_permutation_pvalue
+from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]

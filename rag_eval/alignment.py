@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Agreement, CorrectedMean, Correlation
+    from rag_eval.statistics.agreement import Agreement, CorrectedMean, Correlation
 
 BANDS = 5
 FEWEST_LABELS = 20
@@ -163,7 +163,7 @@ class AlignmentTally:
     def _agreement(
         self, name: str, bot: str, pairs: "_Pairs", corrected: "CorrectedMean | None"
     ) -> HumanAgreement:
-        from rag_eval.statistics import cohen_kappa, spearman
+        from rag_eval.statistics.agreement import cohen_kappa, spearman
 
         judge, human = pairs.both()
         is_criterion = name in self._criteria
@@ -215,7 +215,7 @@ class _Pairs:
         return [a for a, _ in found], [b for _, b in found]
 
     def corrected_mean(self) -> "CorrectedMean | None":
-        from rag_eval.statistics import ppi_mean
+        from rag_eval.statistics.agreement import ppi_mean
 
         judged = [(a, None if math.isnan(b) else b) for a, b in self._judged()]
         if sum(human is not None for _, human in judged) < FEWEST_LABELS:

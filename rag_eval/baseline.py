@@ -13,7 +13,7 @@ from rag_eval.records import METRIC_LABELS, CaseResult
 from rag_eval.summary import RQS
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Interval
+    from rag_eval.statistics.intervals import Interval
 
 NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
@@ -99,7 +99,7 @@ class BaselineComparison:
 
     def changes(self) -> tuple[Change, ...]:
         """In the order of the bots and of the report's columns; empty when no query is in both runs."""
-        from rag_eval.statistics import holm, paired_permutation_pvalue
+        from rag_eval.statistics.comparison import holm, paired_permutation_pvalue
 
         keys = [(bot, name) for bot in self._bots for name in NAMES if (bot, name) in self._pairs]
         compared = [(key, self._pairs[key]) for key in keys]
@@ -124,7 +124,7 @@ def _difference(before: float, now: float) -> float:
 def _change(
     bot: str, name: str, pairs: Sequence[tuple[float, float]], differences: Sequence[float], pvalue: float
 ) -> Change:
-    from rag_eval.statistics import bootstrap_mean_interval
+    from rag_eval.statistics.intervals import bootstrap_mean_interval
 
     count = len(pairs)
     mean = sum(differences) / count

@@ -11,7 +11,7 @@ from rag_eval.records import METRIC_LABELS
 from rag_eval.summary import RQS, BotSummary, Summary
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Interval
+    from rag_eval.statistics.intervals import Interval
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
@@ -105,7 +105,7 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -
 
 
 def _interval(values: Sequence[float]) -> "Interval | None":
-    from rag_eval.statistics import bootstrap_mean_interval
+    from rag_eval.statistics.intervals import bootstrap_mean_interval
 
     return bootstrap_mean_interval(values)
 

@@ -39,7 +39,7 @@ from rag_eval.report.look import Formats
 from rag_eval.report.replacement import Replacement
 from rag_eval.report.table import Table
 from rag_eval.report.text import shorten
-from rag_eval.statistics import bootstrap_mean_interval
+from rag_eval.statistics.intervals import bootstrap_mean_interval
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
 CASE_HEADERS = (

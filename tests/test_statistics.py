@@ -12,25 +12,20 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from rag_eval.statistics import (
+from rag_eval.statistics.agreement import Agreement, cohen_kappa, ppi_mean, spearman
+from rag_eval.statistics.comparison import (
     MANY_QUERIES,
-    Agreement,
     Comparison,
-    Interval,
     Rival,
     Verdict,
-    bootstrap_mean_interval,
-    cohen_kappa,
     compare_with_best,
     difference_words,
     holm,
     paired_permutation_pvalue,
-    ppi_mean,
-    spearman,
     verdict_sentence,
     verdict_words,
-    wilson_interval,
 )
+from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval, wilson_interval
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 

@@ -19,7 +19,7 @@ from rag_eval.report.table import Table
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
-    from rag_eval.statistics import Interval
+    from rag_eval.statistics.intervals import Interval
 
 SHEET = "Human Alignment"
 _GAP = 3

@@ -30,7 +30,7 @@ from rag_eval.report.text import join_chunks
 from rag_eval.summary import BotSummary, Mean, Standing, Summary
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Interval
+    from rag_eval.statistics.intervals import Interval
 
 
 ERROR_HEADERS = ("95 % minus", "95 % plus")

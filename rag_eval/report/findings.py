@@ -13,7 +13,8 @@ from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Comparison, Interval, Rival
+    from rag_eval.statistics.comparison import Comparison, Rival
+    from rag_eval.statistics.intervals import Interval
 
 NAME_LIMIT = 60
 
@@ -55,7 +56,8 @@ def find(summary: Summary, changes: tuple[Change, ...] | None = None, **beside: 
     """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are."""
     import numpy as np
 
-    from rag_eval.statistics import bootstrap_mean_interval, compare_with_best
+    from rag_eval.statistics.comparison import compare_with_best
+    from rag_eval.statistics.intervals import bootstrap_mean_interval
 
     bots = list(summary.rqs_values)
     compared = {bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()}
@@ -114,7 +116,7 @@ def flagged_words(findings: Findings) -> list[str]:
 
 def verdict(summary: Summary, findings: Findings) -> str:
     """Who leads, by how much, and whether that is settled. What is not settled is not claimed."""
-    from rag_eval.statistics import verdict_sentence
+    from rag_eval.statistics.comparison import verdict_sentence
 
     comparison = findings.comparison
     if comparison is None:
@@ -132,7 +134,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
 
 def verdict_on(bot: str, findings: Findings) -> str:
     """What was found out about one bot: winner, tie, significant or not decided; empty without a comparison."""
-    from rag_eval.statistics import Verdict, verdict_words
+    from rag_eval.statistics.comparison import Verdict, verdict_words
 
     comparison = findings.comparison
     if comparison is None or not comparison.rivals or bot not in findings.compared:

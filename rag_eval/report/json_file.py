@@ -17,7 +17,8 @@ from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import BotSummary, Mean, Slice, Standing, Summary
 
 if TYPE_CHECKING:
-    from rag_eval.statistics import Interval, Rival
+    from rag_eval.statistics.comparison import Rival
+    from rag_eval.statistics.intervals import Interval
 
 FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]

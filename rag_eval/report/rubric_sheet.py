@@ -64,7 +64,7 @@ def _rate_cell(line: PassRateLine) -> Cell:
 
 
 def _bound_cell(line: PassRateLine, end: int) -> Cell:
-    from rag_eval.statistics import wilson_interval
+    from rag_eval.statistics.intervals import wilson_interval
 
     interval = wilson_interval(line.rate.passed, line.rate.scored)
     if interval is None:
