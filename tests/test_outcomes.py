@@ -179,7 +179,7 @@ def test_r6_a_wait_above_the_cap_may_also_be_told_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "code"),
-    [("120", "rate_limited"), ("121", "exceeds_rate_limit"), ("inf", "exceeds_rate_limit")],
+    [("120", "rate_limited"), ("121", "exceeds_rate_limit"), ("9" * 12, "exceeds_rate_limit")],
 )
 def test_r6_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None:
     assert read_status(429, {"retry-after": seconds}, "").code == code

@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import Enum, StrEnum
 from typing import Any
+
+from rag_eval.judge.waits import asked_wait
 
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
@@ -281,15 +281,7 @@ class _Refusal:
         return f"HTTP {self.status}{place}{self.error.told()}{request}"
 
     def wait(self) -> float | None:
-        """Seconds from `retry-after-ms`, `retry-after` (a number or a date) or the message, in this order."""
-        milliseconds = _number(self.headers.get("retry-after-ms"))
-        if milliseconds is not None:
-            return milliseconds / 1000
-        header = self.headers.get("retry-after")
-        seconds = _number(header)
-        if seconds is None:
-            seconds = _seconds_until(header, self.headers.get("date"))
-        return _seconds_told(self.error.message) if seconds is None else seconds
+        return asked_wait(self.headers, self.error.message)
 
 
 _STATUSES_OF_A_PLACE = frozenset({301, 302, 303, 307, 308, 400, 404, 405, 410})
@@ -357,49 +349,6 @@ def _refused_parameter(error: _ErrorBody) -> Parameter | None:
     if any(word in f"{error.parameter} {text}" for word in ("response_format", "json_schema", "json_object")):
         return Parameter.RESPONSE_FORMAT
     return None
-
-
-# Waits
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text) if text else None
-    except ValueError:
-        return None
-    return value if value is not None and value >= 0 else None
-
-
-def _seconds_until(text: str | None, now: str | None) -> float | None:
-    """Seconds until an HTTP date, by the server's own clock where it tells the time."""
-    at = _moment(text)
-    if at is None:
-        return None
-    return max(0.0, (at - (_moment(now) or datetime.now(UTC))).total_seconds())
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text) if text else None
-    except (ValueError, OverflowError):
-        return None
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
-_WAIT_IN_WORDS = re.compile(
-    r"(?:retry|try again) (?:after|in) (?:(\d{1,9})h)?(?:(\d{1,9})m(?!s|i))?(?:(\d{1,9}(?:\.\d+)?) ?(ms|milli|s))?",
-    re.IGNORECASE,
-)
-
-
-def _seconds_told(message: str) -> float | None:
-    """Seconds from words such as 'retry after 9 seconds' or 'try again in 1m2.5s'."""
-    found = _WAIT_IN_WORDS.search(message)
-    if found is None or not any(found.groups()):
-        return None
-    hours, minutes, number, unit = found.groups()
-    seconds = float(number or 0) / (1000 if (unit or "").lower().startswith("m") else 1)
-    return 3600 * float(hours or 0) + 60 * float(minutes or 0) + seconds
 
 
 # Bodies of HTTP 200

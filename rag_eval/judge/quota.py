@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from rag_eval.judge.waits import duration
+
 REQUESTS, TOKENS = "requests", "tokens"
 
 
@@ -50,7 +52,7 @@ def read_quotas(headers: Mapping[str, str], *, is_refused: bool = False) -> dict
 
 def _quota(headers: Mapping[str, str], counted: str, is_refused: bool) -> Quota | None:
     remaining = _count(_told(headers, "remaining", counted))
-    whole_after = _seconds(_told(headers, "reset", counted))
+    whole_after = duration(_told(headers, "reset", counted))
     if remaining is None and is_refused:
         remaining = 0.0
     if remaining is None or not whole_after:
@@ -68,16 +70,4 @@ def _count(text: str) -> float | None:
     return float(text) if _COUNT.fullmatch(text) else None
 
 
-def _seconds(text: str) -> float | None:
-    """From '1s', '6m0s', '1h2m3.5s', '120ms' or a number of seconds."""
-    if _COUNT.fullmatch(text):
-        return float(text)
-    if not _DURATION.fullmatch(text):
-        return None
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
-
-
 _COUNT = re.compile(r"\d{1,15}(\.\d{1,9})?", re.ASCII)
-_PART = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(ms|[dhms])", re.ASCII)
-_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
-_SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
