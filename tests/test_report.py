@@ -571,7 +571,7 @@ def test_charts_show_the_tables_own_cells_and_have_alternative_texts(tmp_path: P
     charts = [text for name, text in _parts(path).items() if re.fullmatch(r"xl/charts/chart\d+\.xml", name)]
     assert (
         len(charts) == 8
-    )  # failure modes, RQS and five metrics beside the summary; RQS beside the leaderboard
+    )  # failure modes, RQS and five metrics below the summary; RQS below the leaderboard
     ranges = re.findall(r"<c:f>(.*?)</c:f>", "".join(charts))
     assert set(ranges) >= {"Leaderboard!$C$2:$C$4", "'Bot Summary'!$A$2:$A$4", "'Bot Summary'!$K$2:$K$4"}
     assert all(re.fullmatch(r"(Leaderboard|'Bot Summary')!\$[A-Z]\$2:\$[A-Z]\$4", area) for area in ranges)

@@ -27,7 +27,7 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics)}.",
         f"Red: below the threshold ({_numbers(facts.thresholds, facts.metrics)}){_toxicity_rule(facts)}. "
-        "The thresholds above can be edited; colours follow, words and counts do not.",
+        "The thresholds right of the table can be edited; colours follow, words and counts do not.",
         "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
         _usage(facts),
         *notes[:_NOTES],

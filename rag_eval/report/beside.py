@@ -1,4 +1,4 @@
-"""What stands beside a table: editable thresholds, and what floats over the sheet, one under the other."""
+"""What stands around a table: editable thresholds to its right, and what floats over the empty cells below it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
+
+    from rag_eval.report.table import Table
 
 SCORE_LABELS: Mapping[str, str] = {**METRIC_LABELS, TOXICITY: "Toxicity"}
 THRESHOLD_NAMES = {score: f"Thr_{label.replace(' ', '_')}" for score, label in SCORE_LABELS.items()}
@@ -48,14 +50,18 @@ class ThresholdCells:
 
 
 class Stack:
-    """Charts and boxes of text of one width, from a cell downwards."""
+    """Charts and boxes of text of one width, one under the other below a table. Lengths are in pixels.
+
+    There they are seen without scrolling; the cells under them stay empty, so that programs read the table alone.
+    """
 
     GAP = 12
-    """Pixels."""
 
-    def __init__(self, worksheet: "Worksheet", row: int, column: int, width: int) -> None:
-        self._worksheet = worksheet
-        self._place = (row, column)
+    def __init__(self, table: "Table[Any]", width: int, left: int = 0) -> None:
+        """`left` is the distance from the left edge of the sheet."""
+        self._worksheet = table.worksheet
+        self._row = table.lines + 1
+        self._left = left
         self._width = width
         self._y = self.GAP
 
@@ -64,9 +70,8 @@ class Stack:
         width = (self._width - self.GAP * (columns - 1)) // columns
         for index, (alt_text, chart) in enumerate(charts.items()):
             chart.set_size({"width": width, "height": height})
-            self._worksheet.insert_chart(
-                *self._place, chart, self._floating(alt_text, x=index * (width + self.GAP))
-            )
+            floating = self._floating(alt_text, x=index * (width + self.GAP))
+            self._worksheet.insert_chart(self._row, 0, chart, floating)
         self._y += height + self.GAP
 
     def add_text(self, text: str, font: Mapping[str, Any]) -> None:
@@ -76,12 +81,18 @@ class Stack:
         height = 14 + round(1.62 * size * lines_of(text.split("\n"), self._width / letter))
         look = {"font": {"name": FONT, **font}, "fill": {"color": PALE}, "line": {"none": True}}
         self._worksheet.insert_textbox(
-            *self._place,
+            self._row,
+            0,
             printable(text),
             {"width": self._width, "height": height, **look, **self._floating(printable(text))},
         )
         self._y += height
 
     def _floating(self, alt_text: str, x: int = 0) -> dict[str, Any]:
-        # object_position 3: filtering rows neither moves nor squeezes it
-        return {"x_offset": x, "y_offset": self._y, "description": alt_text, "object_position": 3}
+        # object_position 2: it moves with the end of the table, but filtering rows does not squeeze it
+        return {
+            "x_offset": self._left + x,
+            "y_offset": self._y,
+            "description": alt_text,
+            "object_position": 2,
+        }

@@ -23,6 +23,11 @@ _HEADER_HEIGHT = 44
 _BOT_HEIGHT = 18
 _STANDING_HEIGHT = 28
 """A verdict may take two lines."""
+_WIDTH = 1120
+"""Pixels of what floats below a table: a small screen shows it whole."""
+_CHART_WIDTH = 460
+"""Of the leaderboard's chart and heading, in pixels."""
+_CHARTS_A_LINE = 3
 _FAILURE_MODES = ("Retrieval Failures", "Hallucinations", "Low Quality")
 
 
@@ -39,19 +44,18 @@ def write_bots(
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
-    worksheet.set_column(len(table.columns), len(table.columns), 2)
-    stack = Stack(worksheet, 0, len(table.columns) + 1, width=540)
-    height = height_of(len(summary.bots))
+    stack = Stack(table, _WIDTH)
+    charts = {}
     modes = [_bars(table, header, summary.bots) for header in _FAILURE_MODES]
     if any(bars.has_bars for bars in modes):
         alt_text = "; ".join(bars.alt_text for bars in modes)
-        stack.add_charts({alt_text: count_chart(workbook, "Failure modes", modes)}, height + 20)
+        charts[alt_text] = count_chart(workbook, "Failure modes", modes)
     means = [_bars(table, "Avg RQS", summary.bots, ERROR_HEADERS)]
     means += [_bars(table, header, summary.bots) for header in METRIC_LABELS.values()]
-    shown = [bars for bars in means if bars.has_bars]
-    for first in range(0, len(shown), 2):
-        pair = shown[first : first + 2]
-        stack.add_charts({bars.alt_text: score_chart(workbook, bars) for bars in pair}, height, columns=2)
+    charts |= {bars.alt_text: score_chart(workbook, bars) for bars in means if bars.has_bars}
+    for first in range(0, len(charts), _CHARTS_A_LINE):
+        line = dict(list(charts.items())[first : first + _CHARTS_A_LINE])
+        stack.add_charts(line, height_of(len(summary.bots)), columns=_CHARTS_A_LINE)
 
 
 def write_standings(
@@ -76,14 +80,15 @@ def write_standings(
             thresholds.write_values(workbook)
     table.finish(frozen=2)
     worksheet.activate()  # who opens the file sees the verdict first
-    stack = Stack(worksheet, 2, beside, width=560)
+    stack = Stack(table, _CHART_WIDTH)
     stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
     ranked = [line for line in summary.standings if line.rank is not None]
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars:
         stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
     notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
-    stack.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
+    text = Stack(table, _WIDTH - _CHART_WIDTH - Stack.GAP, left=_CHART_WIDTH + Stack.GAP)
+    text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
 
 
 def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:
