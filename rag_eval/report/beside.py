@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-    from rag_eval.report.table import Table
-
 SCORE_LABELS: Mapping[str, str] = {**METRIC_LABELS, TOXICITY: "Toxicity"}
 THRESHOLD_NAMES = {score: f"Thr_{label.replace(' ', '_')}" for score, label in SCORE_LABELS.items()}
 """The defined name of each threshold's cell, by score."""
@@ -57,10 +55,10 @@ class Stack:
 
     GAP = 12
 
-    def __init__(self, table: "Table[Any]", width: int, left: int = 0) -> None:
-        """`left` is the distance from the left edge of the sheet."""
-        self._worksheet = table.worksheet
-        self._row = table.lines + 1
+    def __init__(self, worksheet: "Worksheet", row: int, width: int, left: int = 0) -> None:
+        """Begins with the first row below the table, at a distance from the left edge of the sheet."""
+        self._worksheet = worksheet
+        self._row = row
         self._left = left
         self._width = width
         self._y = self.GAP

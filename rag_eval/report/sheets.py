@@ -44,7 +44,7 @@ def write_bots(
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
-    stack = Stack(table, _WIDTH)
+    stack = Stack(worksheet, table.lines + 1, _WIDTH)
     charts = {}
     modes = [_bars(table, header, summary.bots) for header in _FAILURE_MODES]
     if any(bars.has_bars for bars in modes):
@@ -80,14 +80,15 @@ def write_standings(
             thresholds.write_values(workbook)
     table.finish(frozen=2)
     worksheet.activate()  # who opens the file sees the verdict first
-    stack = Stack(table, _CHART_WIDTH)
+    stack = Stack(worksheet, table.lines + 1, _CHART_WIDTH)
     stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
     ranked = [line for line in summary.standings if line.rank is not None]
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars:
         stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
     notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
-    text = Stack(table, _WIDTH - _CHART_WIDTH - Stack.GAP, left=_CHART_WIDTH + Stack.GAP)
+    left = _CHART_WIDTH + Stack.GAP
+    text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
 
 
