@@ -565,6 +565,18 @@ def test_r83_a_proxy_is_used_and_said(
     ]
 
 
+def test_r83_a_proxy_that_refuses_is_told_without_its_password(
+    make: Make, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client's own error quotes the proxy's address."""
+    monkeypatch.setenv("HTTPS_PROXY", judge.url.replace("http://", "http://me:hush%3Ahush@"))
+    monkeypatch.setenv("NO_PROXY", "")
+    raised = failure(make(url="https://judge.invalid"))
+    assert raised.code == "unreachable"
+    assert "HTTPS_PROXY" in str(raised)
+    assert "hush" not in str(raised) + "".join(traceback.format_exception(raised))
+
+
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [

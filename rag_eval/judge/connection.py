@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.letterhead import Writer
-from rag_eval.judge.proxy import proxy_url
+from rag_eval.judge.proxy import proxy_for
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -35,7 +35,7 @@ class Connection:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._timeout = endpoint.timeout_seconds
-        self._proxy = proxy_url(endpoint.url) or None
+        self._way = _way(endpoint)
         self._writer = Writer(endpoint)
         self._lock = threading.Lock()
         self._is_closed = False
@@ -78,7 +78,7 @@ class Connection:
                 URL(head.url, encoded=True),
                 data=content,
                 headers=head.headers,
-                proxy=self._proxy,
+                **self._way,
                 allow_redirects=False,
             ) as answer,
         ):
@@ -92,6 +92,17 @@ class Connection:
         await asyncio.gather(*others, return_exceptions=True)
         await self._session.close()
         await self._writer.close()
+
+
+def _way(endpoint: Endpoint) -> dict[str, Any]:
+    """Through a proxy, if the environment names one. Its credentials go to it alone, when it is asked to connect."""
+    from aiohttp import encode_basic_auth
+
+    proxy = proxy_for(endpoint.url)
+    if proxy is None:
+        return {}
+    credentials = {"Proxy-Authorization": encode_basic_auth(proxy.user, proxy.password)} if proxy.user else {}
+    return {"proxy": proxy.url, "proxy_headers": credentials}
 
 
 async def _session(endpoint: Endpoint) -> "ClientSession":

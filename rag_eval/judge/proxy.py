@@ -1,35 +1,47 @@
 """Which proxy, if any, the environment names for an address."""
 
 import ipaddress
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rag_eval.errors import RunStoppedError
 
 
-def proxy_url(url: str) -> str:
-    """The proxy's address, credentials included; or empty. Loopback is never asked through a proxy.
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """Credentials stand apart from the address, which clients quote in their errors."""
 
-    Raises RunStoppedError when it is of a kind that cannot be used.
-    """
+    url: str
+    user: str = ""
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.url})"
+
+
+def proxy_for(url: str) -> Proxy | None:
+    """Loopback is never asked through a proxy. Raises RunStoppedError when it is of a kind that cannot be used."""
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
     if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return ""
-    named = proxy if "://" in proxy else f"http://{proxy}"
-    if not _is_usable(named):
+        return None
+    named = _split(proxy if "://" in proxy else f"http://{proxy}")
+    if named is None:
         raise RunStoppedError(
             "unusable_proxy",
             "the proxy that the environment names cannot be used, it must be http://host:port or https://host:port: "
             "check HTTPS_PROXY and ALL_PROXY",
         )
-    return named
+    address = urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
+    return Proxy(address, unquote(named.username or ""), unquote(named.password or ""))
 
 
 def proxy_of(url: str) -> str:
     """Host and port of the proxy for an address, without credentials; or empty."""
-    return urlsplit(proxy_url(url)).netloc.rpartition("@")[2]
+    proxy = proxy_for(url)
+    return urlsplit(proxy.url).netloc if proxy else ""
 
 
 def is_loopback(host: str) -> bool:
@@ -39,9 +51,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_usable(proxy: str) -> bool:
+def _split(proxy: str) -> SplitResult | None:
+    """The parts of an address that can be used."""
     try:
         parts = urlsplit(proxy)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        return False
+        return None
+    return parts if is_usable else None
