@@ -509,6 +509,38 @@ def test_a_place_that_cannot_be_written_costs_nothing(
     assert (tmp_path / "in.xlsx").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--junit", "in.csv"], "in.csv: is the input"),
+        (["--junit", "r.xlsx"], "r.xlsx: is the report"),
+        (["--manifest", "r.xlsx"], "r.xlsx: is the report"),
+        (["--json", "x.json", "--junit", "./x.json"], "x.json: is what --json writes"),
+        (["--config", "c.ini", "--json", "c.ini"], "c.ini: is the configuration"),
+        (["--json", "config.ini"], "config.ini: is "),
+        (["--baseline", "b.xlsx", "--json", "b.xlsx"], "b.xlsx: is the baseline"),
+        (["--json", "rubric.yaml"], "rubric.yaml: is the rubric"),
+        (["--junit", "link"], "link: is the input"),
+    ],
+)
+def test_no_output_is_written_over_another_file_of_the_run(
+    run_cli: Run, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    (tmp_path / "in.csv").write_text("Query,Ground_Truth,Bot_A\nq?,Tea.,Tea is a drink.\n")
+    assert run_cli("in.csv", "-o", "b.xlsx", "--judge", "offline").code == 0
+    (tmp_path / "config.ini").write_text("[rubric]\nfile = rubric.yaml\n")
+    (tmp_path / "c.ini").write_text("")
+    (tmp_path / "rubric.yaml").write_text(
+        "rubric_id: r\npassing_score_threshold: 0\nmetrics: [{id: polite, rubric: It is polite.}]\n"
+    )
+    (tmp_path / "link").symlink_to("in.csv")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline", *arguments)
+    assert expected in ended.err
+    assert ended.code == 2
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_slice_column_that_is_not_there_is_named(run_cli: Run, tmp_path: Path) -> None:
     write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     (tmp_path / "config.ini").write_text("[report]\nslice_by = Topic\n")

@@ -13,6 +13,7 @@ from rag_eval.cli.ending import Conclusion, Ending
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.signals import stopping_on_signals
+from rag_eval.cli.targets import check_targets
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import parse_gates
 from rag_eval.lock import locked
@@ -47,7 +48,7 @@ class Job:
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
-        self._check_manifest()
+        self._check_files(self._options["json"], {"the configuration": self._options["config"]})
         with self._manifest:
             return self._run()
 
@@ -61,7 +62,7 @@ class Job:
         self._rubric = _rubric(loaded.settings)
         table = self._read_table(loaded.settings, form)
         loaded.require_credentials()
-        self._check_targets(loaded.settings)
+        self._check_targets(loaded)
         if self._options["dry_run"]:
             return self._plan(loaded.settings, table)
         self._check_places(loaded.settings)
@@ -72,12 +73,26 @@ class Job:
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, panel, facts, gates)
 
-    def _check_manifest(self) -> None:
-        """It is written first of all, so that it must not stand in the way of anything else."""
-        taken = [self._input, self._target, self._options["json"], self._options["junit"]]
-        place = self._options["manifest"]
-        if place and place.resolve() in [other.resolve() for other in taken if other]:
-            raise InputError(f"{place}: is another file of this run; choose another name with --manifest")
+    def _check_files(self, json_target: Path | None, read: Mapping[str, Path | None]) -> None:
+        """Before anything is written; the manifest is written first of all, with the settings yet unread."""
+        check_targets(
+            {
+                "--output": self._target,
+                "--json": json_target,
+                "--junit": self._options["junit"],
+                "--manifest": self._options["manifest"],
+                **self._csv_targets(),
+            },
+            {"the input": self._input, "the baseline": self._options["baseline"], **read},
+        )
+
+    def _csv_targets(self) -> dict[str, Path | None]:
+        folder: Path | None = self._options["csv"]
+        if folder is None:
+            return {}
+        from rag_eval.report.csv_files import FILES
+
+        return {f"--csv ({name})": folder / name for name in FILES}
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self._target, patience=self._options["wait"] * 60)
@@ -129,17 +144,14 @@ class Job:
             warn(warning)
         return table
 
-    def _check_targets(self, settings: "Settings") -> None:
+    def _check_targets(self, loaded: "LoadedSettings") -> None:
         if self._target.suffix.lower() != ".xlsx":
             raise InputError(
                 f"{self._target}: the report is an Excel workbook; give it a name that ends in .xlsx"
             )
-        targets = {"--output": self._target, "--json": self._json_target(settings)}
-        for option, target in targets.items():
-            if target and target.exists() and target.samefile(self._input):
-                raise InputError(f"{target}: is the input; choose another name for the report with {option}")
-        if targets["--json"] and targets["--json"].resolve() == self._target.resolve():
-            raise InputError(f"{self._target}: is the report; choose another name with --json")
+        read = {f"{path}, which is read": Path(path) for path, is_read in loaded.files.items() if is_read}
+        rubric = loaded.settings.rubric.file
+        self._check_files(self._json_target(loaded.settings), {**read, "the rubric": rubric or None})
 
     def _json_target(self, settings: "Settings") -> Path | None:
         """Where the run is written as JSON; None when that is not wanted."""
@@ -269,7 +281,7 @@ class Job:
         from rag_eval.report.tallies import Tallies
 
         settings, run = loaded.settings, read_run(self._input)
-        self._check_targets(settings)
+        self._check_targets(loaded)
         self._check_places(settings)
         facts = facts_again(run.facts, settings, self._input.name)
         tallies = Tallies(facts, settings.report.slice_by, self._past)

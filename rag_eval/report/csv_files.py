@@ -20,6 +20,7 @@ from rag_eval.summary import Summary
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
 RUBRIC, RETRIEVAL, ALIGNMENT = ("rubric.csv", "retrieval.csv", "human-alignment.csv")
 """There only when the report has such a sheet."""
+FILES = (*NAMES, RUBRIC, RETRIEVAL, ALIGNMENT)
 _OPTION = "--csv"
 
 
