@@ -11,6 +11,7 @@ from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, O
 
 RQS = "rqs"
 _MISSING = math.nan  # in this module's private columns only; it never leaves them
+_CODES = {outcome: code for code, outcome in enumerate(Outcome)}  # in one byte a case
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class _BotColumns:
         self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY, *further)}
         self._further = further
         self.cases = 0
-        self._outcomes: dict[str, Counter[Outcome]] = {name: Counter() for name in self.values}
+        self._outcomes = {name: bytearray() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
         self._toxicity_threshold = toxicity_threshold
@@ -203,7 +204,7 @@ class _BotColumns:
         self._empty_answers += not result.case.has_response
 
     def has_rqs(self) -> bool:
-        return self._outcomes[RQS][Outcome.SCORED] > 0
+        return _CODES[Outcome.SCORED] in self._outcomes[RQS]
 
     def means(self, rows: Sequence[int] | None = None) -> dict[str, Mean]:
         """The mean of every column, over all rows or over the given ones."""
@@ -240,17 +241,19 @@ class _BotColumns:
 
     def _add_value(self, name: str, value: float | None, outcome: Outcome) -> None:
         self.values[name].append(_MISSING if value is None else value)
-        self._outcomes[name][outcome] += 1
+        self._outcomes[name].append(_CODES[outcome])
 
     def _mean(self, name: str, rows: Sequence[int] | None) -> Mean:
         present = self.present(name, rows)
-        outcomes = self._outcomes[name] if rows is None else Counter[Outcome]()
+        outcomes = self._outcomes[name]
+        if rows is not None:
+            outcomes = bytearray(outcomes[row] for row in rows)
         return Mean(
             value=fmean(present) if present else None,
             stdev=pstdev(present) if present else None,
             scored=len(present),
-            failed=outcomes[Outcome.FAILED],
-            not_applicable=outcomes[Outcome.NOT_APPLICABLE],
+            failed=outcomes.count(_CODES[Outcome.FAILED]),
+            not_applicable=outcomes.count(_CODES[Outcome.NOT_APPLICABLE]),
         )
 
 
