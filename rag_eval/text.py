@@ -2,18 +2,20 @@
 
 Pure and deterministic. A text is decided one whitespace-separated piece at a time, so that what a piece means
 can be remembered and a text costs little more than splitting it. The memories are only caches, and bounded:
-the vocabulary is emptied when it holds 100,000 pieces, and whole texts are remembered for their latest 100,000
-characters, which covers a row and its bots. More would be slower, because old memory has to be fetched again.
+the vocabulary is emptied when it holds 100,000 pieces, and of whole texts only those of the latest cases are
+remembered, for the metrics and bots that read them too. More would be slower: old memory leaves the processor's
+cache.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from itertools import chain, compress, islice, pairwise
 from operator import not_
 from sys import intern
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 NEGATION = "not"
 """The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
@@ -55,14 +57,26 @@ class Claim(NamedTuple):
     """Those that have content."""
 
 
+@lru_cache(maxsize=8)
 def read(text: str) -> Reading:
-    """The text taken apart, remembered for the metrics and bots that read the same text."""
-    return _READINGS.recall(text)
+    """The text taken apart."""
+    return _read(text)
 
 
+@lru_cache(maxsize=4)
+def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
+    """The texts taken apart, remembered together however many they are."""
+    return tuple(map(_read, texts))
+
+
+@lru_cache(maxsize=8)
 def read_claim(text: str) -> Claim:
-    """The text and its sentences taken apart, remembered like `read`; markers of list items are no content."""
-    return _CLAIMS.recall(text)
+    """The text and its sentences taken apart; markers of list items are no content."""
+    readings = [Reading(" ".join(pieces), _content(pieces)) for pieces in _sentence_pieces(text)]
+    sentences = tuple(reading for reading in readings if reading.content)
+    content = list(chain.from_iterable([sentence.content for sentence in sentences]))
+    # A text like "42." is an answer, though a list item could begin so.
+    return Claim(Reading(text, content or _content(text.split())), sentences)
 
 
 def stems_of(text: str) -> list[str]:
@@ -252,42 +266,8 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         return content
 
 
-_Result = TypeVar("_Result")
-
-
-class _Memory(Generic[_Result]):
-    """The latest results of a function of a text, in two generations that hold half the characters each."""
-
-    def __init__(self, function: Callable[[str], _Result], most_characters: int) -> None:
-        self._function = function
-        self._generation_size = most_characters // 2
-        self._young: dict[str, _Result] = {}
-        self._old: dict[str, _Result] = {}
-        self._characters = 0
-
-    def recall(self, text: str) -> _Result:
-        known = self._young.get(text)
-        if known is not None:
-            return known
-        known = self._old.get(text)
-        result = self._function(text) if known is None else known
-        self._characters += len(text)
-        if self._characters > self._generation_size:
-            self._old, self._young, self._characters = self._young, {}, len(text)
-        self._young[text] = result
-        return result
-
-
 def _read(text: str) -> Reading:
     return Reading(text, _content(text.split()))
-
-
-def _read_claim(text: str) -> Claim:
-    readings = [Reading(" ".join(pieces), _content(pieces)) for pieces in _sentence_pieces(text)]
-    sentences = tuple(reading for reading in readings if reading.content)
-    content = list(chain.from_iterable([sentence.content for sentence in sentences]))
-    # A text like "42." is an answer, though a list item could begin so.
-    return Claim(Reading(text, content or _content(text.split())), sentences)
 
 
 def _content(pieces: Iterable[str]) -> list[str]:
@@ -295,8 +275,6 @@ def _content(pieces: Iterable[str]) -> list[str]:
 
 
 _VOCABULARY = _Vocabulary()
-_READINGS = _Memory(_read, 100_000)
-_CLAIMS = _Memory(_read_claim, 100_000)
 
 _LONGEST_PIECE = 64
 """Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""

@@ -1,6 +1,6 @@
 """Answer relevancy: whether the response addresses the query."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
@@ -53,14 +53,19 @@ def _worthless(response: Reading, said: set[str], query: str) -> str:
     return "the response only repeats the query" if said <= known else ""
 
 
-def _share_by_source(asked: frozenset[str], said: set[str], chunks: Sequence[str]) -> float:
+def _share_by_source(asked: frozenset[str], said: set[str], chunks: tuple[str, ...]) -> float:
     """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds."""
     best = 0.0
-    for sentence in (sentence for chunk in chunks for sentence in read_claim(chunk).sentences):
+    for sentence in _sentences(chunks):
         held = len(said & sentence.stems) / len(said)
         if held >= _LEAST_SHARE_OF_SOURCE:
             best = max(best, held * similar_share(asked, sentence.stems)[0])
     return best
+
+
+@lru_cache(maxsize=4)  # like `read_all`
+def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
+    return [sentence for chunk in chunks for sentence in read_claim(chunk).sentences]
 
 
 def _evidence(query: str, missing: set[str]) -> tuple[Evidence, ...]:

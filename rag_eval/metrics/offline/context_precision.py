@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, has_words, read, read_claim, stems_of
+from rag_eval.text import Reading, has_words, read_all, read_claim, stems_of
 
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
@@ -32,7 +32,7 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
     asked = query_stems(query)
     sought = _sought(target, asked) if target and has_words(target) else []
-    return [_relevance(read(chunk), asked, sought) for chunk in chunks]
+    return [_relevance(chunk, asked, sought) for chunk in read_all(tuple(chunks))]
 
 
 def average_precision(useful: Sequence[bool]) -> float:
@@ -46,7 +46,7 @@ def average_precision(useful: Sequence[bool]) -> float:
     return total / hits if hits else 0.0
 
 
-@lru_cache(maxsize=64)  # the bots of a row often share query, reference and chunks
+@lru_cache(maxsize=4)  # the bots of a row often share query, reference and chunks
 def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
 from rag_eval.records import Evidence
-from rag_eval.text import NEGATION, Reading, names, numbers, quote, read, read_claim
+from rag_eval.text import NEGATION, Reading, names, numbers, quote, read_all, read_claim
 
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""
@@ -75,7 +75,7 @@ class Support(NamedTuple):
 
 def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozenset()) -> Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
-    claim, evidence = read_claim(text), [read(chunk) for chunk in chunks]
+    claim, evidence = read_claim(text), read_all(tuple(chunks))
     whole = ground(claim.whole, evidence)
     parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
     told = frozenset(numbers(claim.whole.stems))
