@@ -9,7 +9,7 @@ cache.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain, compress, islice, pairwise
@@ -38,15 +38,25 @@ STOP_WORDS = frozenset(_GRAMMAR.split())
 class Reading:
     """A text taken apart."""
 
-    __slots__ = ("content", "pairs", "stems", "text")
+    __slots__ = ("content", "pairs", "pieces", "stems", "stems_by_piece", "text")
 
-    def __init__(self, text: str, content: list[str]) -> None:
+    def __init__(
+        self,
+        text: str,
+        content: list[str],
+        pieces: Sequence[str] = (),
+        stems_by_piece: Sequence[tuple[str, ...]] = (),
+    ) -> None:
         self.text = text
         self.content = content
         """Stems of the words that carry content, in order; a negation stands as `NEGATION`."""
         self.stems = set(content)
         self.pairs = set(pairwise(content))
         """Neighbours in `content`."""
+        self.pieces = pieces
+        """What stands between white space, where the text is to be quoted; otherwise empty, to save memory."""
+        self.stems_by_piece = stems_by_piece
+        """What each piece contributes to the content."""
 
 
 class Claim(NamedTuple):
@@ -57,26 +67,34 @@ class Claim(NamedTuple):
     """Those that have content."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def read(text: str) -> Reading:
     """The text taken apart."""
-    return _read(text)
+    return _reading(text, text.split())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
-    """The texts taken apart, remembered together however many they are."""
-    return tuple(map(_read, texts))
+    """The texts taken apart, remembered together however many they are; not to be quoted."""
+    return tuple([Reading(text, _content(_look_up(text.split()))) for text in texts])
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def read_claim(text: str) -> Claim:
     """The text and its sentences taken apart; markers of list items are no content."""
-    readings = [Reading(" ".join(pieces), _content(pieces)) for pieces in _sentence_pieces(text)]
-    sentences = tuple(reading for reading in readings if reading.content)
-    content = list(chain.from_iterable([sentence.content for sentence in sentences]))
+    spaced = _spaced(text)
+    parts = list(_sentence_pieces(spaced))
+    stems_by_part = list(map(_look_up, parts))
+    sentences = tuple([one for one in map(_sentence, parts, stems_by_part) if one.content])
+    pieces, stems_by_piece = list(chain.from_iterable(parts)), list(chain.from_iterable(stems_by_part))
+    if spaced != text:
+        pieces = text.split()
+        stems_by_piece = _look_up(pieces)
     # A text like "42." is an answer, though a list item could begin so.
-    return Claim(Reading(text, content or _content(text.split())), sentences)
+    content = list(chain.from_iterable([sentence.content for sentence in sentences])) or _content(
+        stems_by_piece
+    )
+    return Claim(Reading(text, content, pieces, stems_by_piece), sentences)
 
 
 def stems_of(text: str) -> list[str]:
@@ -124,24 +142,24 @@ def stem(word: str) -> str:
     return word
 
 
-def names(text: str) -> list[list[str]]:
+def names(sentence: Reading) -> list[list[str]]:
     """Stems of each run of capitalised words inside a sentence: people, places, products, titles.
 
     The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
     no names, and in German every noun is one.
     """
-    if text[1:].islower():  # the same answer as below, without splitting
+    if sentence.text[1:].islower():  # the same answer as below, without looking at the pieces
         return []
-    pieces = text.split()
+    pieces = sentence.pieces
     found: list[list[str]] = []
     last = -1
     for place in [place for place, piece in enumerate(pieces) if not piece.islower()]:
         if not place or pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
             continue
         if found and place == last + 1:
-            found[-1].extend(_VOCABULARY[pieces[place]])
+            found[-1].extend(sentence.stems_by_piece[place])
         else:
-            found.append(list(_VOCABULARY[pieces[place]]))
+            found.append(list(sentence.stems_by_piece[place]))
         last = place
     return found
 
@@ -151,11 +169,10 @@ def numbers(stems: Iterable[str]) -> list[str]:
     return [stem for stem in stems if stem[0].isdigit()]
 
 
-def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
+def quote(text: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
-    pieces = text.split()
-    has_one = map(not_, map(stems.isdisjoint, map(_VOCABULARY.__getitem__, pieces)))
-    held = islice(compress(pieces, has_one), most + 1)
+    has_one = map(not_, map(stems.isdisjoint, text.stems_by_piece))
+    held = islice(compress(text.pieces, has_one), most + 1)
     spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in held]
     if not spelled or max(map(len, spelled)) > _LONGEST_PIECE:
         spelled = sorted(stems)
@@ -164,7 +181,8 @@ def quote(text: str, stems: AbstractSet[str], most: int = 8) -> str:
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text that hold a word, without list markers; [] for a blank text."""
-    return [sentence for sentence in map(" ".join, _sentence_pieces(text)) if has_words(sentence)]
+    parts = [pieces[_begins_with_marker(pieces) :] for pieces in _sentence_pieces(_spaced(text))]
+    return [sentence for sentence in map(" ".join, parts) if has_words(sentence)]
 
 
 def canonical_number(digits: str) -> str:
@@ -182,19 +200,22 @@ def canonical_number(digits: str) -> str:
     return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
 
 
+def _spaced(text: str) -> str:
+    """The text with a line break behind each full stop of a script without spaces."""
+    return text if text.isascii() else _UNSPACED_END.sub(r"\g<0>\n", text)
+
+
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
-    """The pieces of each sentence or line, without the marker of a list item."""
-    if not text.isascii():
-        text = _UNSPACED_END.sub(r"\g<0>\n", text)
+    """The pieces of each sentence or line."""
     for line in text.splitlines():
         pieces = line.split()
         start = 0
         for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
             if end < len(pieces) and _ends_sentence(pieces[end - 1], pieces[end]):
-                yield _unmarked(pieces[start:end])
+                yield pieces[start:end]
                 start = end
         if start < len(pieces):
-            yield _unmarked(pieces[start:])
+            yield pieces[start:]
 
 
 def _ends_sentence(piece: str, following: str) -> bool:
@@ -206,8 +227,14 @@ def _ends_sentence(piece: str, following: str) -> bool:
     return not following.lstrip(_OPENERS)[:1].islower()
 
 
-def _unmarked(pieces: list[str]) -> list[str]:
-    return pieces[1:] if not pieces[0].isalpha() and _LIST_MARKER.fullmatch(pieces[0]) else pieces
+def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
+    if _begins_with_marker(pieces):
+        pieces, stems_by_piece = pieces[1:], stems_by_piece[1:]
+    return Reading(" ".join(pieces), _content(stems_by_piece), pieces, stems_by_piece)
+
+
+def _begins_with_marker(pieces: list[str]) -> bool:
+    return not pieces[0].isalpha() and _LIST_MARKER.fullmatch(pieces[0]) is not None
 
 
 def _is_capitalised(piece: str) -> bool:
@@ -266,12 +293,17 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         return content
 
 
-def _read(text: str) -> Reading:
-    return Reading(text, _content(text.split()))
+def _reading(text: str, pieces: list[str]) -> Reading:
+    stems_by_piece = _look_up(pieces)
+    return Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
 
 
-def _content(pieces: Iterable[str]) -> list[str]:
-    return list(chain.from_iterable(filter(None, map(_VOCABULARY.__getitem__, pieces))))
+def _look_up(pieces: list[str]) -> list[tuple[str, ...]]:
+    return list(map(_VOCABULARY.__getitem__, pieces))
+
+
+def _content(stems_by_piece: Iterable[tuple[str, ...]]) -> list[str]:
+    return list(chain.from_iterable(filter(None, stems_by_piece)))
 
 
 _VOCABULARY = _Vocabulary()

@@ -108,7 +108,7 @@ def test_a_reading_keeps_content_in_order_and_stands_for_every_negation_by_one_s
 
 
 def test_names_are_runs_of_capitals_inside_a_sentence():
-    assert names("Yesterday Marie Curie met (Paul) Langevin in Paris: Everybody knew.") == [
+    assert names(read("Yesterday Marie Curie met (Paul) Langevin in Paris: Everybody knew.")) == [
         ["mari", "curi"],
         ["paul", "langevin"],
         ["paris"],
@@ -120,9 +120,9 @@ def test_numbers_are_told_from_words():
 
 
 def test_quote_gives_the_spelling_of_the_text_and_stops():
-    text = "Big Dogs chase (cats), red cats chase birds."
+    text = read("Big Dogs chase (cats), red cats chase birds.")
     assert quote(text, {"dog", "cat"}) == "Dogs, cats"
-    assert quote(text, read(text).stems, most=2) == "Big, Dogs, …"
+    assert quote(text, text.stems, most=2) == "Big, Dogs, …"
 
 
 def test_sentences_without_content_are_not_read():

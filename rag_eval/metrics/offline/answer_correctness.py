@@ -49,12 +49,12 @@ class OfflineAnswerCorrectness(Metric):
 
 
 def _reference_evidence(reference: Reading, missing: AbstractSet[str]) -> Evidence:
-    reason = f"not in the response: {quote(reference.text, missing)}" if missing else ""
+    reason = f"not in the response: {quote(reference, missing)}" if missing else ""
     return Evidence("reference", reference.text, "missing words" if missing else "found", not missing, reason)
 
 
 def _response_evidence(response: Reading, extra: AbstractSet[str]) -> Evidence:
-    reason = f"not in the reference: {quote(response.text, extra)}" if extra else ""
+    reason = f"not in the reference: {quote(response, extra)}" if extra else ""
     return Evidence(
         "response", response.text, "more words" if extra else "in the reference", not extra, reason
     )

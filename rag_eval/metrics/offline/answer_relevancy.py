@@ -63,12 +63,12 @@ def _share_by_source(asked: frozenset[str], said: set[str], chunks: tuple[str, .
     return best
 
 
-@lru_cache(maxsize=4)  # like `read_all`
+@lru_cache(maxsize=2)  # like `read_all`
 def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
     return [sentence for chunk in chunks for sentence in read_claim(chunk).sentences]
 
 
 def _evidence(query: str, missing: set[str]) -> tuple[Evidence, ...]:
-    reason = f"not taken up: {quote(query, missing)}" if missing else ""
+    reason = f"not taken up: {quote(read(query), missing)}" if missing else ""
     verdict = "partly addressed" if missing else "addressed"
     return (Evidence("query", query, verdict, not missing, reason),)

@@ -46,7 +46,7 @@ def average_precision(useful: Sequence[bool]) -> float:
     return total / hits if hits else 0.0
 
 
-@lru_cache(maxsize=4)  # the bots of a row often share query, reference and chunks
+@lru_cache(maxsize=2)  # the bots of a row often share query, reference and chunks
 def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]

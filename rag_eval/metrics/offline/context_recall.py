@@ -22,7 +22,7 @@ class OfflineContextRecall(Metric):
         return _score(self.name, case.reference or "", case.chunks or ())
 
 
-@lru_cache(maxsize=4)  # the bots of a row often share reference and chunks
+@lru_cache(maxsize=2)  # the bots of a row often share reference and chunks
 def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
     if not has_words(reference):
         return Score.not_applicable(name, "the ground truth holds no word")

@@ -16,7 +16,7 @@ class Kind(NamedTuple):
     is_given: Callable[[str, str], bool]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def expected_kind(query: str) -> Kind | None:
     """What the query asks for, or None when its wording does not tell. English wording only."""
     wording = normalise(query)
@@ -39,7 +39,7 @@ def _gives_name(response: str, query: str) -> bool:
     return any(name not in STOP_WORDS and name not in _words_of(query) for name in capitalised)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _words_of(query: str) -> frozenset[str]:
     return frozenset(words(query))
 

@@ -57,7 +57,7 @@ class SentenceSupport(NamedTuple):
     def _reason(self) -> str:
         reasons = []
         if self.grounding.missing:
-            reasons.append(f"not in the chunks: {quote(self.sentence.text, self.grounding.missing)}")
+            reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
         if self.faults.denials:
             reasons.append("negated here, but not in the chunks")
         return "; ".join(reasons)
@@ -91,7 +91,7 @@ def _faults(
     sentence: Reading, wrong: AbstractSet[str], told: AbstractSet[str], evidence: Sequence[Reading]
 ) -> Faults:
     """`told` are the numbers of the whole text, found once for all of its sentences."""
-    all_names = names(sentence.text)
+    all_names = names(sentence)
     return Faults(
         numbers=len(told & sentence.stems),
         wrong_numbers=len(told & wrong),

@@ -15,7 +15,7 @@ _ASKING = frozenset(
 )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def query_stems(query: str) -> frozenset[str]:
     """What the query is about: its content words without those that only ask; all its words if none is left."""
     return frozenset(read(query).stems - _ASKING) or frozenset(stems_of(query))
