@@ -174,7 +174,7 @@ def quote(text: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     has_one = map(not_, map(stems.isdisjoint, text.stems_by_piece))
     held = islice(compress(text.pieces, has_one), most + 1)
     spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in held]
-    if not spelled or max(map(len, spelled)) > _LONGEST_PIECE:
+    if not spelled or max(map(len, spelled)) > _LONGEST_QUOTED:
         spelled = sorted(stems)
     return ", ".join(dict.fromkeys(spelled[:most])) + (", …" if len(spelled) > most else "")
 
@@ -286,7 +286,7 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         unquoted = _CITATION.sub(" ", piece) if "[" in piece else piece
         # Equal stems are one object, so that sets compare them without looking at their letters.
         content = tuple(intern(stem(word)) for word in words(unquoted) if word not in STOP_WORDS)
-        if len(piece) <= _LONGEST_PIECE:
+        if len(piece) <= _LONGEST_REMEMBERED:
             if len(self) >= self._MOST_PIECES:
                 self.clear()
             self[intern(piece)] = content
@@ -308,8 +308,10 @@ def _content(stems_by_piece: Iterable[tuple[str, ...]]) -> list[str]:
 
 _VOCABULARY = _Vocabulary()
 
-_LONGEST_PIECE = 64
-"""Longer pieces (web addresses, text without spaces) are not remembered, and are quoted by their stems."""
+_LONGEST_REMEMBERED = 128
+"""Longer pieces are text without spaces, of which no two are alike; web addresses and rules of tables are shorter."""
+_LONGEST_QUOTED = 64
+"""Longer pieces are quoted by their stems."""
 _PUNCTUATION = ".,:;!?()[]{}<>\"'`*_“”‘’«»…–—-、。！？؟।"
 
 _CLITICS = frozenset(("s", "re", "ve", "ll", "d", "m"))
