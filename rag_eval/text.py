@@ -76,7 +76,7 @@ def read(text: str) -> Reading:
 @lru_cache(maxsize=2)
 def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
     """The texts taken apart, remembered together however many they are; not to be quoted."""
-    return tuple([Reading(text, _content(_look_up(text.split()))) for text in texts])
+    return tuple([Reading(text, _content(map(_VOCABULARY.__getitem__, text.split()))) for text in texts])
 
 
 @lru_cache(maxsize=2)
