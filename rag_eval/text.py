@@ -2,9 +2,9 @@
 
 Pure and deterministic. A text is decided one whitespace-separated piece at a time, so that what a piece means
 can be remembered and a text costs little more than splitting it. The memories are only caches, and bounded:
-the vocabulary is emptied when it holds 100,000 pieces, and of whole texts only those of the latest cases are
-remembered, for the metrics and bots that read them too. More would be slower: old memory leaves the processor's
-cache.
+the vocabulary is emptied when it holds 100,000 pieces, and of whole texts only the latest two of a kind are
+remembered, which is what the metrics of a case and the bots of a row share. More would be slower, because less
+would stay in the processor's cache.
 """
 
 import re
@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain, compress, islice, pairwise
 from operator import not_
 from sys import intern
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 NEGATION = "not"
 """The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
@@ -33,6 +33,8 @@ _GRAMMAR = """
 """
 STOP_WORDS = frozenset(_GRAMMAR.split())
 """English words that carry grammar rather than content. Other languages are read without such a list."""
+
+_Item = TypeVar("_Item")
 
 
 class Reading:
@@ -70,7 +72,9 @@ class Claim(NamedTuple):
 @lru_cache(maxsize=2)
 def read(text: str) -> Reading:
     """The text taken apart."""
-    return _reading(text, text.split())
+    pieces = text.split()
+    stems_by_piece = _look_up(pieces)
+    return Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
 
 
 @lru_cache(maxsize=2)
@@ -86,15 +90,14 @@ def read_claim(text: str) -> Claim:
     parts = list(_sentence_pieces(spaced))
     stems_by_part = list(map(_look_up, parts))
     sentences = tuple([one for one in map(_sentence, parts, stems_by_part) if one.content])
-    pieces, stems_by_piece = list(chain.from_iterable(parts)), list(chain.from_iterable(stems_by_part))
-    if spaced != text:
+    content = _joined([sentence.content for sentence in sentences])
+    if spaced == text:
+        pieces, stems_by_piece = _joined(parts), _joined(stems_by_part)
+    else:
         pieces = text.split()
         stems_by_piece = _look_up(pieces)
     # A text like "42." is an answer, though a list item could begin so.
-    content = list(chain.from_iterable([sentence.content for sentence in sentences])) or _content(
-        stems_by_piece
-    )
-    return Claim(Reading(text, content, pieces, stems_by_piece), sentences)
+    return Claim(Reading(text, content or _content(stems_by_piece), pieces, stems_by_piece), sentences)
 
 
 def stems_of(text: str) -> list[str]:
@@ -293,17 +296,16 @@ class _Vocabulary(dict[str, tuple[str, ...]]):
         return content
 
 
-def _reading(text: str, pieces: list[str]) -> Reading:
-    stems_by_piece = _look_up(pieces)
-    return Reading(text, _content(stems_by_piece), pieces, stems_by_piece)
-
-
-def _look_up(pieces: list[str]) -> list[tuple[str, ...]]:
+def _look_up(pieces: Iterable[str]) -> list[tuple[str, ...]]:
     return list(map(_VOCABULARY.__getitem__, pieces))
 
 
 def _content(stems_by_piece: Iterable[tuple[str, ...]]) -> list[str]:
-    return list(chain.from_iterable(filter(None, stems_by_piece)))
+    return _joined(filter(None, stems_by_piece))
+
+
+def _joined(parts: Iterable[Iterable[_Item]]) -> list[_Item]:
+    return list(chain.from_iterable(parts))
 
 
 _VOCABULARY = _Vocabulary()
