@@ -125,6 +125,17 @@ def test_quote_gives_the_spelling_of_the_text_and_stops():
     assert quote(text, text.stems, most=2) == "Big, Dogs, …"
 
 
+@pytest.mark.parametrize(
+    ("text", "stems", "quoted"),
+    [
+        ("今日は雨。明日は晴れ。", {"明日"}, "今日は雨。明日は晴れ"),
+        ("1. Bears eat fish. Fish swim.\n2. Bears swim.", {"bear", "2"}, "Bears, 2"),
+    ],
+)
+def test_a_claim_is_quoted_as_it_is_written_wherever_its_sentences_end(text, stems, quoted):
+    assert quote(read_claim(text).whole, stems) == quoted
+
+
 def test_sentences_without_content_are_not_read():
     claim = read_claim("It is. 1. Bears eat fish.\n2. Fish swim.")
     assert [one.text for one in claim.sentences] == ["Bears eat fish.", "Fish swim."]
