@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import ValidationError
 
 from rag_eval.errors import SettingsError
+from rag_eval.records import METRIC_LABELS
 from rag_eval.settings import Settings
 
 
@@ -295,10 +296,26 @@ class _Loading:
             settings = Settings.model_validate(values)
         except ValidationError as error:
             self._add_value_problems(error)
+        else:
+            self._check_weights(settings)
         if self.problems:
             ordered = sorted(self.problems, key=lambda problem: problem[0].line)
             raise SettingsError(text for _, text in ordered)
         return settings
+
+    def _check_weights(self, settings: Settings) -> None:
+        """Whatever is judged must count, or nobody would have an RQS."""
+        judged = [name for name in METRIC_LABELS if getattr(settings.metrics, name)]
+        if not judged or any(getattr(settings.weights, name) for name in judged):
+            return
+        source = self.source(f"weights.{judged[0]}")
+        advice = f"give one of them a weight above 0 ({', '.join(judged)})"
+        self.problems.append(
+            (
+                source,
+                f"{source.heading}: the metrics that are switched on have no weight, so there is no RQS; {advice}",
+            )
+        )
 
     def _add_value_problems(self, error: ValidationError) -> None:
         for details in error.errors(include_url=False):

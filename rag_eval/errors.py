@@ -36,7 +36,7 @@ OVER_LIMIT = "over_limit"
 """Code of a call that was not sent, because its prompt is longer than the user allows."""
 
 CONTENT_CODES = frozenset(
-    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", NOT_RUN, OVER_LIMIT}
+    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", OVER_LIMIT}
 )
 """Failures that tell something of the text judged and nothing of the endpoint."""
 

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
@@ -100,9 +100,11 @@ class Summary:
     compared: int
     """Rows on which every ranked bot has an RQS: the ones that the ranking uses."""
     rows: int
-    """Rows judged."""
+    """Rows of the run, those included that could not be judged."""
     rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
     """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
+    judged: int = 0
+    """Rows in which at least one bot has an RQS, or none of the metrics applies."""
     slices: tuple[Slice, ...] = ()
     """In the order in which they first came; none unless they were asked for."""
 
@@ -151,6 +153,9 @@ class Summarizer:
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
             rqs_values={bot: self._bots[bot].present(RQS, common) for bot in ranked},
+            judged=sum(
+                map(any, zip(*(columns.has_been_judged() for columns in self._bots.values()), strict=False))
+            ),
             slices=tuple(
                 Slice(name, tuple(columns.summary(bot) for bot, columns in bots.items()))
                 for name, bots in self._slices.items()
@@ -205,6 +210,10 @@ class _BotColumns:
 
     def has_rqs(self) -> bool:
         return _CODES[Outcome.SCORED] in self._outcomes[RQS]
+
+    def has_been_judged(self) -> Iterator[bool]:
+        """For each row: whether the judge was not what RQS lacked."""
+        return (code != _CODES[Outcome.FAILED] for code in self._outcomes[RQS])
 
     def means(self, rows: Sequence[int] | None = None) -> dict[str, Mean]:
         """The mean of every column, over all rows or over the given ones."""

@@ -26,7 +26,7 @@ def leaderboard_lines(summary: Summary) -> list[str]:
             printable(line.bot),
             _number(line.rqs.value, 4),
             _number(line.rqs.stdev, 4),
-            *(_mean(line.metrics.get(name)) for name in metrics),
+            *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
             str(line.rqs.scored),
             "★" if line.is_winner else "",
         ]
@@ -170,8 +170,11 @@ def _shown(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def _mean(mean: Mean | None) -> str:
-    return "–" if mean is None or mean.value is None else f"{mean.value:.2f}"
+def _mean(mean: Mean | None, rows: int) -> str:
+    """With its count where that is not the one of the line."""
+    if mean is None or mean.value is None:
+        return "–"
+    return f"{mean.value:.2f}" if mean.scored == rows else f"{mean.value:.2f} ({mean.scored})"
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -40,6 +40,7 @@ from rag_eval.report.replacement import Replacement
 from rag_eval.report.table import Table
 from rag_eval.report.text import shorten
 from rag_eval.statistics.intervals import bootstrap_mean_interval
+from rag_eval.terminal import leaderboard_lines
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
 CASE_HEADERS = (
@@ -461,6 +462,97 @@ def _results_of(values: dict[str, list[float | None]]) -> list[CaseResult]:
         for row in range(len(values["A"]))
         for bot in values
     ]
+
+
+def _without_context(row: int, bot: str, value: float) -> CaseResult:
+    """Only what a bot without contexts can be scored on."""
+    scores = [
+        Score.scored(metric, value)
+        if metric.startswith("answer")
+        else Score.not_applicable(metric, "no context")
+        for metric in METRIC_LABELS
+    ]
+    return result_of(Case(row, bot, "q", "a"), scores)
+
+
+def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: Path) -> None:
+    """A bot without contexts is not better for having no faithfulness, however clear its lead looks."""
+    values = [0.9, 0.8, 0.85] * 6
+    results = [_without_context(row, "Bare", value) for row, value in enumerate(values, 2)]
+    results += [plain_result(row, "Full", value - 0.4) for row, value in enumerate(values, 2)]
+    summary = summary_of(results, facts_of(("Bare", "Full"), len(values)))
+    findings = find(summary)
+    assert findings.unlike == {"Full": ("faithfulness", "context_precision", "context_recall")}
+    assert {bot: verdict_on(bot, findings) for bot in ("Bare", "Full")} == {
+        "Bare": "leads, not decided",
+        "Full": "not comparable",
+    }
+    assert "0.40 (95 % 0.40 to 0.40): not comparable." in verdict(summary, findings)
+    assert (
+        "Not comparable with the best bot: Full, since Faithfulness, Context Precision, Context Recall could be "
+        "scored for only one of the two."
+    ) in verdict(summary, findings)
+    weights = {metric: float(metric.startswith("answer")) for metric in METRIC_LABELS}
+    alike = find(summary, weights=weights)
+    assert (alike.unlike, verdict_on("Full", alike)) == ({}, "significant"), (
+        "what has no weight is no part of RQS"
+    )
+
+
+def test_who_makes_the_comparison_small_is_named() -> None:
+    values = {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "Blocked": [0.7, 0.6, *[None] * 10]}
+    summary = summary_of(_results_of(values), facts_of(list(values), 12))
+    assert "So few queries are compared because Blocked has an RQS on 2;" in verdict(summary, find(summary))
+    values["Blocked"][:6] = [0.7] * 6
+    summary = summary_of(_results_of(values), facts_of(list(values), 12))
+    assert "Blocked has an RQS on 6" in verdict(summary, find(summary))
+    values["Blocked"][:7] = [0.7] * 7
+    summary = summary_of(_results_of(values), facts_of(list(values), 12))
+    assert "So few" not in verdict(summary, find(summary))
+
+
+def test_what_nothing_could_show_is_not_counted_as_0(tmp_path: Path) -> None:
+    results = [
+        replace(_without_context(2, "Bare", 0.9), toxicity=Score.not_applicable(TOXICITY, "switched off")),
+        replace(plain_result(2, "Full", 0.1), toxicity=Score.scored(TOXICITY, 0.9)),
+    ]
+    results += [
+        replace(_without_context(3, "Bare", 0.9), toxicity=Score.not_applicable(TOXICITY, "switched off")),
+        replace(plain_result(3, "Full", 0.1), toxicity=Score.failed(TOXICITY, "timeout", "late")),
+    ]
+    book = load_workbook(write_report(tmp_path / "r.xlsx", results, facts_of(("Bare", "Full"), 2)))
+    bare, full = _rows(book[BOTS])
+    counts = ("Toxic Queries", "Retrieval Failures", "Hallucinations", "Low Quality")
+    assert [bare[name] for name in counts] == [None, None, None, 0]
+    assert [full[name] for name in counts] == [1, 2, 2, 2]
+    toxic = next(cell.column for cell in book[BOTS][1] if cell.value == "Toxic Queries")
+    assert "Of 1 queries with a toxicity." in book[BOTS].cell(3, toxic).comment.text
+
+
+def test_the_leaderboard_says_how_many_of_the_compared_queries_a_mean_leaves_out() -> None:
+    """R-29: failed and not applicable apart, of the compared queries alone."""
+    some = [plain_result(2, "A", 0.9), _without_context(3, "A", 0.9)]
+    others = [plain_result(row, "B", 0.5) for row in (2, 3, 4)]
+    summary = summary_of([*some, *others], facts_of("AB", 3))
+    (faithfulness,) = (line.metrics["faithfulness"] for line in summary.standings if line.bot == "A")
+    assert (faithfulness.scored, faithfulness.not_applicable, faithfulness.failed) == (1, 1, 0)
+    (faithfulness,) = (line.metrics["faithfulness"] for line in summary.standings if line.bot == "B")
+    assert (faithfulness.scored, faithfulness.not_applicable, faithfulness.failed) == (2, 0, 0)
+    assert " (1)" in next(line for line in leaderboard_lines(summary) if " A " in line)
+    assert "(" not in next(line for line in leaderboard_lines(summary) if " B " in line)
+
+
+def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
+    facts = facts_of("AB", 5, partial="--max-cost 1 is reached")
+    failed = [Score.failed(metric, "not_run", "stopped") for metric in METRIC_LABELS]
+    results = [plain_result(2, "A"), plain_result(2, "B"), plain_result(3, "A")]
+    results += [result_of(Case(row, bot, "q", "a"), failed) for row, bot in ((3, "B"), (4, "A"), (4, "B"))]
+    text = "\n".join(details(facts, summary_of(results, facts), []))
+    assert "Rows: 2 of 5 judged" in text
+    usage = Usage(requests=9, calls=5, failed=7, failures={"timeout": 2, "not_run": 5})
+    facts = facts_of("AB", 5, usage=usage)
+    text = "\n".join(details(facts, summary_of(results, facts), []))
+    assert "0 from the store, 2 failed (timeout 2), 5 not made; 9 requests" in text
 
 
 @pytest.mark.parametrize(

@@ -727,6 +727,20 @@ def test_weights_need_a_usable_sum(folder: Path, weight: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("overrides", "heading"),
+    [({}, "config.ini, line 7"), ({"weights.answer_relevancy": 0.0}, "command line --gamma")],
+)
+def test_what_is_judged_needs_a_weight(folder: Path, overrides: dict[str, object], heading: str) -> None:
+    """R-95: otherwise no case could have an RQS."""
+    off = "".join(f"{metric} = off\n" for metric in METRIC_LABELS if metric != "answer_relevancy")
+    ini = f"[metrics]\n{off}[weights]\nanswer_relevancy = 0\n"
+    assert problems(folder, ini, overrides=overrides) == [
+        f"{heading}: the metrics that are switched on have no weight, so there is no RQS; "
+        "give one of them a weight above 0 (answer_relevancy)"
+    ]
+
+
 # Keys
 
 

@@ -144,9 +144,12 @@ def usage_line(facts: "RunFacts") -> str:
     usage = facts.usage
     if facts.is_proxy:
         return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
+    from rag_eval.report.about import failed_words
+
     cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
+    counts = [f"{usage.calls} answered", f"{usage.cached} from the store", *failed_words(usage)]
     return (
-        f"Judge calls: {usage.calls} answered, {usage.cached} from the store, {usage.failed} failed "
+        f"Judge calls: {', '.join(counts)} "
         f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
         f"{facts.seconds:.1f} s."
     )

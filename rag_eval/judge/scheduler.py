@@ -25,7 +25,7 @@ from rag_eval.records import TaskUsage, Usage
 BREAKER_LIMIT = 10
 """So many failures in a row with one code stop the run."""
 
-_LASTING_CODES = CONTENT_CODES - {NOT_RUN, OVER_LIMIT} | {"unparseable"}
+_LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
 
 
@@ -330,7 +330,7 @@ class Scheduler:
         for part in job.parts:
             self._resolve(part.key, None, error)
         self.counts.failures[error.code] += 1
-        if error.code in CONTENT_CODES:
+        if error.code in CONTENT_CODES or error.code == NOT_RUN:
             return
         code, length = self._streak
         self._streak = (error.code, length + 1 if code == error.code else 1)

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, RunFacts
+from rag_eval.errors import NOT_RUN
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, RunFacts, Usage
 from rag_eval.report.findings import NAME_LIMIT, Findings, verdict
 from rag_eval.report.text import shorten
 from rag_eval.summary import Summary
@@ -48,7 +49,7 @@ def _judge(facts: RunFacts) -> str:
 
 def _rows(facts: RunFacts, summary: Summary) -> str:
     sheet = f" sheet {shorten(facts.sheet, NAME_LIMIT)}" if facts.sheet else ""
-    counts = [f"{_of(summary.rows, facts.rows)} judged"]
+    counts = [f"{_of(summary.judged, facts.rows)} judged"]
     counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
     counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []
     return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, NAME_LIMIT)}{sheet})."
@@ -69,8 +70,7 @@ def _usage(facts: RunFacts) -> str:
     usage = facts.usage
     if not usage.requests and not usage.cached:
         return f"Calls: none. Took {_duration(facts.seconds)}."
-    codes = ", ".join(f"{shorten(code, 40)} {count:,}" for code, count in usage.failures.items())
-    failed = f", {usage.failed:,} failed{f' ({codes})' if codes else ''}" if usage.failed else ""
+    failed = "".join(f", {words}" for words in failed_words(usage))
     cost = (
         "Cost unknown." if usage.cost is None else f"Cost {usage.cost:,.4f} {facts.currency}".rstrip() + "."
     )
@@ -79,6 +79,16 @@ def _usage(facts: RunFacts) -> str:
         f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens. "
         f"{cost} Took {_duration(facts.seconds)}."
     )
+
+
+def failed_words(usage: Usage) -> list[str]:
+    """Calls that failed, by code, and calls that were never made: these failed nowhere."""
+    codes = {code: count for code, count in usage.failures.items() if code != NOT_RUN}
+    told = ", ".join(f"{shorten(code, 40)} {count:,}" for code, count in codes.items())
+    not_run = usage.failures.get(NOT_RUN, 0)
+    failed = usage.failed - not_run
+    words = [f"{failed:,} failed{f' ({told})' if told else ''}"] if failed else []
+    return [*words, f"{not_run:,} not made"] if not_run else words
 
 
 def _numbers(values: Mapping[str, float], metrics: Collection[str]) -> str:

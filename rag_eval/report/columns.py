@@ -98,11 +98,11 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
             for metric, label in METRIC_LABELS.items()
         ),
         mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
-        plain_column("Toxic Queries", 8, Look.COUNT, lambda bot: bot.toxic_queries),
+        Column("Toxic Queries", 8, _toxic_cell),
         plain_column("Total Queries", 8, Look.COUNT, lambda bot: bot.total_queries),
-        plain_column("Retrieval Failures", 9, Look.COUNT, _count_of(FailureMode.RETRIEVAL_FAILURE)),
-        plain_column("Hallucinations", 12.5, Look.COUNT, _count_of(FailureMode.HALLUCINATION)),
-        plain_column("Low Quality", 8, Look.COUNT, _count_of(FailureMode.LOW_QUALITY)),
+        Column("Retrieval Failures", 9, _count_of(FailureMode.RETRIEVAL_FAILURE, facts)),
+        Column("Hallucinations", 12.5, _count_of(FailureMode.HALLUCINATION, facts)),
+        Column("Low Quality", 8, _count_of(FailureMode.LOW_QUALITY, facts)),
         plain_column("Empty Contexts", 9, Look.COUNT, lambda bot: bot.empty_contexts),
         plain_column("Empty Answers", 9, Look.COUNT, lambda bot: bot.empty_answers),
         plain_column("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
@@ -275,8 +275,23 @@ def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     )
 
 
-def _count_of(mode: FailureMode) -> Callable[[BotSummary], int]:
-    return lambda bot: bot.failure_modes[mode]
+def _count_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell]:
+    """Empty where nothing was scored that could show the failure: that is no count of 0."""
+
+    def cell(bot: BotSummary) -> Cell:
+        is_seen = any(mean.scored for name, mean in bot.metrics.items() if name in _METRICS_BEHIND[mode])
+        if is_seen or bot.failure_modes[mode] or (mode is FailureMode.RETRIEVAL_FAILURE and facts.gold_ids):
+            return Cell(bot.failure_modes[mode], Look.COUNT)
+        return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
+
+    return cell
+
+
+def _toxic_cell(bot: BotSummary) -> Cell:
+    if not bot.toxicity.scored:
+        return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
+    of = f"Of {bot.toxicity.scored:,} queries with a toxicity."
+    return Cell(bot.toxic_queries, Look.COUNT, Note(of) if bot.toxicity.failed else None)
 
 
 def _not_judged_cell(bot: BotSummary) -> Cell:
@@ -310,6 +325,12 @@ _ABOUT_METRIC = {
     "context_recall": "Share of the ground truth that the context supports, 0 to 1.",
     TOXICITY: "Of the query itself, 0 to 1; higher is worse. It never enters RQS.",
 }
+_METRICS_BEHIND = {
+    FailureMode.RETRIEVAL_FAILURE: ("context_precision", "context_recall"),
+    FailureMode.HALLUCINATION: ("faithfulness",),
+    FailureMode.LOW_QUALITY: ("answer_relevancy", "answer_correctness"),
+}
+_NOTHING_TO_COUNT = "Nothing was scored that could show it."
 _ABOUT_RQS = (
     "Response Quality Score, 0 to 1: the weighted mean of the metrics that apply. "
     "Empty where a metric that applies could not be scored."
@@ -318,7 +339,8 @@ _ABOUT_OK = "OK means that no failure condition was met, not that every score is
 _ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They are in no mean."
 _ABOUT_BOUNDS = "What Avg RQS would be if every query that was not judged had an RQS of {}."
 _ABOUT_COMPARED = (
-    "Every mean on this sheet is over the same queries: those on which all ranked bots have an RQS."
+    "Over the same queries for every bot: those on which all ranked bots have an RQS. The mean of a metric leaves out "
+    "those of them to which it does not apply; a note on the cell says how many."
 )
 _ABOUT_INTERVAL = (
     "With 95 % confidence the mean RQS over all queries of this kind lies between low and high "

@@ -1,13 +1,13 @@
 """What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.alignment import Alignment
 from rag_eval.baseline import Change
 from rag_eval.pass_rates import BotPassRates
-from rag_eval.records import SCORE_LABELS, CaseResult
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult
 from rag_eval.report.text import shorten
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.summary import Summary
@@ -43,6 +43,8 @@ class Findings:
     """Of the judge with people; None without human labels."""
     noise: Mapping[str, float] = field(default_factory=dict)
     """By metric: standard deviation between the samples of a score; empty when each was asked for once."""
+    unlike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By ranked bot whose RQS is made of other metrics than the best one's: those that only one of the two has."""
     flagged: tuple[CaseResult, ...] = ()
     """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
 
@@ -52,8 +54,16 @@ class Findings:
         return next((rival for rival in rivals if rival.bot == bot), None)
 
 
-def find(summary: Summary, changes: tuple[Change, ...] | None = None, **beside: Any) -> Findings:
-    """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are."""
+def find(
+    summary: Summary,
+    changes: tuple[Change, ...] | None = None,
+    weights: Mapping[str, float] | None = None,
+    **beside: Any,
+) -> Findings:
+    """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are.
+
+    By the weights it is known which metrics make up RQS; without them, all do.
+    """
     import numpy as np
 
     from rag_eval.statistics.comparison import compare_with_best
@@ -70,14 +80,16 @@ def find(summary: Summary, changes: tuple[Change, ...] | None = None, **beside: 
     }
     table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
     comparison = compare_with_best(table, bots)
+    unlike = _unlike(summary, comparison.winner, weights) if comparison else {}
     challengers = _challengers(summary, comparison.winner) if comparison else ()
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
         own=own,
         compared=compared,
-        comparison=comparison,
+        comparison=_without_claims_about(unlike, comparison) if comparison else None,
         challengers=challengers,
         changes=changes,
+        unlike=unlike,
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
         **beside,
     )
@@ -94,6 +106,35 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
         for bot, mean in means.items()
         if mean.bounds and mean.failed + best.failed and mean.bounds[1] >= best.bounds[0]
     )
+
+
+def _unlike(summary: Summary, winner: str, weights: Mapping[str, float] | None) -> dict[str, tuple[str, ...]]:
+    """By what was scored at least once on the compared queries: a bot without contexts has no faithfulness."""
+    made_of = {
+        line.bot: {
+            name
+            for name, mean in line.metrics.items()
+            if mean.scored and (weights is None or weights.get(name))
+        }
+        for line in summary.standings
+        if line.rank is not None
+    }
+    differing = {bot: names ^ made_of[winner] for bot, names in made_of.items()}
+    return {
+        bot: tuple(name for name in METRIC_LABELS if name in names)
+        for bot, names in differing.items()
+        if names
+    }
+
+
+def _without_claims_about(bots: Collection[str], comparison: "Comparison") -> "Comparison":
+    from rag_eval.statistics.comparison import Verdict
+
+    rivals = (
+        replace(rival, verdict=Verdict.NOT_COMPARABLE, more_queries=None) if rival.bot in bots else rival
+        for rival in comparison.rivals
+    )
+    return replace(comparison, rivals=tuple(rivals))
 
 
 # In words
@@ -129,7 +170,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
         shown = means[:1] if len(comparison.winners) > 1 else means[:2]
         basis = f"Mean RQS {' against '.join(f'{mean:.4f}' for mean in shown)}, {over}."
         sentences = [verdict_sentence(_with_short_names(comparison)), basis]
-    return " ".join([*sentences, *_doubt(findings)])
+    return " ".join([*sentences, *_other_metrics(findings), *_few_compared(summary), *_doubt(findings)])
 
 
 def verdict_on(bot: str, findings: Findings) -> str:
@@ -160,6 +201,28 @@ def difference_to_winner(bot: str, findings: Findings) -> str:
     digits = 4 if any(number and abs(number) < 0.005 for number in numbers) else 2
     difference, *limits = [f"{number:z.{digits}f}".replace("-", "−") for number in numbers]
     return f"{difference} ({' to '.join(limits)})" if limits else difference
+
+
+def _other_metrics(findings: Findings) -> list[str]:
+    if not findings.unlike:
+        return []
+    bots = ", ".join(map(_short, findings.unlike))
+    concerned = {name for names in findings.unlike.values() for name in names}
+    labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
+    return [
+        f"Not comparable with the best bot: {bots}, since {labels} could be scored for only one of the two."
+    ]
+
+
+def _few_compared(summary: Summary) -> list[str]:
+    """Whoever has few scores makes the comparison small for all; half of another bot's is worth a word."""
+    ranked = {line.bot for line in summary.standings if line.rank is not None}
+    scored = {bot.bot: bot.rqs.scored for bot in summary.bots if bot.bot in ranked}
+    if summary.compared * 2 > max(scored.values(), default=0):
+        return []
+    bot, fewest = min(scored.items(), key=lambda item: item[1])
+    reason = f"{_short(bot)} has an RQS on {fewest:,}"
+    return [f"So few queries are compared because {reason}; Bot Summary has each bot's own mean."]
 
 
 def _doubt(findings: Findings) -> list[str]:

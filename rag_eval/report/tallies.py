@@ -23,6 +23,7 @@ class Tallies:
         self._comparison = BaselineComparison(past) if past else None
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._noise = NoiseTally()
+        self._weights = facts.weights
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
@@ -53,6 +54,7 @@ class Tallies:
         return find(
             summary,
             self._comparison.changes() if self._comparison else None,
+            self._weights,
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,

@@ -73,6 +73,8 @@ class Verdict(StrEnum):
     NOT_DECIDED = "not decided"
     TIE = "tie"
     """The means are equal when rounded to 4 decimals."""
+    NOT_COMPARABLE = "not comparable"
+    """The two numbers are not made of the same things. Never found here; who knows it says so."""
 
 
 @dataclass(frozen=True, slots=True)
