@@ -3,9 +3,13 @@
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
+from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
-from rag_eval.text import has_words, read
+from rag_eval.text import has_words, read, read_claim
+
+MOST_WORDS_OF_A_MERE_REFUSAL = 12
+"""Content words; a longer refusal mostly says something of the matter as well."""
 
 
 class OfflineFaithfulness(Metric):
@@ -13,12 +17,15 @@ class OfflineFaithfulness(Metric):
     explanation: ClassVar[str] = (
         "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
         "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
-        "negations of what the chunks say."
+        "negations of what the chunks say. A short refusal claims nothing: not applicable."
     )
 
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
             return Score.not_applicable(self.name, "the response holds no word")
+        response = read_claim(case.response).whole
+        if len(response.content) <= MOST_WORDS_OF_A_MERE_REFUSAL and is_refusal(response):
+            return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         found = support(case.response, case.chunks or (), stated=read(case.query).stems)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)
