@@ -253,14 +253,14 @@ def test_without_a_word_to_judge_a_metric_is_not_applicable(metric, subject):
     assert score(metric, subject).outcome is Outcome.NOT_APPLICABLE
 
 
-@pytest.mark.parametrize("response", ["I don't know.", "Unknown.", "Je ne sais pas.", "我不知道。"])
+@pytest.mark.parametrize(
+    "response", ["I'm sorry. I don't know.", "Unknown.", "Je ne sais pas.", "我不知道。"]
+)
 def test_a_mere_refusal_is_no_hallucination(response):
     """It claims nothing that the context could support; what else a longer one says is judged."""
     found = score("faithfulness", case(response))
     assert (found.outcome, found.value) == (Outcome.NOT_APPLICABLE, None)
-    longer = (
-        f"{response} The tower is painted green, weighs nine tonnes, was built by monks and opened in winter."
-    )
+    longer = f"{response} The tower is painted green, not grey."
     assert score("faithfulness", case(longer)).outcome is Outcome.SCORED
 
 

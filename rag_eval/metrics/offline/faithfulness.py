@@ -8,8 +8,8 @@ from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
 from rag_eval.text import has_words, read, read_claim
 
-MOST_WORDS_OF_A_MERE_REFUSAL = 12
-"""Content words; a longer refusal mostly says something of the matter as well."""
+MOST_WORDS_OF_A_MERE_REFUSAL = 16
+"""Content words; a longer one mostly says something of the matter as well."""
 
 
 class OfflineFaithfulness(Metric):
@@ -23,9 +23,14 @@ class OfflineFaithfulness(Metric):
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
             return Score.not_applicable(self.name, "the response holds no word")
-        response = read_claim(case.response).whole
-        if len(response.content) <= MOST_WORDS_OF_A_MERE_REFUSAL and is_refusal(response):
+        if _only_declines(case.response):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         found = support(case.response, case.chunks or (), stated=read(case.query).stems)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)
+
+
+def _only_declines(response: str) -> bool:
+    claim = read_claim(response)
+    is_short = 0 < len(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
+    return is_short and all(map(is_refusal, claim.sentences))
