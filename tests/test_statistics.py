@@ -470,9 +470,17 @@ class TestKappa:
         assert cohen_kappa([True, False] * 10, [False, True] * 10).kappa == pytest.approx(-1.0)
 
     def test_a_single_disagreement_has_an_interval(self):
-        found = cohen_kappa(["good", "bad"], ["good", "good"])
-        assert found.kappa == 0
-        assert found.interval.low <= 0 <= found.interval.high
+        found = cohen_kappa(["good", "bad", "bad"], ["good", "good", "bad"])
+        assert found.interval.low < found.kappa < found.interval.high
+
+    @pytest.mark.parametrize("weights", [None, "quadratic"])
+    @pytest.mark.parametrize(("constant", "varied"), [([1] * 20, [1, 2] * 10), ([2] * 2, [1, 2]), ([3], [1])])
+    def test_a_rater_who_always_says_the_same_leaves_no_interval(self, weights, constant, varied):
+        """Every resample of such ratings has a kappa of 0, which would read as certainty."""
+        for first, second in ((constant, varied), (varied, constant)):
+            found = cohen_kappa(first, second, weights=weights, categories=range(5))
+            assert found.kappa == cohen_kappa_score(first, second, weights=weights, labels=list(range(5))) == 0
+            assert found.interval is None
 
     def test_order_of_categories_matters_to_quadratic_weights_alone(self):
         first, second = ["low", "mid", "high"] * 5, ["mid", "mid", "low"] * 5

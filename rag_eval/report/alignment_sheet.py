@@ -53,7 +53,7 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Judged by both."),
         plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
-        *_bounds("Kappa", lambda line: line.kappa.interval),
+        *_bounds("Kappa", lambda line: line.kappa.interval, _ABOUT_BOUNDS),
         plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
         plain_column("Spearman", 9.5, Look.SCORE, _spearman, _ABOUT_SPEARMAN),
         plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
@@ -87,7 +87,7 @@ def disagreement_columns(places: Mapping[str, tuple[str, int]]) -> list[Column[D
 
 
 def _bounds(
-    what: str, interval_of: Callable[[HumanAgreement], "Interval | None"]
+    what: str, interval_of: Callable[[HumanAgreement], "Interval | None"], about: str = ""
 ) -> tuple[Column[HumanAgreement], Column[HumanAgreement]]:
     def low(line: HumanAgreement) -> Value:
         interval = interval_of(line)
@@ -98,8 +98,8 @@ def _bounds(
         return interval.high if interval else None
 
     return (
-        plain_column(f"{what} 95 % low", 9.5, Look.SCORE, low),
-        plain_column(f"{what} 95 % high", 9.5, Look.SCORE, high),
+        plain_column(f"{what} 95 % low", 9.5, Look.SCORE, low, about),
+        plain_column(f"{what} 95 % high", 9.5, Look.SCORE, high, about),
     )
 
 
@@ -123,6 +123,10 @@ def _corrected(line: HumanAgreement) -> Value:
 _ABOUT_KAPPA = (
     "Cohen's kappa: 1 is full agreement, 0 what chance would give. Numbers are compared in five bands with quadratic "
     "weights, criteria as yes and no. Empty where all have the same verdict."
+)
+_ABOUT_BOUNDS = (
+    "Empty where nothing tells how sure kappa is: for a single case, where judge and people never differ, and where "
+    "one of them always gives the same verdict."
 )
 _ABOUT_RAW = "Cases in the same band, or with the same yes or no."
 _ABOUT_SPEARMAN = "Rank correlation: 1 if judge and people put the cases in the same order."

@@ -28,7 +28,8 @@ class Agreement:
     """Cohen's kappa, ≤ 1; 0 is agreement by chance. None when undefined: no items, or both raters use one
     and the same category only."""
     interval: Interval | None
-    """Of kappa; also None for a single item, and when no two ratings differ: a bootstrap cannot tell then."""
+    """Of kappa; also None where a bootstrap cannot tell: for a single item, when no two ratings differ, and when a
+    rater uses one category only, as kappa is 0 then whatever the other one says."""
     raw: float | None
     """Share of the items with equal ratings; None without items."""
     count: int
@@ -60,7 +61,7 @@ def cohen_kappa(
     if math.isnan(kappa):
         return Agreement(None, None, raw, count)
     interval = None
-    if raw < 1 and count > 1:
+    if raw < 1 and not _has_constant_rater(table):
         interval = _kappa_interval(table, disagreement, kappa, confidence, resamples, seed)
     return Agreement(kappa, interval, raw, count)
 
@@ -74,6 +75,10 @@ def _crosstab(first: Sequence[Hashable], second: Sequence[Hashable], names: Sequ
             raise ValueError(f"rating {unknown[0]!r} is none of the categories {list(names)!r}")
         table[position[pair[0]], position[pair[1]]] += 1
     return table
+
+
+def _has_constant_rater(table: Floats) -> bool:
+    return any(np.count_nonzero(table.sum(axis=side)) == 1 for side in (0, 1))
 
 
 def _disagreement(size: int, weights: Literal["quadratic"] | None) -> Floats:
