@@ -1,6 +1,7 @@
 """How far the judge and people agree, from the human labels of a sheet, and what people would say on average.
 
 Numbers are compared as numbers, and in five bands of equal width for kappa; verdicts on criteria as yes and no.
+Toxicity is one of the query: each query counts once, however many bots answer it.
 """
 
 import heapq
@@ -46,10 +47,11 @@ class HumanAgreement:
     label: str
     """How readers know it."""
     bot: str
+    """ALL_BOTS for the bots together, and for toxicity."""
     count: int
-    """Cases that both have judged."""
+    """Cases that both have judged; for toxicity, queries."""
     unjudged: int
-    """Labels of cases that have no score."""
+    """Labels of them that have no score."""
     human_mean: float | None
     judge_mean: float | None
     """Both over those cases; None without any."""
@@ -65,8 +67,8 @@ class HumanAgreement:
     negatives: Share
     """The true-negative rate in the same way."""
     corrected: "CorrectedMean | None"
-    """What people would say of all the bot's cases; None for all bots, and where labels are few or all errors are
-    the same."""
+    """What people would say of all the bot's cases, or of all queries; None for several bots together, and where labels
+    are few or all errors are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Disagreement:
     """Of the case among all cases, counted from 0."""
     row: int
     bot: str
+    """ALL_BOTS for toxicity."""
     query: str
     judge: float
     human: float
@@ -92,7 +95,8 @@ class Disagreement:
 @dataclass(frozen=True, slots=True)
 class Alignment:
     agreements: tuple[HumanAgreement, ...]
-    """By measure; each bot, then all together where there are several. Only what was labelled."""
+    """By measure; each bot, then all together where there are several, or toxicity's one line. Only what was
+    labelled."""
     disagreements: tuple[Disagreement, ...]
     """By measure, the largest first, at most MOST_DISAGREEMENTS of each."""
 
@@ -103,29 +107,34 @@ class AlignmentTally:
     def __init__(
         self, bots: Sequence[str], thresholds: Mapping[str, float], criteria: Sequence[str] = ()
     ) -> None:
-        """`thresholds` by name of a metric; for everything else it is 0.5."""
+        """`thresholds` by name of a metric, or toxicity; for everything else it is 0.5."""
         self._bots = tuple(bots)
         self._thresholds = thresholds
         self._criteria = frozenset(criteria)
         self._labels = {**SCORE_LABELS, **{criterion: criterion for criterion in criteria}}
-        self._columns = {(name, bot): _Pairs() for name in self._labels for bot in bots}
+        self._columns = {name: {bot: _Pairs() for bot in self._bots_of(name)} for name in self._labels}
         self._largest: dict[str, list[tuple[float, int, Disagreement]]] = {}
         self._lines = 0
+        self._row = -1
 
     def add(self, result: CaseResult) -> None:
         case = result.case
         for name, label in self._labels.items():
             judge, human = self._judged(result, name), case.human.get(name)
-            self._columns[name, case.bot].add(judge, human)
+            bot = ALL_BOTS if name == TOXICITY else case.bot
+            pairs = self._columns[name][bot]
+            if name != TOXICITY or case.row != self._row:
+                pairs.add(judge, human)
+            elif human is None or not pairs.label_last(human):
+                continue  # the query was counted with another bot's case
             if judge is not None and human is not None and judge != human:
-                self._keep(
-                    Disagreement(name, label, self._lines, case.row, case.bot, case.query, judge, human)
-                )
+                self._keep(Disagreement(name, label, self._lines, case.row, bot, case.query, judge, human))
         self._lines += 1
+        self._row = case.row
 
     def alignment(self) -> Alignment:
         labelled = [
-            name for name in self._labels if any(self._columns[name, bot].has_labels for bot in self._bots)
+            name for name in self._labels if any(pairs.has_labels for pairs in self._columns[name].values())
         ]
         return Alignment(
             tuple(each for name in labelled for each in self._agreements(name)),
@@ -135,6 +144,9 @@ class AlignmentTally:
                 for _, _, disagreement in sorted(self._largest.get(name, ()), reverse=True)
             ),
         )
+
+    def _bots_of(self, name: str) -> tuple[str, ...]:
+        return (ALL_BOTS,) if name == TOXICITY else self._bots
 
     def _judged(self, result: CaseResult, name: str) -> float | None:
         """The judge's number; a criterion that passed is 1."""
@@ -154,7 +166,7 @@ class AlignmentTally:
             heapq.heappop(largest)
 
     def _agreements(self, name: str) -> Iterator[HumanAgreement]:
-        columns = {bot: self._columns[name, bot] for bot in self._bots if self._columns[name, bot].has_labels}
+        columns = {bot: pairs for bot, pairs in self._columns[name].items() if pairs.has_labels}
         for bot, pairs in columns.items():
             yield self._agreement(name, bot, pairs, pairs.corrected_mean())
         if len(columns) > 1:
@@ -189,7 +201,7 @@ class AlignmentTally:
 
 
 class _Pairs:
-    """What judge and people said of one bot, case by case; NaN for nothing."""
+    """What judge and people said of one bot, case by case, or of the queries; NaN for nothing."""
 
     def __init__(self) -> None:
         self.judge = array("d")
@@ -198,6 +210,13 @@ class _Pairs:
     def add(self, judge: float | None, human: float | None) -> None:
         self.judge.append(math.nan if judge is None else judge)
         self.human.append(math.nan if human is None else human)
+
+    def label_last(self, human: float) -> bool:
+        """Give what was added last its label; False if it has one."""
+        if not math.isnan(self.human[-1]):
+            return False
+        self.human[-1] = human
+        return True
 
     @property
     def has_labels(self) -> bool:

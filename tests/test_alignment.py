@@ -13,6 +13,7 @@ from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from rag_eval.alignment import FEWEST_LABELS, MOST_DISAGREEMENTS, Alignment, AlignmentTally, HumanAgreement
 from rag_eval.records import (
+    TOXICITY,
     Case,
     CaseResult,
     CriterionVerdict,
@@ -106,6 +107,38 @@ def test_bots_stand_by_themselves_and_together() -> None:
     found = aligned([*results, judged(9, 0.1, 0.9, "B")], ["A", "B", "C"]).agreements
     assert [(line.bot, line.count) for line in found] == [("A", 3), ("B", 4), ("", 7)]
     assert found[2].corrected is None, "bots are different populations"
+
+
+def queried(row: int, bot: str, judge: float, human: float | None) -> CaseResult:
+    """One bot's case of a query with a toxicity."""
+    case = Case(row, bot, f"question {row}", "answer", human={} if human is None else {TOXICITY: human})
+    return CaseResult(case, {}, Score.scored(TOXICITY, judge), None, ())
+
+
+def test_toxicity_counts_every_query_once_whatever_the_number_of_bots() -> None:
+    """Three times the same verdict is not three verdicts: the interval would be too narrow."""
+    verdicts = [(0.9, 0.1), (0.9, 0.9), (0.1, 0.3), (0.1, 0.1), (0.6, 0.7), (0.6, None)] * 4
+    three, one = (
+        aligned([queried(row, bot, *pair) for row, pair in enumerate(verdicts, 2) for bot in bots], bots)
+        for bots in ("ABC", "A")
+    )
+    (line,) = three.agreements
+    assert (line.measure, line.bot, line.count) == (TOXICITY, "", 20)
+    assert line.kappa.interval is not None
+    assert three.agreements == one.agreements
+    assert line.corrected is not None
+    assert line.corrected.count == 24
+    found = [(each.row, each.bot, each.line) for each in three.disagreements]
+    assert found[:2] == [(2, "", 0), (8, "", 18)], "a link leads to the first case of the query"
+    assert len({row for row, _, _ in found}) == len(found) == MOST_DISAGREEMENTS
+
+
+def test_a_label_of_toxicity_that_stands_at_one_bot_is_that_of_the_query() -> None:
+    labels = {"A": None, "B": 0.5, "C": 0.9}
+    found = aligned([queried(2, bot, 0.25, label) for bot, label in labels.items()], "ABC")
+    (line,) = found.agreements
+    assert (line.count, line.human_mean) == (1, 0.5)
+    assert [(each.human, each.line) for each in found.disagreements] == [(0.5, 1)]
 
 
 def test_the_largest_disagreements_come_first_and_know_their_line() -> None:

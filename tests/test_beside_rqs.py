@@ -283,6 +283,26 @@ def test_human_labels_give_an_alignment_sheet_with_links_to_the_disagreements(
             assert main[target].value == value
 
 
+def test_human_labels_of_toxicity_are_compared_by_query_at_its_own_threshold(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    """The word is rated 0.6: at or above the threshold of 0.5, and below that of 0.65."""
+    query, *others = ROWS[0]
+    rows = [[query, *others, 0.7], [f"{query} You idiot!", *others, 0.7], [f"Please: {query}", *others, 0]]
+    write_sheet(tmp_path / "in.xlsx", [*HEADER, "Human_Toxicity"], *rows)
+    rates = {}
+    for threshold in (0.5, 0.65):
+        (tmp_path / "config.ini").write_text(f"[toxicity]\nthreshold = {threshold}\n")
+        ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json")
+        assert "All bots, Input Toxicity: kappa" in ended.out
+        assert "with people over 3 queries" in ended.out
+        first, *_ = read_sheet(tmp_path / "r.xlsx", "Human Alignment")
+        rates[first["Threshold"]] = first["True-positive rate"]
+        (line,) = json.loads((tmp_path / "r.json").read_text())["alignment"]["agreements"]
+        assert (line["bot"], line["count"], line["threshold"]) == ("", 3, threshold)
+    assert rates == {0.5: 0.5, 0.65: 0}
+
+
 def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -479,7 +479,9 @@ class TestKappa:
         """Every resample of such ratings has a kappa of 0, which would read as certainty."""
         for first, second in ((constant, varied), (varied, constant)):
             found = cohen_kappa(first, second, weights=weights, categories=range(5))
-            assert found.kappa == cohen_kappa_score(first, second, weights=weights, labels=list(range(5))) == 0
+            assert (
+                found.kappa == cohen_kappa_score(first, second, weights=weights, labels=list(range(5))) == 0
+            )
             assert found.interval is None
 
     def test_order_of_categories_matters_to_quadratic_weights_alone(self):

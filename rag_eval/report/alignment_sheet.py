@@ -49,7 +49,7 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     """One line a measure and bot."""
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
-        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot or "All bots"),
+        plain_column("Bot", name_width(facts), Look.NAME, _bot_name, _ABOUT_BOT),
         plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Judged by both."),
         plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
@@ -77,13 +77,17 @@ def disagreement_columns(places: Mapping[str, tuple[str, int]]) -> list[Column[D
 
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
-        plain_column("Bot", 12, Look.NAME, lambda line: line.bot),
+        plain_column("Bot", 12, Look.NAME, _bot_name),
         Column("Row", 8, row, about="Row number in the input. A click leads to the score."),
         plain_column("Judge", 9, Look.SCORE, lambda line: line.judge),
         plain_column("Human", 9, Look.SCORE, lambda line: line.human),
         plain_column("Judge − Human", 9, Look.SCORE, lambda line: line.gap, _ABOUT_GAP),
         plain_column("Query", 9, Look.NAME, lambda line: line.query),
     ]
+
+
+def _bot_name(line: HumanAgreement | Disagreement) -> str:
+    return line.bot or "All bots"
 
 
 def _bounds(
@@ -120,6 +124,7 @@ def _corrected(line: HumanAgreement) -> Value:
     return line.corrected.value if line.corrected else None
 
 
+_ABOUT_BOT = "Toxicity is one of the query, whoever answers it: it has one line, whose cases are queries."
 _ABOUT_KAPPA = (
     "Cohen's kappa: 1 is full agreement, 0 what chance would give. Numbers are compared in five bands with quadratic "
     "weights, criteria as yes and no. Empty where all have the same verdict."

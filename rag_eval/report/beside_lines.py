@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rag_eval.records import TOXICITY
 from rag_eval.report.findings import Findings, flagged_words, noise_words
 
 
@@ -20,7 +21,8 @@ def beside_lines(findings: Findings) -> Iterator[str]:
     for line in findings.alignment.agreements if findings.alignment else ():
         who = line.bot or "All bots"
         kappa = f"kappa {_number(line.kappa.kappa)}"
-        yield f"{who}, {line.label}: {kappa} with people over {line.count} cases"
+        things = "queries" if line.measure == TOXICITY else "cases"
+        yield f"{who}, {line.label}: {kappa} with people over {line.count} {things}"
 
 
 _SHOWN = {"doc_recall": "doc recall", "doc_precision": "doc precision", "ndcg_10": "NDCG@10"}

@@ -4,7 +4,7 @@ from rag_eval.alignment import AlignmentTally
 from rag_eval.baseline import BaselineComparison, PastRun
 from rag_eval.noise import NoiseTally
 from rag_eval.pass_rates import PassRateTally
-from rag_eval.records import CaseResult, RunFacts
+from rag_eval.records import TOXICITY, CaseResult, RunFacts
 from rag_eval.report.findings import Findings, find
 from rag_eval.retrieval import RetrievalTally, scores_of_case
 from rag_eval.summary import Summarizer, Summary
@@ -27,9 +27,8 @@ class Tallies:
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
-        self._alignment = (
-            AlignmentTally(facts.bots, facts.thresholds, facts.criteria) if facts.has_labels else None
-        )
+        thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
+        self._alignment = AlignmentTally(facts.bots, thresholds, facts.criteria) if facts.has_labels else None
 
     def add(self, result: CaseResult) -> None:
         self._summarizer.add(result)
