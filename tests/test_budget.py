@@ -9,6 +9,7 @@ from fake_judge import FakeJudge, completion
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
+from rag_eval.store import Store
 
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
 PRICES = "[prices]\ninput = 2.5\noutput = 10\n"
@@ -61,6 +62,26 @@ def test_a_dry_run_knows_what_is_stored(run_cli: Run, judge: FakeJudge, tmp_path
     ended = run_cli("in.xlsx", "--dry-run", **azure(judge))
     assert planned(ended.out) == {}
     assert "Cost: about 0.00 USD" in ended.out
+
+
+def test_a_dry_run_and_a_run_count_the_replies_that_are_stored_and_no_look_up_twice(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The bots share their context, and the metrics their statements."""
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    sheet_of(tmp_path / "in.xlsx")
+    assert "Replies that are stored already: 0." in run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    first = run_cli("in.xlsx", **azure(judge))
+    assert ", 0 from the store, 0 failed" in first.out
+    store = Store(tmp_path / ".nexus_cache" / "replies.sqlite")
+    stored = sum(task.replies for task in store.overview())
+    store.end(keep=True)
+    plan = run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    assert f"Replies that are stored already: {stored}." in plan
+    assert (
+        f"Judge calls: 0 answered, {stored} from the store, 0 failed"
+        in run_cli("in.xlsx", **azure(judge)).out
+    )
 
 
 def test_a_dry_run_plans_what_the_same_options_would_ask_for_anew(

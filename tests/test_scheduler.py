@@ -322,14 +322,33 @@ def test_counts_tell_answered_from_stored_and_failed() -> None:
     def reply(prompt: str) -> str | Exception:
         return JudgeError("refused", "no") if prompt == "9" else echo(prompt)
 
-    scheduler = Scheduler(ObjectJudge(reply), DictStore(), workers=1)
-    coroutines: list[Coroutine[Any, Any, Any]] = [outcome(1), outcome(9)]
+    judge, store = ObjectJudge(reply), DictStore()
+    store.replies[judge.key(call(7))] = echo("7")
+    scheduler = Scheduler(judge, store, workers=1)
+    coroutines: list[Coroutine[Any, Any, Any]] = [outcome(1), outcome(7), outcome(9)]
     list(scheduler.run(coroutines, window=1))
-    list(scheduler.run([outcome(1)], window=1))
     scheduler.close()
     usage = scheduler.usage()
     assert (usage.calls, usage.cached, usage.failed, usage.failures) == (1, 1, 1, {"refused": 1})
     assert usage.by_task == {"t": TaskUsage(calls=1, cached=1)}
+
+
+def test_calls_that_are_shared_count_once_from_the_store_too() -> None:
+    """A dry run would promise more replies than there are. What was just paid for is no reply from the store either."""
+
+    def reply(prompt: str) -> str | Exception:
+        return JudgeError("refused", "no") if prompt == "9" else echo(prompt)
+
+    store = DictStore()
+    usages = []
+    for numbers in ([1, 1, 9, 9], [1, 1, 2, 2, 9, 9]):
+        scheduler = Scheduler(ObjectJudge(reply), store, workers=1)
+        list(scheduler.run([outcome(n) for n in numbers], window=1))
+        scheduler.close()
+        usages.append(scheduler.usage())
+    counts = [(usage.calls, usage.cached, usage.failed) for usage in usages]
+    assert counts == [(1, 0, 1), (1, 1, 1)]
+    assert usages[1].by_task == {"t": TaskUsage(calls=1, cached=1)}
 
 
 def test_usage_by_task_counts_joined_calls_and_batches_once() -> None:

@@ -31,7 +31,7 @@ _LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
 
 @dataclass(slots=True)
 class CallCounts:
-    """How calls were answered; a batch counts once."""
+    """How distinct calls were answered, however many metrics and bots share them; a batch that is sent counts once."""
 
     answered: Counter[str] = field(default_factory=Counter)
     """By task."""
@@ -83,6 +83,7 @@ class Scheduler:
         self._jobs: list[_Job] = []  # with the pool, begun or not
         self._unsent: dict[Batch, list[_Part]] = {}
         self._completions: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._prepared: set[str] = set()
         self._streak = ("", 0)
         self._stop_request: RunStoppedError | None = None
@@ -179,14 +180,15 @@ class Scheduler:
 
     def _request(self, task: "_Task", call: Call[Any]) -> None:
         key = self._judge.key(call)
+        is_new = self._is_new(key)
         known = self._known(key, call)
         if known is not None:
-            self.counts.cached[call.task] += 1
+            self.counts.cached[call.task] += is_new
             self._ready.append(_Step(task, known))
         elif key in self._waiting:
             self._waiting[key].append(task)
         elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
-            self.counts.failures[failure[0]] += 1
+            self.counts.failures[failure[0]] += is_new
             self._ready.append(_Step(task, None, JudgeError(*failure)))
         elif self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
@@ -196,6 +198,12 @@ class Scheduler:
         else:
             self._waiting[key] = [task]
             self._send(_Part(key, call, task.order))
+
+    def _is_new(self, key: str) -> bool:
+        """Whether the run meets the call for the first time."""
+        met = len(self._met)
+        self._met.add(hash(key))
+        return len(self._met) > met
 
     def _known(self, key: str, call: Call[Any]) -> BaseModel | None:
         text = self._store.reply(key)
