@@ -32,5 +32,6 @@ class OfflineFaithfulness(Metric):
 
 def _only_declines(response: str) -> bool:
     claim = read_claim(response)
-    is_short = 0 < len(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
-    return is_short and all(map(is_refusal, claim.sentences))
+    if not claim.sentences or len(claim.whole.content) > MOST_WORDS_OF_A_MERE_REFUSAL:
+        return False
+    return all(map(is_refusal, claim.sentences))
