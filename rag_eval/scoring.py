@@ -10,13 +10,13 @@ from rag_eval.records import FailureMode, Outcome, Score
 def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | None:
     """Response Quality Score of one case: the weighted mean of its metrics, in 0..1.
 
-    Weights are renormalised over the applicable metrics. None when an applicable metric failed (a composite
-    over a hole is not comparable), or when no metric with a weight is applicable.
+    Weights are renormalised over the applicable metrics; a metric of weight 0 plays no part. None when an
+    applicable metric failed (a composite over a hole is not comparable), or when none is applicable.
     """
-    if any(scores[metric].outcome is Outcome.FAILED for metric in weights if metric in scores):
+    counted = [(scores[metric], weight) for metric, weight in weights.items() if weight and metric in scores]
+    if any(score.outcome is Outcome.FAILED for score, _ in counted):
         return None
-    values = {metric: scores[metric].value for metric in weights if metric in scores}
-    parts = [(weights[metric], value) for metric, value in values.items() if value is not None]
+    parts = [(weight, score.value) for score, weight in counted if score.value is not None]
     total = sum(weight for weight, _ in parts)
     if total <= 0:
         return None

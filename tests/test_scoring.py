@@ -56,6 +56,11 @@ def test_r32_rqs_renormalises_over_applicable_metrics_and_is_empty_over_a_hole(
     assert rqs(scores(*values), WEIGHTS) == pytest.approx(expected)
 
 
+def test_a_metric_without_weight_leaves_no_hole() -> None:
+    weights = {**WEIGHTS, "faithfulness": 0.0}
+    assert rqs(scores(0.8, FAILED, 0.8, 0.8, 0.8), weights) == pytest.approx(0.8)
+
+
 def test_rqs_of_metrics_without_weight_is_undefined() -> None:
     assert rqs(scores(0.5, None, None, None, None), {**WEIGHTS, "answer_correctness": 0.0}) is None
 
