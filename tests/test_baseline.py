@@ -1,19 +1,25 @@
 """Changes since an earlier run: on matched queries, claimed only when chance would hardly make them."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import FakeJudge
+from jsonschema import Draft202012Validator
 from openpyxl import Workbook
+from report_cases import facts_of
+from test_outputs import SCHEMA
 from test_scoring import Value, flat, result
 
-from rag_eval.baseline import BaselineComparison, Direction, PastRun, read_past_run
+from rag_eval.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run
 from rag_eval.errors import InputError
+from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.summary import RQS
 
+THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
 FACTS = [f"The library opens at {n} in the morning on day {n}." for n in range(8, 20)]
 
 
@@ -24,7 +30,7 @@ def past(values: list[float], names: tuple[str, ...] = (RQS, "faithfulness")) ->
 
 
 def compared(before: list[float], now: list[Value]) -> BaselineComparison:
-    comparison = BaselineComparison(past(before))
+    comparison = BaselineComparison(past(before), THIS_RUN)
     for row, value in enumerate(now, 2):
         comparison.add(result("A", row, flat(value)))
     return comparison
@@ -55,7 +61,7 @@ def test_only_queries_with_a_value_in_both_runs_are_compared() -> None:
 
 
 def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
-    comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}))
+    comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}), THIS_RUN)
     comparison.add(result("A", 2, flat(0.5)))
     assert comparison.changes() == ()
     assert change_lines((), "old.xlsx") == ["Against old.xlsx: no query is in both runs."]
@@ -65,7 +71,7 @@ def test_changes_come_in_the_order_of_bots_and_columns() -> None:
     """Also when a bot's first query has no RQS."""
     values = {("q2", "gt", bot, 0): {RQS: 0.5, "faithfulness": 0.5} for bot in "BA"}
     values |= {("q3", "gt", bot, 0): {RQS: 0.5, "faithfulness": 0.5} for bot in "BA"}
-    comparison = BaselineComparison(PastRun("old.xlsx", values))
+    comparison = BaselineComparison(PastRun("old.xlsx", values), THIS_RUN)
     for row, failing in ((2, "B"), (3, "")):
         for bot in "BA":
             scores = (0.6, 0.6, 0.6, "failed", 0.6) if bot == failing else (0.6,) * 5
@@ -77,7 +83,7 @@ def test_changes_come_in_the_order_of_bots_and_columns() -> None:
 
 def test_a_query_asked_twice_is_matched_in_order() -> None:
     twice = {("q2", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8))}
-    comparison = BaselineComparison(PastRun("old.xlsx", twice))
+    comparison = BaselineComparison(PastRun("old.xlsx", twice), THIS_RUN)
     comparison.add(result("A", 2, flat(0.3)))
     comparison.add(result("A", 2, flat(0.9)))
     (rqs,) = comparison.changes()
@@ -128,6 +134,103 @@ def test_the_same_run_again_is_no_regression(run_cli: Run, tmp_path: Path) -> No
     )
     assert ended.code == 0
     assert {line["Verdict"] for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")} == {"no change"}
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "json"])
+def test_rqs_of_other_weights_is_not_compared(run_cli: Run, tmp_path: Path, kind: str) -> None:
+    """Else other weights alone would fail the gate. Metrics that weigh nothing count for nothing."""
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    base = ("--judge", "offline", "--baseline", f"old.{kind}", "--fail-on-regression")
+    run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--alpha", "9", "--gamma", "0", "--json", "new.json", *base)
+    assert ended.code == 0
+    assert "RQS is not compared" in ended.out
+    document = json.loads((tmp_path / "new.json").read_text(encoding="utf-8"))
+    Draft202012Validator(SCHEMA).validate(document)
+    assert [change["name"] for change in document["changes"]] == list(METRIC_LABELS)
+    assert document["beside_changes"] == [line for line in ended.out.splitlines() if "not compared" in line]
+    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
+    assert [line["Metric"] for line in lines] == [*METRIC_LABELS.values(), None, None]
+    assert lines[-1]["Bot"] == document["beside_changes"][0]
+    again = run_cli("in.xlsx", "-o", "new.xlsx", *base)
+    assert "RQS is not compared" not in again.out
+    assert "A: RQS 0" in again.out
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "json"])
+def test_other_metrics_are_named_and_rqs_is_not_compared(run_cli: Run, tmp_path: Path, kind: str) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    (tmp_path / "four.ini").write_text("[metrics]\ncontext_recall = no\n")
+    command = ("in.xlsx", "--judge", "offline")
+    run_cli(*command, "-o", "five.xlsx", "--json", "five.json")
+    run_cli(*command, "-o", "four.xlsx", "--json", "four.json", "--config", "four.ini")
+    fewer = run_cli(*command, "-o", "a.xlsx", "--baseline", f"five.{kind}", "--config", "four.ini")
+    more = run_cli(*command, "-o", "b.xlsx", "--baseline", f"four.{kind}")
+    assert "Judged in the baseline alone: Context Recall." in fewer.out
+    assert "Judged in this run alone: Context Recall." in more.out
+    for ended in (fewer, more):
+        assert "RQS is not compared" in ended.out
+        assert "A: RQS 0" not in ended.out
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "json"])
+def test_another_judge_is_named(run_cli: Run, judge: FakeJudge, tmp_path: Path, kind: str) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--baseline", f"old.{kind}", **azure(judge))
+    assert "The baseline was judged by offline judge, this run by Azure OpenAI" in ended.out
+    assert "A: RQS 0" in ended.out
+    same = run_cli("in.xlsx", "-o", "new.xlsx", "--baseline", f"old.{kind}", "--judge", "offline")
+    assert "judged by" not in same.out
+
+
+def test_a_json_with_nonsense_for_its_judge_does_no_harm(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    run = {"judge": {"\x1b[2J": "\ud800"}}
+    (tmp_path / "odd.json").write_text(json.dumps({"run": run, "cases": []}))
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "odd.json")
+    assert (ended.code, "\x1b" in ended.out) == (0, False)
+
+
+def test_interval_and_verdict_never_contradict_each_other() -> None:
+    """The interval is on one side of 0 exactly where the change is claimed, however many lines are tested."""
+    drawn = random.Random(3)
+    directions = set()
+    for _ in range(60):
+        size, gain = drawn.choice([(2, 0.1), (6, 0.09), (12, 0.03), (12, 0.09)])
+        before = [drawn.uniform(0.0, 0.8) for _ in range(size)]
+        now: list[Value] = [min(1.0, max(0.0, b + drawn.gauss(gain, 0.06))) for b in before]
+        for change in compared(before, now).changes():
+            assert change.interval is not None
+            is_clear = change.interval.low > 0 or change.interval.high < 0
+            assert is_clear == (change.direction in (Direction.BETTER, Direction.WORSE))
+            directions.add(change.direction)
+    assert {Direction.BETTER, Direction.UNDECIDED} <= directions
+
+
+def test_the_more_is_compared_the_wider_the_intervals_are() -> None:
+    before, now = [0.1 * n for n in range(9)], [0.1 * n + 0.02 * (n % 4) for n in range(9)]
+    widths = []
+    for names in ((RQS,), tuple(NAMES)):
+        comparison = BaselineComparison(past(before, names), THIS_RUN)
+        for row, value in enumerate(now, 2):
+            comparison.add(result("A", row, flat(value)))
+        interval = comparison.changes()[0].interval
+        assert interval is not None
+        widths.append(interval.high - interval.low)
+    assert widths[0] < widths[1]
+
+
+def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    (tmp_path / "few.ini").write_text("[evaluation]\nmax_rows = 5\n")
+    run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline", "--config", "few.ini")
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
+    assert f"(5 of {len(FACTS)} queries)" in ended.out
+    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
+    assert {(line["Queries compared"], line["Queries in all"]) for line in lines} == {(5, len(FACTS))}
 
 
 def test_nothing_to_compare_is_no_pass(run_cli: Run, tmp_path: Path) -> None:

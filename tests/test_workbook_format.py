@@ -61,7 +61,9 @@ def _write_everything(target: Path) -> Path:
         report.add(result)
     summary = summary_of(results, facts, "Topic")
     final = replace(facts, partial=TEXTS[2], notes=TEXTS)
-    return report.finish(summary, find(summary, _baseline(results).changes()), final)
+    beside = tuple(f"Judged by {text}." for text in TEXTS)
+    findings = find(summary, _baseline(results).changes(), beside_changes=beside)
+    return report.finish(summary, findings, final)
 
 
 def _with_hostile_texts(result: CaseResult) -> CaseResult:
@@ -73,7 +75,8 @@ def _with_hostile_texts(result: CaseResult) -> CaseResult:
 def _baseline(results: list[CaseResult]) -> BaselineComparison:
     """Against a run in which every mean was 0.5."""
     keys = ((result.case.query, result.case.reference or "", result.case.bot, 0) for result in results)
-    comparison = BaselineComparison(PastRun("earlier.xlsx", {key: dict.fromkeys(NAMES, 0.5) for key in keys}))
+    past = PastRun("earlier.xlsx", {key: dict.fromkeys(NAMES, 0.5) for key in keys})
+    comparison = BaselineComparison(past, facts_of(BOTS, ROWS))
     for result in results:
         comparison.add(result)
     return comparison

@@ -81,7 +81,7 @@ class Conclusion:
 
         summary, findings = ending.summary, ending.findings
         changes = (
-            change_lines(findings.changes, self._past.name)
+            change_lines(findings.changes, self._past.name, findings.beside_changes)
             if self._past and findings.changes is not None
             else []
         )

@@ -1,6 +1,6 @@
 """Sheet "vs Baseline": what changed since an earlier run, on the queries that both judged."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.baseline import NAMES, Change
@@ -8,6 +8,7 @@ from rag_eval.records import RunFacts
 from rag_eval.report.column import Column, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
+from rag_eval.report.text import shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -16,12 +17,19 @@ SHEET = "vs Baseline"
 
 
 def write_changes(
-    worksheet: "Worksheet", formats: Formats, facts: RunFacts, changes: Sequence[Change]
+    worksheet: "Worksheet",
+    formats: Formats,
+    facts: RunFacts,
+    changes: Sequence[Change],
+    differences: Sequence[str] = (),
 ) -> None:
+    """Below the table stands what else differs from the baseline."""
     table = Table(worksheet, change_columns(facts), formats, header_height=30, line_height=18)
     for change in changes:
         table.append(change)
     table.finish(frozen=2)
+    for row, sentence in enumerate(differences, table.lines + 2):
+        worksheet.write_string(row, 0, shorten(sentence, 300))
 
 
 def change_columns(facts: RunFacts) -> list[Column[Change]]:
@@ -35,25 +43,43 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
         plain_column("Now", 10, Look.RQS, lambda change: change.now, "Mean over the queries compared."),
         plain_column("Change", 10, Look.RQS, lambda change: change.difference),
         plain_column(
-            "95 % low", 10, Look.RQS, lambda change: change.interval.low if change.interval else None
+            "95 % low",
+            10,
+            Look.RQS,
+            lambda change: change.interval.low if change.interval else None,
+            _ABOUT_INTERVAL,
         ),
         plain_column(
-            "95 % high", 10, Look.RQS, lambda change: change.interval.high if change.interval else None
+            "95 % high",
+            10,
+            Look.RQS,
+            lambda change: change.interval.high if change.interval else None,
+            _ABOUT_INTERVAL,
         ),
         plain_column("Queries compared", 10, Look.COUNT, lambda change: change.queries),
+        plain_column(
+            "Queries in all",
+            10,
+            Look.COUNT,
+            lambda change: change.of,
+            "Queries that this run has for the bot.",
+        ),
         plain_column("Verdict", 14, Look.WORD, lambda change: change.direction.value, _ABOUT_VERDICT),
     ]
 
 
-def change_lines(changes: Iterable[Change], baseline: str) -> list[str]:
+def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence[str] = ()) -> list[str]:
     """The changes as plain lines; those of RQS, and of any metric that changed for certain."""
+    if not changes:
+        return [f"Against {baseline}: no query is in both runs.", *differences]
     lines = [
         f"{change.bot}: {NAMES[change.name]} {change.before:.4f} before, {change.now:.4f} now{_range(change)}: "
-        f"{change.direction.value} ({change.queries} queries)"
+        f"{change.direction.value} ({change.queries} of {change.of} queries)"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]
-    return [f"Against {baseline}:", *lines] if lines else [f"Against {baseline}: no query is in both runs."]
+    none = "" if lines else f" none of {len(changes)} means has changed for certain."
+    return [f"Against {baseline}:{none}", *lines, *differences]
 
 
 def _range(change: Change) -> str:
@@ -64,4 +90,8 @@ def _range(change: Change) -> str:
 
 _ABOUT_VERDICT = (
     "Better or worse only where chance would hardly make it: all lines are tested together (Holm, 5 %)."
+)
+_ABOUT_INTERVAL = (
+    "Of the change, so wide that those of all lines hold together with 95 %: on one side of 0 only where the "
+    "change is decided."
 )

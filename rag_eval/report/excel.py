@@ -120,7 +120,9 @@ class ExcelReport:
         if SLICES in sheets:
             write_slices(sheets[SLICES], self._formats, facts, summary)
         if BASELINE in sheets:
-            write_changes(sheets[BASELINE], self._formats, facts, findings.changes or ())
+            write_changes(
+                sheets[BASELINE], self._formats, facts, findings.changes or (), findings.beside_changes
+            )
 
     def discard(self) -> None:
         """Leave nothing behind."""

@@ -33,6 +33,8 @@ class Findings:
     """Bots that could be ahead of the best one, depending on what was not judged."""
     changes: tuple[Change, ...] | None = None
     """Since the baseline; None without one."""
+    beside_changes: tuple[str, ...] = ()
+    """What else differs from the baseline, one sentence each: judge, metrics, weights."""
     not_judged: int = 0
     """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
     pass_rates: tuple[BotPassRates, ...] = ()

@@ -66,6 +66,7 @@ class JsonReport:
                 {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
             ],
             "changes": None if findings.changes is None else [_changed(each) for each in findings.changes],
+            "beside_changes": findings.beside_changes,
             "end": _end(facts),
         }
         self._write("\n],\n" + ",\n".join(_members(end)) + "\n}\n")
@@ -250,6 +251,7 @@ def _changed(change: Change) -> Json:
         "difference": change.difference,
         "interval": _interval(change.interval),
         "queries": change.queries,
+        "of": change.of,
         "direction": change.direction,
     }
 

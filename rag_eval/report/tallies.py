@@ -20,7 +20,7 @@ class Tallies:
         self._summarizer = Summarizer(
             facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further
         )
-        self._comparison = BaselineComparison(past) if past else None
+        self._comparison = BaselineComparison(past, facts) if past else None
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._noise = NoiseTally()
         self._weights = facts.weights
@@ -54,6 +54,7 @@ class Tallies:
             summary,
             self._comparison.changes() if self._comparison else None,
             self._weights,
+            beside_changes=self._comparison.differences() if self._comparison else (),
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,
