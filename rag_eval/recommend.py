@@ -23,9 +23,7 @@ class RuleAdviser:
     """Advice by rule, quoting the evidence. Needs no judge."""
 
     async def advise(self, result: CaseResult) -> str:
-        if not _leaves_room(result):
-            return NO_ACTION
-        return " ".join(list(_rules(result))[:3]) or NO_ACTION
+        return advice_by_rule(result)
 
 
 class LlmAdviser:
@@ -36,7 +34,7 @@ class LlmAdviser:
 
     async def advise(self, result: CaseResult) -> str:
         if FailureMode.NOT_JUDGED in result.failure_modes:
-            return await RuleAdviser().advise(result)
+            return advice_by_rule(result)
         if not _leaves_room(result):
             return NO_ACTION
         try:
@@ -44,6 +42,13 @@ class LlmAdviser:
         except JudgeError:
             return ""
         return _first_sentences(reply.recommendation, 3)
+
+
+def advice_by_rule(result: CaseResult) -> str:
+    """At most three sentences."""
+    if not _leaves_room(result):
+        return NO_ACTION
+    return " ".join(list(_rules(result))[:3]) or NO_ACTION
 
 
 def _leaves_room(result: CaseResult) -> bool:

@@ -189,7 +189,7 @@ class Evaluation:
         self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
         self._workers = workers_of(settings)
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
-        self._thresholds = thresholds_in_force(settings)
+        self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
         self._weights = weights_in_force(settings)
         self._samples = 1 if panel.is_proxy else settings.evaluation.samples
         self._gold_decides = settings.diagnostics.gold_ids
@@ -311,9 +311,9 @@ def redactor_of(settings: Settings) -> Redactor:
     return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
 
 
-def thresholds_in_force(settings: Settings) -> dict[str, float]:
+def thresholds_in_force(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
     """Below these a score counts as bad; the offline judge may have measured ones of its own."""
-    if settings.judge.provider == "offline" and settings.offline.thresholds == "calibrated":
+    if is_proxy and settings.offline.thresholds == "calibrated":
         from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 
         return dict(CALIBRATED_THRESHOLDS)

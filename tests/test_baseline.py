@@ -15,6 +15,7 @@ from test_scoring import Value, flat, result
 
 from rag_eval.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run
 from rag_eval.errors import InputError
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.summary import RQS
@@ -313,6 +314,89 @@ def test_a_new_report_from_a_runs_json_has_the_same_scores_and_other_weights(
     assert before["Faithfulness"] == now["Faithfulness"]
     assert before["RQS"] != now["RQS"]
     assert (tmp_path / "c.xlsx").stat().st_mode == (tmp_path / "a.xlsx").stat().st_mode
+
+
+def recorded(run_cli: Run, folder: Path, *, good: bool, settings: str = "") -> None:
+    """run.json, of the offline judge."""
+    (folder / "first.ini").write_text(settings)
+    sheet_of(folder / "in.xlsx", good=good)
+    run_cli("in.xlsx", "-o", "run.xlsx", "--json", "run.json", "--judge", "offline", "--config", "first.ini")
+
+
+def test_recommendations_fit_failure_modes_that_other_thresholds_change(run_cli: Run, tmp_path: Path) -> None:
+    all_low = "[thresholds]\n" + "".join(f"{name} = 0\n" for name in METRIC_LABELS)
+    recorded(run_cli, tmp_path, good=True, settings=all_low)
+    lines = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    for case in lines["cases"]:
+        assert case["failure_modes"] == ["OK"]
+        case["recommendation"] = "As the judge said."
+    lines["cases"][0]["scores"]["faithfulness"] |= {"value": 0.5}
+    (tmp_path / "run.json").write_text(json.dumps(lines))
+    (tmp_path / "config.ini").write_text("[thresholds]\nfaithfulness = 0.6\nanswer_relevancy = 0\n")
+    ended = run_cli("run.json", "--report-only", "-o", "again.xlsx")
+    changed, *others = read_sheet(tmp_path / "again.xlsx", "Per-Query Metrics")
+    assert changed["Failure Mode"] == "Hallucination"
+    assert changed["Recommendation"] not in ("", None, "As the judge said.")
+    assert {line["Recommendation"] for line in others} == {"As the judge said."}
+    assert "Recommendations made anew, by rule and not by the judge: 1." in ended.out
+
+
+def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Path) -> None:
+    recorded(run_cli, tmp_path, good=False, settings="[diagnostics]\nenabled = no\n")
+    run_cli("run.json", "--report-only", "-o", "again.xlsx")
+    assert all(line["Recommendation"] for line in read_sheet(tmp_path / "again.xlsx", "Per-Query Metrics"))
+    same = run_cli(
+        "run.json", "--report-only", "-o", "off.xlsx", "--config", "first.ini", "--json", "off.json"
+    )
+    assert "made anew" not in same.out
+    assert '"recommendation": ""' in (tmp_path / "off.json").read_text(encoding="utf-8")
+
+
+def test_a_dry_run_makes_no_report_of_a_runs_json(run_cli: Run, tmp_path: Path) -> None:
+    recorded(run_cli, tmp_path, good=True)
+    before = sorted(tmp_path.iterdir())
+    ended = run_cli("run.json", "--report-only", "--dry-run", "-o", "again.xlsx", "--json", "again.json")
+    assert (ended.code, sorted(tmp_path.iterdir())) == (0, before)
+    assert "again.xlsx would be made of run.json" in ended.out
+
+
+def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Path) -> None:
+    recorded(run_cli, tmp_path, good=True, settings="[report]\nslice_by = Query\n")
+    assert run_cli("run.json", "--report-only", "-o", "again.xlsx", "--config", "first.ini").code == 0
+    (tmp_path / "config.ini").write_text("[report]\nslice_by = Nope\n")
+    ended = run_cli("run.json", "--report-only", "-o", "other.xlsx")
+    assert (ended.code, (tmp_path / "other.xlsx").exists()) == (2, False)
+    assert "'Nope' is no column of the recorded run (it has 'Query')" in ended.err
+
+
+def test_calibrated_thresholds_go_by_who_judged_the_run(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Not by who is set to judge now."""
+    recorded(run_cli, tmp_path, good=True)
+    run_cli("in.xlsx", "-o", "llm.xlsx", "--json", "llm.json", **azure(judge))
+    (tmp_path / "config.ini").write_text("[offline]\nthresholds = calibrated\n")
+    for name, judged_by in (("run", "azure"), ("llm", "offline")):
+        ended = run_cli(
+            f"{name}.json", "--report-only", "--judge", judged_by, "-o", "again.xlsx", "--json", "again.json"
+        )
+        assert ended.code == 0
+        thresholds = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["run"]["thresholds"]
+        assert (thresholds == CALIBRATED_THRESHOLDS) == (name == "run")
+
+
+def test_options_that_could_do_nothing_for_a_runs_json_are_refused_together(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    recorded(run_cli, tmp_path, good=True)
+    idle = {"--sheet": "x", "--encoding": "utf-8", "--sep": ";", "--model": "m", "--temperature": "0", "--samples": "2",
+            "--max-calls": "1", "--max-cost": "1", "--max-minutes": "1"}  # fmt: skip
+    flags = ("--redact", "--fresh", "--retry-errors", "--strict-cache")
+    given = [part for option in idle.items() for part in option]
+    ended = run_cli("run.json", "--report-only", "-o", "again.xlsx", *given, *flags)
+    assert (ended.code, (tmp_path / "again.xlsx").exists()) == (2, False)
+    assert len(ended.err.splitlines()) == 1
+    assert all(option in ended.err for option in (*idle, *flags))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         cut_rows=table.cut_rows,
         metrics=(*enabled_metrics(settings), *toxicity),
         weights=weights_in_force(settings),
-        thresholds=thresholds_in_force(settings),
+        thresholds=thresholds_in_force(settings, is_proxy=panel.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
@@ -132,7 +132,7 @@ def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFac
     return replace(
         facts,
         weights=weights_in_force(settings, facts.metrics),
-        thresholds=thresholds_in_force(settings),
+        thresholds=thresholds_in_force(settings, is_proxy=facts.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         gold_ids=settings.diagnostics.gold_ids,

@@ -280,18 +280,34 @@ class Job:
         from rag_eval.report.recorded import read_run
         from rag_eval.report.tallies import Tallies
 
+        self._refuse_idle_options()
         settings, run = loaded.settings, read_run(self._input)
+        run.check_slices(settings.report.slice_by)
         self._check_targets(loaded)
+        if self._options["dry_run"]:
+            self._say(f"{self._target} would be made of {self._input}, without any call.")
+            return ExitCode.COMPLETE
         self._check_places(settings)
-        facts = facts_again(run.facts, settings, self._input.name)
+        run = run.rescored(facts_again(run.facts, settings, run.name))
+        facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
         with self._locked(), self._open_outputs(loaded, facts) as outputs:
-            for result in run.rescored(facts.weights, facts.thresholds, gold_ids=facts.gold_ids):
+            for result in run.results:
                 outputs.add(result)
                 tallies.add(result)
             ending = Ending.of(outputs, tallies, lambda _: facts)
         return self._conclude(ending, gates, settings)
+
+    def _refuse_idle_options(self) -> None:
+        """What is about reading a sheet or asking a judge does nothing for a run that was judged already."""
+        given = {name for name, value in self._options.items() if value is not None and value is not False}
+        idle = [f"--{name.replace('_', '-')}" for name in _IDLE_AGAIN if name in given]
+        if idle:
+            raise InputError(
+                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, where nothing is read from "
+                "a sheet and nobody is asked"
+            )
 
     def _conclude(
         self,
@@ -370,6 +386,11 @@ _OVERRIDES = {
     "max_minutes": "limits.max_minutes",
     "redact": "privacy.redact",
 }
+_IDLE_AGAIN = (
+    "sheet", "encoding", "sep", "model", "temperature", "samples", "redact", "max_calls", "max_cost", "max_minutes",
+    "fresh", "retry_errors", "strict_cache",
+)  # fmt: skip
+"""Options without any effect on a report that is made again from a run's JSON."""
 
 
 def _samples_vary_little(settings: "Settings") -> bool:

@@ -1,7 +1,7 @@
 """A run read back from its JSON, so that a new report can be made of it without the judge."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rag_eval.errors import InputError
+from rag_eval.recommend import advice_by_rule
 from rag_eval.records import (
     TOXICITY,
     Case,
@@ -28,21 +29,42 @@ from rag_eval.scoring import failure_modes, rqs
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
+    name: str
+    """Of its file."""
     facts: RunFacts
     results: tuple[CaseResult, ...]
 
-    def rescored(
-        self, weights: Mapping[str, float], thresholds: Mapping[str, float], *, gold_ids: bool = False
-    ) -> Iterator[CaseResult]:
-        """The same scores, composed and classified anew; `gold_ids` lets gold documents decide about retrieval."""
-        for result in self.results:
-            yield replace(
-                result,
-                rqs=rqs(result.scores, weights),
-                failure_modes=failure_modes(
-                    result.scores, thresholds, doc_recall(result.case) if gold_ids else None
-                ),
+    def check_slices(self, slice_by: str) -> None:
+        """Raises InputError when the run was recorded without the column that it is to be sliced by."""
+        columns = dict.fromkeys(name for result in self.results for name in result.case.columns)
+        if slice_by and slice_by not in columns:
+            found = f"it has {', '.join(map(repr, columns))}" if columns else "it has none"
+            raise InputError(
+                f"{self.name}: '{slice_by}' is no column of the recorded run ({found}); only a column that "
+                "[report] slice_by or a rubric named when the answers were judged is recorded"
             )
+
+    def rescored(self, facts: RunFacts) -> "RecordedRun":
+        """The same scores, composed and classified anew, as `facts` say; a note tells of new recommendations.
+
+        Those are by rule, and where none was recorded or the failure modes changed: the judge is not asked.
+        """
+        results = tuple(self._rescored(result, facts) for result in self.results)
+        pairs = zip(self.results, results, strict=True)
+        renewed = sum(now.recommendation != before.recommendation for before, now in pairs)
+        if renewed:
+            note = f"Recommendations made anew, by rule and not by the judge: {renewed:,}."
+            facts = replace(facts, notes=(*facts.notes, note))
+        return replace(self, facts=facts, results=results)
+
+    def _rescored(self, result: CaseResult, facts: RunFacts) -> CaseResult:
+        recall = doc_recall(result.case) if facts.gold_ids else None
+        modes = failure_modes(result.scores, facts.thresholds, recall)
+        rescored = replace(result, rqs=rqs(result.scores, facts.weights), failure_modes=modes)
+        is_kept = self.facts.diagnostics and modes == result.failure_modes
+        if is_kept or not facts.diagnostics:
+            return rescored
+        return replace(rescored, recommendation=advice_by_rule(rescored))
 
 
 def read_run(path: Path) -> RecordedRun:
@@ -52,7 +74,7 @@ def read_run(path: Path) -> RecordedRun:
         if document["format"] != FORMAT:
             raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
         results = tuple(_result(case) for case in document["cases"])
-        return RecordedRun(_facts(document, results), results)
+        return RecordedRun(path.name, _facts(document, results), results)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
