@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,48 @@ def test_r52_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path
     threading.Timer(0.3, over.set).start()
     assert run_cli(*arguments, "--wait", "1").code == 0
     thread.join()
+
+
+def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path: Path) -> None:
+    """In new processes: what an earlier run imported would pass for used."""
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    outputs = ("-o", "r.xlsx", "--json", "out.json", "--manifest", "run.json")
+    judging = {"aiohttp", "openai", "ragas"}
+    for arguments, variables, expected in (
+        (["in.xlsx", "--judge", "offline"], {}, set()),
+        (["in.xlsx"], azure(judge), judging),
+        (["old.json", "--report-only"], {}, set()),
+    ):
+        command = [sys.executable, str(ROOT / "rag_eval_standalone.py"), *arguments, *outputs, "-q"]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, **variables}, check=True)
+        document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+        assert judging & document["versions"].keys() == expected
+        assert all(document["versions"][name] == version(name) for name in expected)
+        assert judging & manifest(tmp_path)["versions"].keys() == expected
+        (tmp_path / "out.json").replace(tmp_path / "old.json")
+
+
+WITHOUT_RAGAS = """
+import sys
+from importlib import metadata
+found = metadata.version
+def version(name):
+    if name == "ragas":
+        raise metadata.PackageNotFoundError(name)
+    return found(name)
+metadata.version, sys.modules["ragas"] = version, None
+from rag_eval.cli import standalone
+standalone()
+"""
+
+
+def test_a_package_that_is_missing_is_told_by_who_needs_it(judge: FakeJudge, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_RAGAS, "in.xlsx", "--manifest", "run.json"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), **azure(judge)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (ended.returncode, manifest(tmp_path)["status"]) == (2, "failed")
+    assert "pip install 'rag-eval[ragas]'" in ended.stderr
+    assert "ragas" not in manifest(tmp_path)["versions"]

@@ -3,8 +3,9 @@
 import platform
 import re
 import sys
-from collections.abc import Mapping
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,21 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
 
 _PACKAGES = {
+    "aiohttp": "rag_eval.judge.transport",
     "instructor": "instructor",
     "numpy": "numpy",
-    "openai": "openai",
+    "openai": "rag_eval.judge.transport",
     "openpyxl": "openpyxl",
     "pyarrow": "pyarrow",
     "pydantic": "pydantic",
     "python-calamine": "python_calamine",
-    "ragas": "ragas",
+    "ragas": "rag_eval.metrics.ragas_metrics",
     "xlsxwriter": "xlsxwriter",
 }
-"""Distributions that numbers or outputs may depend on, and how they are imported."""
+"""Distributions that numbers or outputs may depend on, and the module that is imported when they are used.
+
+Of those that judge it is our own: they themselves are imported only with the first call.
+"""
 
 
 def circumstances(loaded: "LoadedSettings") -> dict[str, Any]:
@@ -56,5 +61,11 @@ def _shown(value: object) -> object:
 
 def _versions() -> Mapping[str, str]:
     """Of Python, of ourselves, and of the packages that the run has used."""
-    used = {name: version(name) for name, module in _PACKAGES.items() if module in sys.modules}
-    return {"python": platform.python_version(), "rag-eval": __version__, **used}
+    return {"python": platform.python_version(), "rag-eval": __version__, **dict(_used())}
+
+
+def _used() -> Iterator[tuple[str, str]]:
+    for name, module in _PACKAGES.items():
+        if module in sys.modules:
+            with suppress(PackageNotFoundError):  # whoever needs it will say so, and what to do
+                yield name, version(name)
