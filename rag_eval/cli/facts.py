@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rag_eval import __version__
-from rag_eval.errors import CONTENT_CODES
+from rag_eval.errors import CONTENT_CODES, NOT_RUN
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
@@ -144,10 +144,10 @@ def usage_line(facts: "RunFacts") -> str:
     usage = facts.usage
     if facts.is_proxy:
         return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
-    from rag_eval.report.about import failed_words
-
+    not_run = usage.failures.get(NOT_RUN, 0)
     cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
-    counts = [f"{usage.calls} answered", f"{usage.cached} from the store", *failed_words(usage)]
+    counts = [f"{usage.calls} answered", f"{usage.cached} from the store", f"{usage.failed - not_run} failed"]
+    counts += [f"{not_run} not made"] if not_run else []
     return (
         f"Judge calls: {', '.join(counts)} "
         f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "

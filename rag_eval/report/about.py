@@ -70,7 +70,7 @@ def _usage(facts: RunFacts) -> str:
     usage = facts.usage
     if not usage.requests and not usage.cached:
         return f"Calls: none. Took {_duration(facts.seconds)}."
-    failed = "".join(f", {words}" for words in failed_words(usage))
+    failed = "".join(f", {words}" for words in _failed(usage))
     cost = (
         "Cost unknown." if usage.cost is None else f"Cost {usage.cost:,.4f} {facts.currency}".rstrip() + "."
     )
@@ -81,7 +81,7 @@ def _usage(facts: RunFacts) -> str:
     )
 
 
-def failed_words(usage: Usage) -> list[str]:
+def _failed(usage: Usage) -> list[str]:
     """Calls that failed, by code, and calls that were never made: these failed nowhere."""
     codes = {code: count for code, count in usage.failures.items() if code != NOT_RUN}
     told = ", ".join(f"{shorten(code, 40)} {count:,}" for code, count in codes.items())
