@@ -33,7 +33,11 @@ def leaderboard_lines(summary: Summary) -> list[str]:
         for line in summary.standings
     ]
     widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
-    return [_aligned(cells, widths) for cells in (header, *rows)]
+    table = [_aligned(cells, widths) for cells in (header, *rows)]
+    is_explained = any(
+        _is_over_others(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
+    )
+    return [*table, "(n): a mean over n rows only, those that have this score."] if is_explained else table
 
 
 def count_lines(summary: Summary) -> Iterable[str]:
@@ -174,7 +178,11 @@ def _mean(mean: Mean | None, rows: int) -> str:
     """With its count where that is not the one of the line."""
     if mean is None or mean.value is None:
         return "–"
-    return f"{mean.value:.2f}" if mean.scored == rows else f"{mean.value:.2f} ({mean.scored})"
+    return f"{mean.value:.2f} ({mean.scored})" if _is_over_others(mean, rows) else f"{mean.value:.2f}"
+
+
+def _is_over_others(mean: Mean, rows: int) -> bool:
+    return mean.value is not None and mean.scored != rows
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -540,6 +540,7 @@ def test_the_leaderboard_says_how_many_of_the_compared_queries_a_mean_leaves_out
     assert (faithfulness.scored, faithfulness.not_applicable, faithfulness.failed) == (2, 0, 0)
     assert " (1)" in next(line for line in leaderboard_lines(summary) if " A " in line)
     assert "(" not in next(line for line in leaderboard_lines(summary) if " B " in line)
+    assert leaderboard_lines(summary)[-1].startswith("(n): a mean over n rows only")
 
 
 def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
