@@ -244,7 +244,7 @@ class Usage:
     calls: int = 0
     """Judge calls answered over the network."""
     cached: int = 0
-    """Judge calls answered from the store."""
+    """Judge calls answered from the store, each reply once, however many metrics and bots share it."""
     failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -101,10 +101,10 @@ class Summary:
     """Rows on which every ranked bot has an RQS: the ones that the ranking uses."""
     rows: int
     """Rows of the run, those included that could not be judged."""
+    judged: int
+    """Rows in which at least one bot has an RQS, or none of the metrics applies."""
     rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
     """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
-    judged: int = 0
-    """Rows in which at least one bot has an RQS, or none of the metrics applies."""
     slices: tuple[Slice, ...] = ()
     """In the order in which they first came; none unless they were asked for."""
 

@@ -101,7 +101,7 @@ def _interval(agreement: "Agreement") -> str:
     interval = cohen_kappa(
         [a for a, _ in verdicts], [b for _, b in verdicts], categories=[False, True]
     ).interval
-    if interval is None or interval.low == interval.high:
+    if interval is None:
         return "–"
     return f"{interval.low:.2f} to {interval.high:.2f}"
 

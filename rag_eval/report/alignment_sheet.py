@@ -1,6 +1,6 @@
 """Sheet "Human Alignment": judge and people side by side, and the cases on which they differ most."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rag_eval.alignment import (
@@ -12,7 +12,7 @@ from rag_eval.alignment import (
     Share,
 )
 from rag_eval.records import RunFacts
-from rag_eval.report.column import Cell, Column, Place, Value, name_width, plain_column
+from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
 
@@ -53,7 +53,7 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Judged by both."),
         plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
-        *_bounds("Kappa", lambda line: line.kappa.interval, _ABOUT_BOUNDS),
+        *interval_columns("Kappa", 9.5, Look.SCORE, lambda line: line.kappa.interval, _ABOUT_BOUNDS),
         plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
         plain_column("Spearman", 9.5, Look.SCORE, _spearman, _ABOUT_SPEARMAN),
         plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
@@ -64,7 +64,7 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         plain_column("Judge mean", 9, Look.SCORE, lambda line: line.judge_mean, "Over the same cases."),
         plain_column("Judge mean, all cases", 10, Look.SCORE, _uncorrected, _ABOUT_UNCORRECTED),
         plain_column("Corrected mean", 10, Look.SCORE, _corrected, _ABOUT_CORRECTED),
-        *_bounds("Corrected", lambda line: line.corrected.interval if line.corrected else None),
+        *interval_columns("Corrected", 9.5, Look.SCORE, _corrected_interval),
     ]
 
 
@@ -90,23 +90,6 @@ def _bot_name(line: HumanAgreement | Disagreement) -> str:
     return line.bot or "All bots"
 
 
-def _bounds(
-    what: str, interval_of: Callable[[HumanAgreement], "Interval | None"], about: str = ""
-) -> tuple[Column[HumanAgreement], Column[HumanAgreement]]:
-    def low(line: HumanAgreement) -> Value:
-        interval = interval_of(line)
-        return interval.low if interval else None
-
-    def high(line: HumanAgreement) -> Value:
-        interval = interval_of(line)
-        return interval.high if interval else None
-
-    return (
-        plain_column(f"{what} 95 % low", 9.5, Look.SCORE, low, about),
-        plain_column(f"{what} 95 % high", 9.5, Look.SCORE, high, about),
-    )
-
-
 def _spearman(line: HumanAgreement) -> Value:
     return line.correlation.value if line.correlation else None
 
@@ -122,6 +105,10 @@ def _uncorrected(line: HumanAgreement) -> Value:
 
 def _corrected(line: HumanAgreement) -> Value:
     return line.corrected.value if line.corrected else None
+
+
+def _corrected_interval(line: HumanAgreement) -> "Interval | None":
+    return line.corrected.interval if line.corrected else None
 
 
 _ABOUT_BOT = "Toxicity is one of the query, whoever answers it: it has one line, whose cases are queries."

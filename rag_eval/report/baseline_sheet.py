@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.baseline import NAMES, Change
 from rag_eval.records import RunFacts
-from rag_eval.report.column import Column, name_width, plain_column
+from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
 from rag_eval.report.text import shorten
@@ -42,20 +42,7 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
         ),
         plain_column("Now", 10, Look.RQS, lambda change: change.now, "Mean over the queries compared."),
         plain_column("Change", 10, Look.RQS, lambda change: change.difference),
-        plain_column(
-            "95 % low",
-            10,
-            Look.RQS,
-            lambda change: change.interval.low if change.interval else None,
-            _ABOUT_INTERVAL,
-        ),
-        plain_column(
-            "95 % high",
-            10,
-            Look.RQS,
-            lambda change: change.interval.high if change.interval else None,
-            _ABOUT_INTERVAL,
-        ),
+        *interval_columns("", 10, Look.RQS, lambda change: change.interval, _ABOUT_INTERVAL),
         plain_column("Queries compared", 10, Look.COUNT, lambda change: change.queries),
         plain_column(
             "Queries in all",

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rag_eval.records import Outcome, RunFacts, Score
 from rag_eval.report.look import Look
 from rag_eval.report.notes import Note
 from rag_eval.summary import Mean
+
+if TYPE_CHECKING:
+    from rag_eval.statistics.intervals import Interval
 
 
 class OfBot(Protocol):
@@ -65,6 +68,25 @@ def plain_column(
     """A column whose cells all look the same."""
     header_look = Look.NUMBER_HEADER if look in _NUMBERS else Look.HEADER
     return Column(header, width, lambda item: Cell(value(item), look), header_look, about)
+
+
+def interval_columns(
+    what: str,
+    width: float,
+    look: Look,
+    interval_of: Callable[[Item], "Interval | None"],
+    about: str = "",
+) -> tuple[Column[Item], Column[Item]]:
+    """The two ends of a 95 % interval; empty where there is none."""
+
+    def column(name: str, end: Callable[["Interval"], float]) -> Column[Item]:
+        def value(item: Item) -> Value:
+            interval = interval_of(item)
+            return end(interval) if interval else None
+
+        return plain_column(f"{what} 95 % {name}".lstrip(), width, look, value, about)
+
+    return column("low", lambda interval: interval.low), column("high", lambda interval: interval.high)
 
 
 def name_width(facts: RunFacts) -> int:

@@ -17,6 +17,7 @@ from rag_eval.report.column import (
     Cell,
     Column,
     Item,
+    interval_columns,
     look_of,
     mean_cell,
     name_width,
@@ -110,7 +111,7 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
         plain_column(
             "Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."
         ),
-        *_interval_columns(findings.own),
+        *interval_columns("", 8, Look.RQS, lambda item: findings.own.get(item.bot), _ABOUT_INTERVAL),
     ]
     if any(bot.rqs.failed for bot in summary.bots):
         columns += [
@@ -144,7 +145,7 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
         mean("context_precision"),
         mean("context_recall"),
         plain_column("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
-        *_interval_columns(findings.compared),
+        *interval_columns("", 8, Look.RQS, lambda item: findings.compared.get(item.bot), _ABOUT_INTERVAL),
         plain_column(
             "Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED
         ),
@@ -230,14 +231,6 @@ def mean_column(
         return mean_cell(mean_of(item), rqs_of(item))
 
     return Column(label, _SCORE_WIDTHS[metric], cell, threshold=metric)
-
-
-def _interval_columns(intervals: Mapping[str, "Interval | None"]) -> Iterator[Column[BotItem]]:
-    def bound(end: Callable[["Interval"], float]) -> Callable[[BotItem], float | None]:
-        return lambda item: end(interval) if (interval := intervals.get(item.bot)) else None
-
-    yield plain_column("95 % low", 8, Look.RQS, bound(lambda interval: interval.low), _ABOUT_INTERVAL)
-    yield plain_column("95 % high", 8, Look.RQS, bound(lambda interval: interval.high), _ABOUT_INTERVAL)
 
 
 def _error_columns(
