@@ -1,6 +1,7 @@
 """What every test may use. No test reaches further than this machine, and none sees a real key."""
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +28,10 @@ CREDENTIALS = ("AZURE_OPENAI_", "OPENAI_", "AZURE_")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kill: kills real processes many times; takes a while")
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # `make test &`: runs would inherit it, and never be interrupted
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
