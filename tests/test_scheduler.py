@@ -12,7 +12,7 @@ from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RunStoppedError
-from rag_eval.judge.calls import Batch, Call, Message, gather
+from rag_eval.judge.calls import Answer, Batch, Call, Message, gather
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
 from rag_eval.records import TaskUsage
 
@@ -256,6 +256,62 @@ def test_each_deployment_is_prepared_once() -> None:
     judge = ObjectJudge(echo)
     run([ask(1), elsewhere(2), ask(3), elsewhere(4)], judge)
     assert sorted(judge.prepared) == ["", "cheap"]
+
+
+def test_coroutines_go_on_to_their_first_call_while_the_endpoint_answers_and_nothing_is_sent() -> None:
+    class Waiting(ObjectJudge):
+        def prepare(self, deployment: str) -> None:
+            assert all_came.wait(10)
+            self.asked_too_early = list(self.prompts)
+
+    async def come(n: int) -> int:
+        coming.append(n)
+        if len(coming) == 20:
+            all_came.set()
+        return await ask(n)
+
+    coming: list[int] = []
+    all_came = threading.Event()
+    judge = Waiting(echo)
+    assert run([come(n) for n in range(20)], judge) == list(range(20))
+    assert judge.asked_too_early == []
+
+
+def test_calls_that_waited_for_preparing_are_looked_up_under_the_key_that_it_settles() -> None:
+    class Settling(ObjectJudge):
+        parameters = "as configured"
+
+        def prepare(self, deployment: str) -> None:
+            super().prepare(deployment)
+            self.parameters = "as settled"
+
+        def key(self, call: Call[Any]) -> str:
+            return f"{self.parameters}: {super().key(call)}"
+
+    store = DictStore()
+    assert run([ask(n) for n in range(5)], Settling(echo), store) == list(range(5))
+    assert {key.partition(":")[0] for key in store.replies} == {"as settled"}
+    again = Settling(echo)
+    assert run([ask(n) for n in range(5)], again, store) == list(range(5))
+    assert (again.prepared, again.prompts) == ([""], [])
+
+
+def test_one_deployment_answers_while_another_is_prepared() -> None:
+    class Slow(ObjectJudge):
+        def prepare(self, deployment: str) -> None:
+            if deployment == "slow":
+                assert answered.wait(10)
+
+        def ask(self, call: Call[Any]) -> Answer:
+            answer = super().ask(call)
+            answered.set()
+            return answer
+
+    async def elsewhere(n: int) -> int:
+        return (await call(n, deployment="slow")).n
+
+    answered = threading.Event()
+    assert run([elsewhere(1), ask(2)], Slow(echo)) == [1, 2]
 
 
 def test_r7_a_fatal_answer_stops_the_run_and_keeps_what_is_done() -> None:

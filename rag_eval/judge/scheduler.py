@@ -9,8 +9,8 @@ import inspect
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Coroutine, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
@@ -82,9 +82,10 @@ class Scheduler:
         self._ticket = count()
         self._jobs: list[_Job] = []  # with the pool, begun or not
         self._unsent: dict[Batch, list[_Part]] = {}
-        self._completions: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # what to do, for this thread
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._prepared: set[str] = set()
+        self._held: dict[str, list[tuple[_Task, Call[Any]]]] = {}  # by deployment, while it is prepared
         self._streak = ("", 0)
         self._stop_request: RunStoppedError | None = None
         self._give_up_at: float | None = None
@@ -115,7 +116,7 @@ class Scheduler:
     def request_stop(self, reason: RunStoppedError) -> None:
         """Stop at the next safe point. May be called from a signal handler or another thread."""
         self._stop_request = reason
-        self._completions.put(None)
+        self._news.put(_look_up)
 
     @property
     def stop_requested(self) -> bool:
@@ -179,6 +180,9 @@ class Scheduler:
     # Calls
 
     def _request(self, task: "_Task", call: Call[Any]) -> None:
+        if call.deployment in self._held:
+            self._held[call.deployment].append((task, call))
+            return
         key = self._judge.key(call)
         is_new = self._is_new(key)
         known = self._known(key, call)
@@ -193,8 +197,8 @@ class Scheduler:
         elif self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
         elif call.deployment not in self._prepared:
+            self._held[call.deployment] = [(task, call)]
             self._prepare(call.deployment)
-            self._request(task, call)  # preparing may have settled the parameters, and so changed the key
         else:
             self._waiting[key] = [task]
             self._send(_Part(key, call, task.order))
@@ -216,18 +220,24 @@ class Scheduler:
         return reply
 
     def _prepare(self, deployment: str) -> None:
-        """In a worker thread, so that a request to stop is heard even while the endpoint does not answer."""
+        """In a worker thread. Coroutines go on meanwhile, as far as their first call."""
         self._prepared.add(deployment)
         preparing = self._pool.submit(self._judge.prepare, deployment)
-        while not preparing.done():
-            if self._stop_request:
-                self._stop(self._stop_request)
-                return
-            wait([preparing], timeout=0.1)
-        try:
-            preparing.result()
-        except RunStoppedError as error:
+        self._when_done(preparing, partial(self._begin, deployment, preparing))
+
+    def _begin(self, deployment: str, preparing: Future[None]) -> None:
+        """Send what was held back, unless the deployment cannot be used."""
+        error = preparing.exception()
+        if isinstance(error, RunStoppedError):
             self._stop(error)
+        elif error is not None:
+            raise error
+        self._release(deployment)
+
+    def _release(self, deployment: str) -> None:
+        """Ask for the keys only now: preparing may have settled parameters that are part of them."""
+        for task, call in self._held.pop(deployment, ()):
+            self._request(task, call)
 
     def _send(self, part: "_Part") -> None:
         batch = part.call.batch
@@ -246,6 +256,7 @@ class Scheduler:
 
     def _submit(self, job: "_Job") -> None:
         heapq.heappush(self._queued, (job.parts[0].order, next(self._ticket), job))
+        self._fill_pool()
 
     def _fill_pool(self) -> None:
         """Keep a little more with the pool than it can do at once, and the rest in order of urgency here."""
@@ -253,10 +264,11 @@ class Scheduler:
             job = heapq.heappop(self._queued)[-1]
             self._jobs.append(job)
             job.future = self._pool.submit(self._work, job)
-            job.future.add_done_callback(partial(self._report_completed, job))
+            self._when_done(job.future, partial(self._settle, job))
 
-    def _report_completed(self, job: "_Job", future: Future[list[BaseModel]]) -> None:
-        self._completions.put(job)
+    def _when_done(self, future: Future[Any], act: Callable[[], None]) -> None:
+        """In this thread, the next time that it waits for news."""
+        future.add_done_callback(lambda _: self._news.put(act))
 
     def _work(self, job: "_Job") -> list[BaseModel]:
         """Ask the judge and store what it says, in a worker thread: nothing counts before it is stored."""
@@ -294,22 +306,23 @@ class Scheduler:
             self._submit_batch(next(iter(self._unsent)))
             return
         self._fill_pool()
-        if not self._jobs:
+        if not self._jobs and not self._held:
             raise RuntimeError("coroutines wait, but no call is under way")
         try:
-            job = self._completions.get(timeout=self._patience())
+            act = self._news.get(timeout=self._patience())
         except queue.Empty:
             self._give_up()
             return
         while True:
-            if job is not None and job in self._jobs:
-                self._settle(job)
+            act()
             try:
-                job = self._completions.get_nowait()
+                act = self._news.get_nowait()
             except queue.Empty:
                 return
 
     def _settle(self, job: "_Job") -> None:
+        if job not in self._jobs:
+            return  # it was given up
         self._jobs.remove(job)
         future = job.future
         assert future is not None  # noqa: S101 - set when the job is submitted
@@ -361,6 +374,8 @@ class Scheduler:
                 self._resolve(part.key, None, self._not_run())
         while self._queued:
             self._fail(self._queued.pop()[-1], self._not_run())
+        for deployment in list(self._held):
+            self._release(deployment)
         for job in self._jobs:
             if job.future is not None:
                 job.future.cancel()  # only those that no worker has begun; each is reported as completed
@@ -376,6 +391,10 @@ class Scheduler:
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
+
+
+def _look_up() -> None:
+    """Nothing to do but to see that a stop was requested."""
 
 
 class _Task:
