@@ -1,17 +1,20 @@
-"""A chat-completions endpoint in a process of its own: python benchmarks/fake_endpoint.py --latency 0.2
+"""An endpoint for chat completions and embeddings: python benchmarks/fake_endpoint.py --latency 0.2
 
-It answers every prompt of this project, of ragas and of deepeval after a fixed or lognormal latency with a reply of
-the right form, and counts what it was sent. GET /stats gives the counts as JSON, GET /reset sets them to 0. It is one
-asyncio loop without a framework, and makes up the reply to a prompt once, so that it is no bottleneck: --self-test
-says how many requests a second it answers without latency, and how much later than wanted with it.
+It is a process of its own. It answers every prompt of this project, of ragas and of deepeval after a fixed or lognormal
+latency with a reply of the right form, embeds texts as counts of letters, and counts what it was sent. GET /stats gives
+the counts as JSON, GET /reset sets them to 0. It is one asyncio loop without a framework, and makes up the reply to a
+prompt once, so that it is no bottleneck: --self-test says how many requests a second it answers without latency, and
+how much later than wanted with it.
 """
 
 import argparse
 import asyncio
+import base64
 import json
 import math
 import random
 import statistics
+import struct
 import sys
 import time
 from functools import lru_cache
@@ -25,8 +28,9 @@ from fake_judge import honest_reply, task_of
 
 
 class Endpoint:
-    def __init__(self, latency: float, sigma: float, seed: int) -> None:
+    def __init__(self, latency: float, sigma: float, seed: int, embedding_latency: float) -> None:
         self._latency = latency
+        self._embedding_latency = embedding_latency
         self._sigma = sigma
         self._seed = seed
         self.reset()
@@ -34,7 +38,7 @@ class Endpoint:
     def reset(self) -> None:
         """All counts are 0, and the latencies are drawn anew in the same order."""
         self._random = random.Random(self._seed)
-        self.requests = self.bytes = self.in_flight = self.most_in_flight = 0
+        self.requests = self.embeddings = self.bytes = self.in_flight = self.most_in_flight = 0
         self.latency_seconds = 0.0
         self.first = self.last = 0.0
 
@@ -42,6 +46,7 @@ class Endpoint:
         """Preflights count as requests, but the span begins with the first real question."""
         return {
             "requests": self.requests,
+            "embeddings": self.embeddings,
             "bytes": self.bytes,
             "most_in_flight": self.most_in_flight,
             "latency_seconds": self.latency_seconds,
@@ -76,22 +81,24 @@ class Endpoint:
         self.bytes += len(body)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        seconds = self._draw()
+        is_embedding = path.endswith("/embeddings")
+        self.embeddings += is_embedding
+        seconds = self._draw(self._embedding_latency if is_embedding else self._latency)
         self.latency_seconds += seconds
         document = json.loads(body)
-        reply = json.dumps(completion(document)).encode()
-        if not self.first and task_of(_texts(document)[0]) != "preflight":
+        reply = json.dumps((embedding if is_embedding else completion)(document)).encode()
+        if not self.first and (is_embedding or task_of(_texts(document)[0]) != "preflight"):
             self.first = began
         await asyncio.sleep(max(0.0, began + seconds - time.perf_counter()))
         self.in_flight -= 1
         self.last = time.perf_counter()
         return reply
 
-    def _draw(self) -> float:
+    def _draw(self, latency: float) -> float:
         """Seconds; lognormal around the latency as its mean when sigma is not 0."""
         if not self._sigma:
-            return self._latency
-        return self._latency * self._random.lognormvariate(-(self._sigma**2) / 2, self._sigma)
+            return latency
+        return latency * self._random.lognormvariate(-(self._sigma**2) / 2, self._sigma)
 
 
 def completion(body: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +120,36 @@ def completion(body: dict[str, Any]) -> dict[str, Any]:
         "choices": [{"index": n, "finish_reason": "stop", "message": message} for n in range(count)],
         "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
     }
+
+
+def embedding(body: dict[str, Any]) -> dict[str, Any]:
+    """A vector for each text: how often each letter occurs in it."""
+    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+    vectors = map(_packed if body.get("encoding_format") == "base64" else _vector, texts)
+    tokens = sum(math.ceil(len(text) / 4) for text in texts)
+    return {
+        "object": "list",
+        "model": body["model"],
+        "data": [
+            {"object": "embedding", "index": index, "embedding": vector}
+            for index, vector in enumerate(vectors)
+        ],
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+@lru_cache(50_000)
+def _packed(text: str) -> str:
+    return base64.b64encode(struct.pack(f"<{_DIMENSIONS}f", *_vector(text))).decode()
+
+
+def _vector(text: str) -> list[float]:
+    counts = [float(text.count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
+    return counts + [0.0] * (_DIMENSIONS - len(counts))
+
+
+_DIMENSIONS = 1536
+"""As many as text-embedding-3-small has."""
 
 
 def _texts(body: dict[str, Any]) -> tuple[str, ...]:
@@ -207,13 +244,15 @@ async def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.2, help="mean seconds before an answer")
     parser.add_argument("--sigma", type=float, default=0.0, help="of a lognormal latency; 0 for a fixed one")
+    parser.add_argument("--embedding-latency", type=float, help="mean seconds; those of an answer by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--self-test", action="store_true", help="say how fast it is, and end")
     options = parser.parse_args()
     if options.self_test:
         await self_test()
         return
-    endpoint = Endpoint(options.latency, options.sigma, options.seed)
+    embedding_latency = options.latency if options.embedding_latency is None else options.embedding_latency
+    endpoint = Endpoint(options.latency, options.sigma, options.seed, embedding_latency)
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", options.port, backlog=512, limit=2**20)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:

@@ -29,7 +29,7 @@ def main() -> None:
     options = _options()
     print("| bots | chunks | contexts | " + " | ".join(_columns()) + " |")
     print("|---|---|---|" + "---|" * (2 * len(SIDES)))
-    with endpoint(0.0, 0.0) as address:
+    with endpoint() as address:
         for options.own_contexts, options.bots, options.chunks in product(
             (False, True), (1, 2, 3, 5), (1, 4)
         ):

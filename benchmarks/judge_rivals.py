@@ -12,11 +12,16 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 MODEL = "gpt-4o"
+EMBEDDING_MODEL = "text-embedding-3-small"
+_AS_PUBLISHED = (0.75, 0.25)
+"""Weights of ragas' answer correctness by default: statements, and similarity of the embeddings."""
+_STATEMENTS_ALONE = (1.0, 0.0)
+"""What ours is."""
 
 Case = dict[str, Any]
 """query, response, reference and chunks of one bot in one row."""
@@ -34,7 +39,7 @@ def main(name: str, rows: str, url: str, workers: str) -> None:
 
 def ragas_evaluate(cases: list[Case], url: str, workers: int) -> Iterable[float]:
     """Its evaluate() over the metrics that go with it, by the kind of model that it advises."""
-    return _evaluate(cases, _ragas_model(url), workers)
+    return _evaluate(cases, _ragas_model(url), _langchain_embeddings(url), workers)
 
 
 def ragas_langchain(cases: list[Case], url: str, workers: int) -> Iterable[float]:
@@ -42,16 +47,24 @@ def ragas_langchain(cases: list[Case], url: str, workers: int) -> Iterable[float
     from langchain_openai import ChatOpenAI
     from ragas.llms import LangchainLLMWrapper
 
-    return _evaluate(cases, LangchainLLMWrapper(ChatOpenAI(model=MODEL, base_url=url)), workers)
+    model = LangchainLLMWrapper(ChatOpenAI(model=MODEL, base_url=url))
+    return _evaluate(cases, model, _langchain_embeddings(url), workers)
 
 
 def ragas_default(cases: list[Case], url: str, workers: int) -> Iterable[float]:
     """The same with the model that it makes for itself when it is given none."""
     os.environ["OPENAI_BASE_URL"] = url
-    return _evaluate(cases, None, workers)
+    return _evaluate(cases, None, _langchain_embeddings(url), workers)
 
 
-def _evaluate(cases: list[Case], model: Any, workers: int) -> Iterable[float]:
+def ragas_evaluate_local(cases: list[Case], url: str, workers: int) -> Iterable[float]:
+    """evaluate() without any request for embeddings."""
+    return _evaluate(cases, _ragas_model(url), _letters(), workers, weights=_STATEMENTS_ALONE)
+
+
+def _evaluate(
+    cases: list[Case], model: Any, embeddings: Any, workers: int, weights: Sequence[float] = _AS_PUBLISHED
+) -> Iterable[float]:
     from ragas import EvaluationDataset, RunConfig, evaluate
     from ragas.metrics import (
         AnswerCorrectness,
@@ -75,14 +88,14 @@ def _evaluate(cases: list[Case], model: Any, workers: int) -> Iterable[float]:
     result = evaluate(
         dataset,
         [
-            AnswerCorrectness(weights=[1.0, 0.0]),
+            AnswerCorrectness(weights=list(weights)),
             Faithfulness(),
             AnswerRelevancy(),
             ContextPrecision(),
             ContextRecall(),
         ],
         llm=model,
-        embeddings=_letters(),
+        embeddings=embeddings,
         run_config=RunConfig(max_workers=workers),
         show_progress=False,
     )
@@ -91,11 +104,25 @@ def _evaluate(cases: list[Case], model: Any, workers: int) -> Iterable[float]:
 
 def ragas_collections(cases: list[Case], url: str, workers: int) -> Iterable[float]:
     """Its newer metric classes, as many at a time as there are workers: each makes its calls one after another."""
+    from ragas.embeddings import OpenAIEmbeddings
+
+    embeddings = OpenAIEmbeddings(client=_client(url), model=EMBEDDING_MODEL)
+    return _collections(cases, _ragas_model(url), embeddings, workers)
+
+
+def ragas_collections_local(cases: list[Case], url: str, workers: int) -> Iterable[float]:
+    """The newer classes without any request for embeddings."""
+    return _collections(cases, _ragas_model(url), _letters(), workers, weights=_STATEMENTS_ALONE)
+
+
+def _collections(
+    cases: list[Case], model: Any, embeddings: Any, workers: int, weights: Sequence[float] = _AS_PUBLISHED
+) -> Iterable[float]:
     from ragas.metrics import collections
 
-    model, embeddings = _ragas_model(url), _letters()
+    correctness = collections.AnswerCorrectness(llm=model, embeddings=embeddings, weights=list(weights))
     metrics: list[tuple[Any, dict[str, str]]] = [
-        (collections.AnswerCorrectness(llm=model, weights=[1.0, 0.0]), _QUERY | _RESPONSE | _REFERENCE),
+        (correctness, _QUERY | _RESPONSE | _REFERENCE),
         (collections.Faithfulness(llm=model), _QUERY | _RESPONSE | _CHUNKS),
         (collections.AnswerRelevancy(llm=model, embeddings=embeddings), _QUERY | _RESPONSE),
         (collections.ContextPrecision(llm=model), _QUERY | _REFERENCE | _CHUNKS),
@@ -160,9 +187,11 @@ def deepeval(cases: list[Case], url: str, workers: int) -> Iterable[float]:
 
 RIVALS: dict[str, Callable[[list[Case], str, int], Iterable[float]]] = {
     "ragas-evaluate": ragas_evaluate,
+    "ragas-evaluate-local": ragas_evaluate_local,
     "ragas-langchain": ragas_langchain,
     "ragas-default": ragas_default,
     "ragas-collections": ragas_collections,
+    "ragas-collections-local": ragas_collections_local,
     "deepeval": deepeval,
 }
 
@@ -178,10 +207,27 @@ async def _at_most(limit: int, jobs: list[Callable[[], Awaitable[float]]]) -> li
 
 
 def _ragas_model(url: str) -> Any:
-    from openai import AsyncOpenAI
     from ragas.llms import llm_factory
 
-    return llm_factory(MODEL, client=AsyncOpenAI(base_url=url, api_key="none"))
+    return llm_factory(MODEL, client=_client(url))
+
+
+def _client(url: str) -> Any:
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(base_url=url, api_key="none")
+
+
+def _langchain_embeddings(url: str) -> Any:
+    """The kind that evaluate() can use: its newer one lacks a method that its answer relevancy calls.
+
+    Texts are sent as they are, because the tables of the tokenizer would be fetched from the internet.
+    """
+    from langchain_openai import OpenAIEmbeddings
+    from ragas.embeddings import LangchainEmbeddingsWrapper
+
+    model = OpenAIEmbeddings(model=EMBEDDING_MODEL, base_url=url, check_embedding_ctx_length=False)
+    return LangchainEmbeddingsWrapper(model)
 
 
 def _letters() -> Any:

@@ -4,9 +4,10 @@
 
 Every side is a process of its own, from its start to its end; ours is the command as users give it, with the report
 that it writes, and with toxicity and recommendations, which the others do not have. The sides take turns over several
-repeats. deepeval is left out unless --deepeval-python names the interpreter of an environment that has it. The rivals'
-embeddings are counts of letters, made in their own process, so that they cost no request; ours has none. Which metrics
-stand for ours, and with which settings, is in benchmarks/judge_rivals.py.
+repeats. deepeval is left out unless --deepeval-python names the interpreter of an environment that has it. Two of the
+metrics of ragas need embeddings, which the endpoint gives too; the sides whose names end in -local make them in their
+own process, in no time, and ask for none. Which metrics stand for ours, and with which settings, is in
+benchmarks/judge_rivals.py.
 """
 
 import argparse
@@ -29,7 +30,16 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "rag_eval"
-RIVALS = ("ragas-evaluate", "ragas-langchain", "ragas-default", "ragas-collections", "deepeval")
+RIVALS = (
+    "ragas-evaluate",
+    "ragas-evaluate-local",
+    "ragas-langchain",
+    "ragas-default",
+    "ragas-collections",
+    "ragas-collections-local",
+    "deepeval",
+)
+SLOW = "ragas-default"
 MEGABYTE = 1e6
 
 
@@ -43,6 +53,8 @@ class Run:
     peak: float
     """Bytes of memory."""
     requests: int
+    embeddings: int
+    """How many of the requests were for embeddings."""
     sent: int
     """Bytes of all request bodies."""
     most_in_flight: int
@@ -76,7 +88,8 @@ def measured(
     names: Sequence[str], rows: list[dict[str, Any]], workers: int, options: argparse.Namespace
 ) -> list[Side]:
     """The sides take turns, so that what else the machine does meets all of them."""
-    with endpoint(0.0, 0.0) as fast, endpoint(options.latency, options.sigma) as slow:
+    latencies = (options.latency, options.sigma, options.embedding_latency)
+    with endpoint() as fast, endpoint(*latencies) as slow:
         start_ups = {name: judged(name, rows[:1], workers, fast, options) for name in names}
         runs: dict[str, list[Run]] = {name: [] for name in names}
         for _ in range(options.repeats):
@@ -98,6 +111,7 @@ def judged(
         cpu=cpu,
         peak=peak,
         requests=seen["requests"],
+        embeddings=seen["embeddings"],
         sent=seen["bytes"],
         most_in_flight=seen["most_in_flight"],
         latency=seen["latency_seconds"],
@@ -214,6 +228,7 @@ _COLUMNS = (
     "start-up s",
     "judging ÷ its ideal",
     "requests",
+    "of them embeddings",
     "MB sent",
     "most in flight",
     "workers busy",
@@ -231,6 +246,7 @@ def _cells(side: Side, sides: Sequence[Side], workers: int) -> Iterator[str]:
     yield f"{side.start_up.wall:.1f}"
     yield _spread(side, lambda run: run.span * workers / run.latency)
     yield _spread(side, lambda run: run.requests, "{:.0f}")
+    yield _spread(side, lambda run: run.embeddings, "{:.0f}")
     yield f"{_median(side, lambda run: run.sent / MEGABYTE):.2f}"
     yield _spread(side, lambda run: run.most_in_flight, "{:.0f}")
     yield f"{_median(side, lambda run: run.latency / workers / run.span):.0%}"
@@ -265,6 +281,8 @@ def _title(options: argparse.Namespace, workers: int) -> str:
     latency = f"{1000 * options.latency:.0f} ms" + (
         f" lognormal (sigma {options.sigma})" if options.sigma else ""
     )
+    if options.embedding_latency is not None:
+        latency += f" ({1000 * options.embedding_latency:.0f} ms for embeddings)"
     return (
         f"{options.rows} rows, {options.bots} bots on {contexts} of {options.chunks} chunks, latency {latency}, "
         f"{workers} workers; {options.repeats} repeats: median (least–most); {os.cpu_count()} cores, load before "
@@ -276,11 +294,13 @@ def _title(options: argparse.Namespace, workers: int) -> str:
 
 
 @contextmanager
-def endpoint(latency: float, sigma: float) -> Iterator[str]:
-    script = str(ROOT / "benchmarks" / "fake_endpoint.py")
-    process = subprocess.Popen(
-        [sys.executable, script, "--latency", str(latency), "--sigma", str(sigma)], stdout=subprocess.PIPE
-    )
+def endpoint(
+    latency: float = 0.0, sigma: float = 0.0, embedding_latency: float | None = None
+) -> Iterator[str]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "fake_endpoint.py")]
+    command += ["--latency", str(latency), "--sigma", str(sigma)]
+    command += [] if embedding_latency is None else ["--embedding-latency", str(embedding_latency)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
@@ -301,6 +321,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--chunks", type=int, default=4)
     parser.add_argument("--own-contexts", action="store_true", help="every bot retrieved chunks of its own")
     parser.add_argument("--latency", type=float, default=0.2, help="mean seconds before an answer")
+    parser.add_argument(
+        "--embedding-latency", type=float, help="the same for embeddings; that of an answer by default"
+    )
     parser.add_argument("--sigma", type=float, default=0.0, help="of a lognormal latency; 0 for a fixed one")
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64])
     parser.add_argument("--repeats", type=int, default=3)
@@ -308,8 +331,8 @@ def _options() -> argparse.Namespace:
         "--sides",
         nargs="+",
         choices=(OURS, *RIVALS),
-        default=[OURS, *(name for name in RIVALS if name != "ragas-default")],
-        help="the first is what the others are compared with; ragas-default takes many times as long",
+        default=[OURS, *(name for name in RIVALS if name != SLOW)],
+        help=f"the first is what the others are compared with; {SLOW} takes many times as long",
     )
     parser.add_argument(
         "--ragas-python", default=sys.executable, help="interpreter of an environment with ragas 0.4"
