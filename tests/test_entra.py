@@ -14,6 +14,7 @@ from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.entra import token_provider
+from rag_eval.judge.letterhead import Writer
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.replies import GeneratedQuestion
@@ -42,6 +43,24 @@ def test_the_token_is_sent_and_no_key(judge: FakeJudge, monkeypatch: pytest.Monk
     for request in judge.requests:
         assert request.headers["authorization"] == "Bearer entra-token"
         assert "api-key" not in request.headers
+
+
+def test_requests_that_come_at_once_need_one_token() -> None:
+    asked: list[str] = []
+
+    async def token() -> str:
+        asked.append("token")
+        await asyncio.sleep(0.01)
+        return "entra-token"
+
+    async def several() -> set[str]:
+        writer = Writer(Endpoint("azure", "https://x.openai.azure.com", "", "m", "v", token_provider=token))
+        heads = await asyncio.gather(*(writer.head("m") for _ in range(20)))
+        await writer.close()
+        return {head.headers["authorization"] for head in heads}
+
+    assert asyncio.run(several()) == {"Bearer entra-token"}
+    assert asked == ["token"]
 
 
 def test_no_token_stops_the_run_before_any_request(judge: FakeJudge) -> None:

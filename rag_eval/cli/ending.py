@@ -1,12 +1,13 @@
 """How a run ends: what it found, on the terminal; its gates; and the exit code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
+from rag_eval.cli.options import Options
 from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.gates import GateOn, regression_gates
 from rag_eval.gates import evaluate as evaluate_gates
@@ -49,7 +50,7 @@ class Conclusion:
     def __init__(
         self,
         target: Path,
-        options: Mapping[str, Any],
+        options: Options,
         gates: Sequence["Gate"],
         past: "PastRun | None",
         say: Callable[[str], None],
@@ -113,14 +114,14 @@ class Conclusion:
     def _pass_gates(self, ending: Ending, min_coverage: float) -> bool:
         """Say how every gate went, and write it for CI systems if that is wanted."""
         facts = ending.facts
-        gate_on = GateOn(self._options["gate_on"])
+        gate_on = GateOn(self._options.gate_on)
         results = list(evaluate_gates(self._gates, ending.summary, gate_on, min_coverage))
-        if self._options["fail_on_regression"]:
+        if self._options.fail_on_regression:
             results += regression_gates(ending.findings.changes or (), facts.bots)
         for result in results:
             line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
             self._say(line) if result.passed else warn(line)
-        if target := self._options["junit"]:
+        if target := self._options.junit:
             from rag_eval.report.junit import write_junit
 
             about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}

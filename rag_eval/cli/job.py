@@ -4,18 +4,20 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
 from rag_eval.cli.ending import Conclusion, Ending
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
+from rag_eval.cli.judging import open_panel
 from rag_eval.cli.manifest import Manifest
+from rag_eval.cli.options import Options
+from rag_eval.cli.places import Places
 from rag_eval.cli.signals import stopping_on_signals
-from rag_eval.cli.targets import check_targets
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.gates import parse_gates
 from rag_eval.lock import locked
@@ -39,84 +41,61 @@ if TYPE_CHECKING:
 class Job:
     """The main job: read, judge, report."""
 
-    def __init__(self, input_path: Path, target: Path, options: Mapping[str, Any], *, is_quiet: bool) -> None:
+    def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
         self._input = input_path
         self._target = target
         self._options = options
+        self._places = Places(input_path, target, options)
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
         self._rubric: EvaluationRubric | None = None
-        self._manifest = Manifest(options["manifest"], input_path, options)
+        self._manifest = Manifest(options.manifest, input_path, options.given())
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
-        self._check_files(self._options["json"], {"the configuration": self._options["config"]})
+        self._places.check_named()
         with self._manifest:
             return self._run()
 
     def _run(self) -> ExitCode:
-        form = _text_form(self._options["encoding"], self._options["sep"])
-        gates = parse_gates(self._options["fail_under"])
+        form = _text_form(self._options.encoding, self._options.sep)
+        gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
         loaded = self._load_settings()
-        if self._options["report_only"] and self._input.suffix.lower() == ".json":
+        if self._options.report_only and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
         table = self._read_table(loaded.settings, form)
         loaded.require_credentials()
-        self._check_targets(loaded)
-        if self._options["dry_run"]:
+        self._places.check(loaded)
+        if self._options.dry_run:
             return self._plan(loaded.settings, table)
-        self._check_places(loaded.settings)
+        self._places.check_room(loaded.settings)
         with self._locked():
-            panel = self._panel(loaded.settings)
+            panel = open_panel(loaded.settings, self._target, self._options, self._rubric)
             facts = facts_at_start(loaded.settings, table, panel)
             self._announce(loaded.settings, facts, panel)
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, panel, facts, gates)
 
-    def _check_files(self, json_target: Path | None, read: Mapping[str, Path | None]) -> None:
-        """Before anything is written; the manifest is written first of all, with the settings yet unread."""
-        check_targets(
-            {
-                "--output": self._target,
-                "--json": json_target,
-                "--junit": self._options["junit"],
-                "--manifest": self._options["manifest"],
-                **self._csv_targets(),
-            },
-            {"the input": self._input, "the baseline": self._options["baseline"], **read},
-        )
-
-    def _csv_targets(self) -> dict[str, Path | None]:
-        folder: Path | None = self._options["csv"]
-        if folder is None:
-            return {}
-        from rag_eval.report.csv_files import FILES
-
-        return {f"--csv ({name})": folder / name for name in FILES}
-
     def _locked(self) -> AbstractContextManager[None]:
-        return locked(self._target, patience=self._options["wait"] * 60)
+        return locked(self._target, patience=self._options.wait * 60)
 
     # Before
 
     def _read_baseline(self) -> "PastRun | None":
-        if self._options["baseline"] is None:
-            if self._options["fail_on_regression"]:
+        if self._options.baseline is None:
+            if self._options.fail_on_regression:
                 raise InputError("--fail-on-regression: needs an earlier run to compare with (--baseline)")
             return None
         from rag_eval.baseline import read_past_run
 
-        return read_past_run(self._options["baseline"])
+        return read_past_run(self._options.baseline)
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
 
-        overrides = {
-            key: self._options[name] for name, key in _OVERRIDES.items() if self._options[name] is not None
-        }
-        loaded = load_settings(self._options["config"], overrides, os.environ, Path.cwd())
+        loaded = load_settings(self._options.config, self._options.overrides(), os.environ, Path.cwd())
         for provider in (loaded.settings.azure, loaded.settings.openai):
             hide(provider.api_key.get_secret_value())
         for warning in loaded.warnings:
@@ -131,7 +110,7 @@ class Job:
         with counting("Rows read", quiet=self._is_quiet) as on_row:
             table = read_table(
                 self._input,
-                sheet=self._options["sheet"],
+                sheet=self._options.sheet,
                 prefix=settings.bots.strip_prefix,
                 delimiter=settings.context.delimiter,
                 max_rows=settings.evaluation.max_rows,
@@ -145,68 +124,6 @@ class Job:
         for warning in table.warnings:
             warn(warning)
         return table
-
-    def _check_targets(self, loaded: "LoadedSettings") -> None:
-        if self._target.suffix.lower() != ".xlsx":
-            raise InputError(
-                f"{self._target}: the report is an Excel workbook; give it a name that ends in .xlsx"
-            )
-        read = {f"{path}, which is read": Path(path) for path, is_read in loaded.files.items() if is_read}
-        rubric = loaded.settings.rubric.file
-        self._check_files(self._json_target(loaded.settings), {**read, "the rubric": rubric or None})
-
-    def _json_target(self, settings: "Settings") -> Path | None:
-        """Where the run is written as JSON; None when that is not wanted."""
-        given: Path | None = self._options["json"]
-        return given or (self._target.with_suffix(".json") if settings.report.json else None)
-
-    def _check_places(self, settings: "Settings") -> None:
-        """The report can be written; its folder, that of temporary files and that of paid replies have room."""
-        import tempfile
-
-        from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
-        from rag_eval.runner import store_path
-
-        check_writable(self._target)
-        with output_errors(self._target):  # on a full disk no folder for temporary files may be usable
-            folders = {self._target.resolve().parent, Path(tempfile.gettempdir())}
-        if settings.judge.provider != "offline":
-            folders.add(store_path(settings, self._target).resolve().parent)
-        for folder in folders:
-            sweep(folder)
-            if folder.exists():
-                check_space(folder)
-
-    def _panel(self, settings: "Settings") -> "Panel":
-        from rag_eval.runner import (
-            StoredOnly,
-            budget_of,
-            endpoint_of,
-            guarded,
-            llm_panel,
-            offline_panel,
-            redactor_of,
-            store_path,
-        )
-
-        if settings.judge.provider == "offline":
-            if redactor_of(settings):
-                warn("Nothing is redacted: the offline judge sends nothing.")
-            return offline_panel(settings)
-        from rag_eval.judge.transport import Transport
-        from rag_eval.store import Store
-
-        budget = budget_of(settings)
-        store = Store(
-            store_path(settings, self._target),
-            on_damage=None if self._options["strict_cache"] else warn,
-            fresh=self._options["fresh"],
-            retry_errors=self._options["retry_errors"],
-            on_network=warn,
-        )
-        transport = Transport(endpoint_of(settings), store, budget, announce=warn)
-        judge = StoredOnly(transport) if self._options["report_only"] else guarded(transport, settings)
-        return llm_panel(settings, judge, store, self._rubric)
 
     def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
         if settings.judge.provider == "offline":
@@ -222,8 +139,8 @@ class Job:
             self._target,
             self._say,
             self._rubric,
-            fresh=self._options["fresh"],
-            retry_errors=self._options["retry_errors"],
+            fresh=self._options.fresh,
+            retry_errors=self._options.retry_errors,
         )
         if redactor := redactor_of(settings):
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
@@ -233,6 +150,11 @@ class Job:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
         self._say(f"Judge: {facts.judge}")
         self._say(f"Weights in RQS: {weights}")
+        for option, name in self._options.weights().items():
+            if name not in facts.weights:
+                warn(
+                    f"{option}: {METRIC_LABELS[name]} is switched off in section [metrics], so it has no weight."
+                )
         if _samples_vary_little(settings):
             warn("--samples at temperature 0: most models then hardly vary; set a temperature with it.")
         if panel.is_proxy:
@@ -259,7 +181,7 @@ class Job:
         evaluation = Evaluation(panel, settings)
         keep = True
         try:
-            with self._open_outputs(loaded, facts) as outputs:
+            with self._places.open(loaded, facts, has_baseline=self._past is not None) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
                 _refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
@@ -282,34 +204,24 @@ class Job:
         from rag_eval.report.recorded import read_run
         from rag_eval.report.tallies import Tallies
 
-        self._refuse_idle_options()
+        self._options.refuse_idle_again()
         settings, run = loaded.settings, read_run(self._input)
         run.check_slices(settings.report.slice_by)
-        self._check_targets(loaded)
-        if self._options["dry_run"]:
+        self._places.check(loaded)
+        if self._options.dry_run:
             self._say(f"{self._target} would be made of {self._input}, without any call.")
             return ExitCode.COMPLETE
-        self._check_places(settings)
+        self._places.check_room(settings)
         run = run.rescored(facts_again(run.facts, settings, run.name))
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
-        with self._locked(), self._open_outputs(loaded, facts) as outputs:
+        with self._locked(), self._places.open(loaded, facts, has_baseline=self._past is not None) as outputs:
             for result in run.results:
                 outputs.add(result)
                 tallies.add(result)
             ending = Ending.of(outputs, tallies, lambda _: facts)
         return self._conclude(ending, gates, settings)
-
-    def _refuse_idle_options(self) -> None:
-        """What is about reading a sheet or asking a judge does nothing for a run that was judged already."""
-        given = {name for name, value in self._options.items() if value is not None and value is not False}
-        idle = [f"--{name.replace('_', '-')}" for name in _IDLE_AGAIN if name in given]
-        if idle:
-            raise InputError(
-                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, where nothing is read from "
-                "a sheet and nobody is asked"
-            )
 
     def _conclude(
         self,
@@ -326,30 +238,6 @@ class Job:
         )
         self._manifest.ended(code, ending.summary, ending.facts, ending.places)
         return code
-
-    def _open_outputs(self, loaded: "LoadedSettings", facts: "RunFacts") -> "Outputs":
-        """Every file that was asked for, ready to be written."""
-        from rag_eval.report.circumstances import circumstances
-        from rag_eval.report.csv_files import CsvReport
-        from rag_eval.report.excel import ExcelReport
-        from rag_eval.report.json_file import JsonReport
-        from rag_eval.report.outputs import Output, Outputs
-
-        wanted = loaded.settings.report
-        factories: list[Callable[[], Output]] = [
-            lambda: ExcelReport(
-                self._target,
-                facts,
-                has_evidence=wanted.evidence,
-                has_slices=bool(wanted.slice_by),
-                has_baseline=self._past is not None,
-            )
-        ]
-        if target := self._json_target(loaded.settings):
-            factories.append(lambda: JsonReport(target, facts, circumstances(loaded)))
-        if folder := self._options["csv"]:
-            factories.append(lambda: CsvReport(folder, facts))
-        return Outputs.opened(factories)
 
     def _stream(
         self, evaluation: "Evaluation", table: "Table", outputs: "Outputs", tallies: "Tallies"
@@ -379,24 +267,6 @@ _NEEDED_AT_THE_END = ("rag_eval.statistics.comparison", "openpyxl")
 """Modules that take a while to import, and that an LLM judge's first answers leave time for."""
 _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
-_OVERRIDES = {
-    "judge": "judge.provider",
-    "model": "model",
-    "temperature": "temperature",
-    "alpha": "weights.answer_correctness",
-    "beta": "weights.faithfulness",
-    "gamma": "weights.answer_relevancy",
-    "samples": "evaluation.samples",
-    "max_calls": "limits.max_calls",
-    "max_cost": "limits.max_cost",
-    "max_minutes": "limits.max_minutes",
-    "redact": "privacy.redact",
-}
-_IDLE_AGAIN = (
-    "sheet", "encoding", "sep", "model", "temperature", "samples", "redact", "max_calls", "max_cost", "max_minutes",
-    "fresh", "retry_errors", "strict_cache",
-)  # fmt: skip
-"""Options without any effect on a report that is made again from a run's JSON."""
 
 
 def _import_meanwhile(modules: Sequence[str]) -> None:

@@ -39,6 +39,7 @@ class Manifest:
     """
 
     def __init__(self, target: Path | None, input_path: Path, options: Mapping[str, Any]) -> None:
+        """`options` are those that were given, by name."""
         self._target = target
         self._members: dict[str, Any] = {
             "format": FORMAT,
@@ -49,9 +50,7 @@ class Manifest:
             "process": os.getpid(),
             "started": _now(),
             "ended": None,
-            "options": {
-                name: _shown(value) for name, value in options.items() if value not in (None, (), False)
-            },
+            "options": {name: _shown(value) for name, value in options.items()},
             "input": {"name": input_path.name},
         }
         self._input = input_path

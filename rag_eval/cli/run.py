@@ -9,6 +9,7 @@ import click
 from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.job import Job
+from rag_eval.cli.options import Options
 
 _PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
@@ -82,4 +83,4 @@ def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **o
     """
     set_up_logging(debug)
     target = output or input_path.with_name(f"{input_path.stem}_report.xlsx")
-    sys.exit(Job(input_path, target, options, is_quiet=quiet).run())
+    sys.exit(Job(input_path, target, Options(**options), is_quiet=quiet).run())

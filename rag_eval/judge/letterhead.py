@@ -5,6 +5,7 @@ one request for each deployment and minute, and that one is sent nowhere: the ot
 them would take it several times as long as sending them.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -40,12 +41,14 @@ class Writer:
         self._client = _client(endpoint)
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
         self._heads: dict[str, Letterhead] = {}
+        self._writing = asyncio.Lock()
 
     async def head(self, deployment: str) -> Letterhead:
-        known = self._heads.get(deployment)
-        if known is None or time.monotonic() - known.written_at > _SECONDS_VALID:
-            known = self._heads[deployment] = await self._write(deployment)
-        return known
+        async with self._writing:  # all requests in flight need a new one at the same moment
+            known = self._heads.get(deployment)
+            if known is None or time.monotonic() - known.written_at > _SECONDS_VALID:
+                known = self._heads[deployment] = await self._write(deployment)
+            return known
 
     async def close(self) -> None:
         await self._client.close()

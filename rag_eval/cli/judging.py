@@ -1,0 +1,45 @@
+"""Who judges: the offline judge, or a model behind an endpoint with a store of what it said before."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.console import warn
+from rag_eval.cli.options import Options
+
+if TYPE_CHECKING:
+    from rag_eval.rubric import EvaluationRubric
+    from rag_eval.runner import Panel
+    from rag_eval.settings import Settings
+
+
+def open_panel(
+    settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
+) -> "Panel":
+    """The panel that the settings ask for. Nothing is sent yet."""
+    from rag_eval.runner import offline_panel, redactor_of
+
+    if settings.judge.provider != "offline":
+        return _llm_panel(settings, target, options, rubric)
+    if redactor_of(settings):
+        warn("Nothing is redacted: the offline judge sends nothing.")
+    return offline_panel(settings)
+
+
+def _llm_panel(
+    settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
+) -> "Panel":
+    from rag_eval.judge.transport import Transport
+    from rag_eval.runner import StoredOnly, budget_of, endpoint_of, guarded, llm_panel, store_path
+    from rag_eval.store import Store
+
+    budget = budget_of(settings)
+    store = Store(
+        store_path(settings, target),
+        on_damage=None if options.strict_cache else warn,
+        fresh=options.fresh,
+        retry_errors=options.retry_errors,
+        on_network=warn,
+    )
+    transport = Transport(endpoint_of(settings), store, budget, announce=warn)
+    judge = StoredOnly(transport) if options.report_only else guarded(transport, settings)
+    return llm_panel(settings, judge, store, rubric)
