@@ -143,6 +143,8 @@ def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path:
         assert judging & document["versions"].keys() == expected
         assert all(document["versions"][name] == version(name) for name in expected)
         assert judging & manifest(tmp_path)["versions"].keys() == expected
+        judged_with = document.get("made_from", document)["versions"]
+        assert judging & judged_with.keys() == (judging if "in.xlsx" not in arguments else expected)
         (tmp_path / "out.json").replace(tmp_path / "old.json")
 
 

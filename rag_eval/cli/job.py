@@ -216,7 +216,12 @@ class Job:
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
-        with self._locked(), self._places.open(loaded, facts, has_baseline=self._past is not None) as outputs:
+        origin = {"name": run.name, **run.circumstances}
+        has_baseline = self._past is not None
+        with (
+            self._locked(),
+            self._places.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs,
+        ):
             for result in run.results:
                 outputs.add(result)
                 tallies.add(result)

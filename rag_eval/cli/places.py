@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.options import Options
 from rag_eval.errors import InputError
@@ -52,8 +52,15 @@ class Places:
             if folder.exists():
                 check_space(folder)
 
-    def open(self, loaded: "LoadedSettings", facts: "RunFacts", *, has_baseline: bool) -> "Outputs":
-        """Every file that was asked for, ready to be written."""
+    def open(
+        self,
+        loaded: "LoadedSettings",
+        facts: "RunFacts",
+        *,
+        has_baseline: bool,
+        made_from: Mapping[str, Any] | None = None,
+    ) -> "Outputs":
+        """Every file that was asked for, ready to be written. `made_from`: the run that is reported once more."""
         from rag_eval.report.circumstances import circumstances
         from rag_eval.report.csv_files import CsvReport
         from rag_eval.report.excel import ExcelReport
@@ -71,7 +78,7 @@ class Places:
             )
         ]
         if target := self._json(loaded.settings):
-            factories.append(lambda: JsonReport(target, facts, circumstances(loaded)))
+            factories.append(lambda: JsonReport(target, facts, circumstances(loaded, made_from)))
         if folder := self._options.csv:
             factories.append(lambda: CsvReport(folder, facts))
         return Outputs.opened(factories)

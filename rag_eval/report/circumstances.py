@@ -34,9 +34,10 @@ Of those that judge it is our own: they themselves are imported only with the fi
 """
 
 
-def circumstances(loaded: "LoadedSettings") -> dict[str, Any]:
-    """Members "configuration" and "versions" of a run's JSON."""
-    return {"configuration": _configuration(loaded), "versions": _versions()}
+def circumstances(loaded: "LoadedSettings", made_from: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Members "configuration" and "versions" of a run's JSON; "made_from" tells the same of the run it is made of."""
+    ours = {"configuration": _configuration(loaded), "versions": _versions()}
+    return ours if made_from is None else {**ours, "made_from": made_from}
 
 
 def _configuration(loaded: "LoadedSettings") -> Mapping[str, Any]:

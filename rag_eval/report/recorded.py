@@ -33,6 +33,8 @@ class RecordedRun:
     """Of its file."""
     facts: RunFacts
     results: tuple[CaseResult, ...]
+    circumstances: Mapping[str, Any]
+    """What it was judged with: settings, versions of packages and, if it was made again itself, of what."""
 
     def check_slices(self, slice_by: str) -> None:
         """Raises InputError when the run was recorded without the column that it is to be sliced by."""
@@ -74,12 +76,17 @@ def read_run(path: Path) -> RecordedRun:
         if document["format"] != FORMAT:
             raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
         results = tuple(_result(case) for case in document["cases"])
-        return RecordedRun(path.name, _facts(document, results), results)
+        circumstances = {name: document[name] for name in _CIRCUMSTANCES if name in document}
+        return RecordedRun(path.name, _facts(document, results), results, circumstances)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+
+
+_CIRCUMSTANCES = ("configuration", "versions", "made_from")
+"""Members of the document."""
 
 
 def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunFacts:
