@@ -1,0 +1,95 @@
+"""The providers that need credentials, and what can be wrong with a key or an address."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What differs between the providers that need credentials."""
+
+    title: str
+    url_key: str
+    model_key: str
+    pasted: re.Pattern[str]
+    """The part of a URL's path that the client appends by itself."""
+
+
+PROVIDERS = {
+    "azure": Provider(
+        "Azure OpenAI", "endpoint", "deployment", re.compile(r"/openai/.+|/chat/completions.*")
+    ),
+    "openai": Provider(
+        "OpenAI", "base_url", "model", re.compile(r"/openai/deployments/.*|/chat/completions.*")
+    ),
+}
+VARIABLES = {
+    "AZURE_OPENAI_ENDPOINT": "azure.endpoint",
+    "AZURE_OPENAI_API_KEY": "azure.api_key",
+    "AZURE_OPENAI_API_VERSION": "azure.api_version",
+    "OPENAI_BASE_URL": "openai.base_url",
+    "OPENAI_API_KEY": "openai.api_key",
+}
+
+
+def unwrap(text: str) -> str:
+    """`text` without white space and one pair of quotes around it."""
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1].strip()
+    return text
+
+
+def find_key_problem(key: str) -> str | None:
+    """What is wrong with an API key, in words that do not show it; None when nothing is."""
+    if any(character.isspace() for character in key):
+        return "the key has white space inside"
+    if not (key.isascii() and key.isprintable()):
+        return "the key holds an invisible or non-ASCII character; copy it again"
+    if _PLACEHOLDER.fullmatch(key):
+        return "this is a placeholder, not a key"
+    return None
+
+
+_PLACEHOLDER = re.compile(
+    r"""<.*> | \$\{.*\} | \$\w+ | \{\{.*\}\} | %\w+%   # a template that nobody filled in
+    | (sk-)?(x{3,} | \*+ | \.{3,})
+    | change[-_]?me | todo | (your|insert|enter|paste|replace)[-_].* | .*[-_]here""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def find_url_problem(url: str, provider: Provider) -> str | None:
+    """What is wrong with an endpoint, in words that show its host at most; None when nothing is."""
+    if not re.fullmatch(r"[!-\[\]-~]+", url):
+        return "the URL holds white space, a backslash or a non-ASCII character"
+    try:
+        parts = urlsplit(url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        origin = f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+    except ValueError:
+        return "this is not a URL"
+    if not parts.hostname or parts.scheme not in ("https", "http"):
+        return "the URL must begin with https:// and name a host"
+    if parts.scheme == "http" and not is_loopback(parts):
+        return "the URL must begin with https://; http is only for localhost, 127.0.0.0/8 and ::1"
+    if "@" in parts.netloc:
+        return "the URL must not hold a user name or password"
+    if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
+        return "this is a placeholder, not the URL of a resource"
+    if pasted := provider.pasted.search(parts.path):
+        return f"this is the URL of a request; keep only {origin}{parts.path[: pasted.start()] or '/'}"
+    if "?" in url or "#" in url:
+        return "the URL must not hold a query (?…) or fragment (#…)"
+    return None
+
+
+def is_loopback(url: SplitResult) -> bool:
+    if url.hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(url.hostname or "").is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,118 @@
+"""Values by 'section.key' from the text of a config file or of a .env file, each with its line."""
+
+import configparser
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rag_eval.configuration.credentials import VARIABLES
+from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.errors import SettingsError
+from rag_eval.settings import Settings
+
+
+def read_text(path: Path, name: str) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(f"{name}: no such file") from None
+    except OSError as error:
+        raise SettingsError(f"{name}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{name}, line {line}: {_NOT_UTF8}") from None
+    if "\0" in text:
+        raise SettingsError(f"{name}, line 1: {_NOT_UTF8}")
+    return text
+
+
+_NOT_UTF8 = "not UTF-8 text; save the file as UTF-8 (not as UTF-16 or Windows-1252)"
+
+
+def parse_ini(text: str, name: str) -> dict[str, Given]:
+    """The values of a config file by 'section.key', unknown names included; 'section.' for an unknown section."""
+    parser = configparser.ConfigParser(
+        interpolation=None,
+        strict=False,  # _find_unclear_lines finds every duplicate, the strict parser only the first
+        delimiters=("=",),
+        inline_comment_prefixes=("#", ";"),
+        default_section="",  # no header can be empty: [DEFAULT] is an unknown section like any other
+    )
+    try:
+        parser.read_string(text)
+    except configparser.MissingSectionHeaderError as error:
+        raise SettingsError(f"{name}, line {error.lineno}: stands before the first [section]") from None
+    except configparser.ParsingError as error:
+        raise SettingsError(f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors) from None
+    lines = _find_lines(text)
+    if unclear := _find_unclear_lines(parser, lines):
+        raise SettingsError(f"{name}, line {line}{problem}" for line, problem in unclear)
+    return {
+        f"{section}.{key}": Given(value, Source(Level.CONFIG_FILE, name, lines[section, key][0]))
+        for section, key, value in _items(parser)
+    }
+
+
+_NO_ASSIGNMENT = "is not of the form key = value (a key is plain words, and ':' does not stand for '=')"
+_NAME = re.compile(r"[\w -]{1,30}")
+_COMMENT = re.compile(r"(?:^|\s)[#;]")
+
+
+def _items(parser: configparser.ConfigParser) -> Iterable[tuple[str, str, str]]:
+    for section in parser.sections():
+        if section not in Settings.model_fields:
+            yield section, "", ""
+            continue
+        for key, value in parser.items(section):
+            yield section, key, value
+
+
+def _find_lines(text: str) -> dict[tuple[str, str], list[int]]:
+    """The numbers of the lines that hold each (section, key), and each header as (section, "")."""
+    lines = defaultdict(list)
+    section = ""
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = _COMMENT.split(raw, maxsplit=1)[0].strip()
+        if header := configparser.ConfigParser.SECTCRE.match(line):
+            section = header["header"]
+            lines[section, ""].append(number)
+        elif "=" in line:
+            lines[section, line.partition("=")[0].strip().lower()].append(number)
+    return lines
+
+
+def _find_unclear_lines(
+    parser: configparser.ConfigParser, lines: Mapping[tuple[str, str], list[int]]
+) -> list[tuple[int, str]]:
+    """Lines that the parser takes, but perhaps not for what was meant; an odd name may be a secret: unshown."""
+    unclear = []
+    for (section, key), (first, *more) in lines.items():
+        name = f", [{section}] {key}".rstrip()
+        if not _NAME.fullmatch(key or section):
+            unclear.append((first, f": {_NO_ASSIGNMENT if key else 'no such section'}"))
+        elif "\n" in parser.get(section, key, fallback=""):
+            unclear.append((first, f"{name}: the value goes on in an indented line below; remove the indent"))
+        else:
+            unclear += [(line, f"{name}: stands already in line {first}") for line in more]
+    return sorted(unclear)
+
+
+def parse_dotenv(text: str, name: str) -> dict[str, Given]:
+    """The values of the variables that we know, by 'section.key'. Nothing is expanded, nothing exported."""
+    from io import StringIO
+
+    from dotenv.parser import parse_stream  # dotenv_values only logs a line that it cannot parse
+
+    given, unreadable = {}, []
+    for binding in parse_stream(StringIO(text)):
+        statement = binding.original.string
+        blank_lines = statement[: len(statement) - len(statement.lstrip())].count("\n")
+        line = binding.original.line + blank_lines
+        if binding.error:
+            unreadable.append(f"{name}, line {line}: is not of the form NAME=value")
+        elif binding.key in VARIABLES and (binding.value or "").strip():
+            given[VARIABLES[binding.key]] = Given(binding.value, Source(Level.DOTENV, name, line))
+    if unreadable:
+        raise SettingsError(unreadable)
+    return given

@@ -1,0 +1,288 @@
+"""One Settings from all the places that may set it, or an error that names every problem."""
+
+import difflib
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from rag_eval.configuration.credentials import (
+    PROVIDERS,
+    VARIABLES,
+    find_key_problem,
+    find_url_problem,
+    is_loopback,
+    unwrap,
+)
+from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
+from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.errors import SettingsError
+from rag_eval.records import METRIC_LABELS
+from rag_eval.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """The settings of a run, and how they came about."""
+
+    settings: Settings
+    sources: Mapping[str, Source]
+    """Of every value, by 'section.key'."""
+    files: Mapping[str, bool]
+    """Every file that was looked for, in search order, and whether it was there and read."""
+    warnings: tuple[str, ...]
+
+    def require_credentials(self) -> None:
+        """Raise SettingsError unless the chosen provider has all that it needs to be called."""
+        name = self.settings.judge.provider
+        if name == "offline":
+            return
+        chosen, provider = getattr(self.settings, name), PROVIDERS[name]
+        needed = [provider.url_key]
+        if name != "azure" or self.settings.azure.auth == "key":
+            needed.append("api_key")
+        if missing := [key for key in needed if not getattr(chosen, key)]:
+            raise SettingsError(_describe_missing(name, missing, self.files))
+
+
+def _describe_missing(name: str, missing: list[str], files: Mapping[str, bool]) -> str:
+    variables = " and ".join(v for v, key in VARIABLES.items() if key in {f"{name}.{m}" for m in missing})
+    looked_in = [file if found else f"{file} (not there)" for file, found in files.items()]
+    keys = " and ".join(missing)
+    return (
+        f"{PROVIDERS[name].title} credentials not found: {keys} not set. "
+        f"Looked for {keys} in section [{name}] of {looked_in[0]}, and for {variables} in the environment "
+        f"and in {', '.join(looked_in[1:])}. Set {keys} in section [{name}] of {next(iter(files))}, "
+        f"or set {variables}; --judge offline needs no credentials."
+    )
+
+
+_OPTIONS = {
+    "weights.answer_correctness": "--alpha",
+    "weights.faithfulness": "--beta",
+    "weights.answer_relevancy": "--gamma",
+    "judge.provider": "--judge",
+    "privacy.redact": "--redact",
+    "evaluation.samples": "--samples",
+    "limits.max_calls": "--max-calls",
+    "limits.max_cost": "--max-cost",
+    "limits.max_minutes": "--max-minutes",
+    "model": "--model",
+    "temperature": "--temperature",
+}
+_FIELDS = {
+    f"{section}.{key}": info
+    for section, model in Settings()
+    for key, info in type(model).model_fields.items()
+}
+_DEFAULT = Source(Level.DEFAULT)
+
+
+def load_settings(
+    config: Path | None, overrides: Mapping[str, object], environ: Mapping[str, str], cwd: Path
+) -> LoadedSettings:
+    """The settings of a run, from everything that may set them.
+
+    `config` is the file that the user named, None for `config.ini` in `cwd` if there is one. `overrides` are
+    the command line's, by 'section.key', where 'model' and 'temperature' mean the chosen provider's; None
+    counts as not given. Raises SettingsError with every problem found.
+    """
+    loading = _Loading(cwd)
+    loading.read_files(config)
+    loading.read_variables(environ)
+    loading.read_overrides(overrides)
+    loading.check_names()
+    loading.check_provider()
+    settings = loading.build()
+    sources = {key: loading.source(key) for key in _FIELDS}
+    return LoadedSettings(settings, sources, loading.files, tuple(loading.warnings))
+
+
+class _Loading:
+    """What has been read so far. Values of higher precedence are read later and replace lower ones."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.given: dict[str, Given] = {}
+        self.files: dict[str, bool] = {}
+        self.warnings: list[str] = []
+        self.problems: list[tuple[Source, str]] = []
+
+    def read_files(self, config: Path | None) -> None:
+        """Read the config file, then the .env files. A file that does not parse ends it: its values are unknown."""
+        main = self.cwd / (config or "config.ini")
+        folders = dict.fromkeys((main.parent, self.cwd, self.cwd / "backend"))
+        unreadable: list[str] = []
+        found = []
+        for path, parse in [(main, parse_ini), *((folder / ".env", parse_dotenv) for folder in folders)]:
+            try:
+                found.append(self._read_file(path, parse, required=path == main and config is not None))
+            except SettingsError as error:
+                unreadable.extend(error.problems)
+        if unreadable:
+            raise SettingsError(unreadable)
+        ini, *dotenvs = found
+        for given in (ini, *reversed(dotenvs)):
+            self.given.update(given)
+
+    def _read_file(
+        self, path: Path, parse: Callable[[str, str], dict[str, Given]], *, required: bool
+    ) -> dict[str, Given]:
+        name = str(path.relative_to(self.cwd) if path.is_relative_to(self.cwd) else path)
+        # Unlike Path.is_file, this is False, and no error, in a folder that is closed to us.
+        self.files[name] = required or os.path.isfile(path)
+        if not self.files[name]:
+            return {}
+        given = parse(read_text(path, name), name)
+        holds_key = any(key.endswith(".api_key") and entry.value for key, entry in given.items())
+        if holds_key and os.name == "posix" and path.stat().st_mode & 0o044:
+            self.warnings.append(f"{name} holds an API key and other users can read it: chmod 600 {name}")
+        return given
+
+    def read_variables(self, environ: Mapping[str, str]) -> None:
+        for variable, key in VARIABLES.items():
+            if environ.get(variable, "").strip():
+                self.given[key] = Given(environ[variable], Source(Level.ENVIRONMENT, variable))
+
+    def read_overrides(self, overrides: Mapping[str, object]) -> None:
+        given = {
+            key: Given(value, Source(Level.COMMAND_LINE, _OPTIONS.get(key, "")))
+            for key, value in overrides.items()
+            if value is not None
+        }
+        neutral = {key: given.pop(key) for key in ("model", "temperature") if key in given}
+        self.given.update(given)
+        for key, entry in neutral.items():
+            if provider := PROVIDERS.get(self._provider_name()):
+                own_key = provider.model_key if key == "model" else key
+                self.given[f"{self._provider_name()}.{own_key}"] = entry
+            else:
+                self.warnings.append(f"--{key} has no effect with the offline judge")
+
+    def _provider_name(self) -> str:
+        return str(self._value("judge.provider"))
+
+    def _value(self, key: str) -> object:
+        return self.given[key].value if key in self.given else _FIELDS[key].default
+
+    def source(self, key: str) -> Source:
+        return self.given[key].source if key in self.given else _DEFAULT
+
+    def check_names(self) -> None:
+        """Set aside every value whose section or key does not exist."""
+        for key in [key for key in self.given if key not in _FIELDS]:
+            self._add_problem(key, _describe_unknown(key))
+            del self.given[key]
+
+    def _add_problem(self, key: str, problem: str) -> None:
+        section, _, name = key.partition(".")
+        source = self.source(key)
+        self.problems.append((source, f"{source.heading}, {f'[{section}] {name}'.rstrip()}: {problem}"))
+
+    def check_provider(self) -> None:
+        """Check URL and key of the chosen provider; those of the others do no harm."""
+        name = self._provider_name()
+        provider = PROVIDERS.get(name)
+        if provider is None:
+            return
+        url, key = f"{name}.{provider.url_key}", f"{name}.api_key"
+        self._check_credential(url, lambda text: find_url_problem(text, provider))
+        self._check_credential(key, find_key_problem)
+        if self.problems:
+            return
+        if name == "openai" and not self._value(key) and is_loopback(urlsplit(str(self._value(url)))):
+            self.given[key] = Given("not-needed", _DEFAULT)
+        self._warn_if_parted(key, url)
+
+    def _check_credential(self, key: str, find_problem: Callable[[str], str | None]) -> None:
+        if key not in self.given:
+            return
+        given = self.given[key]
+        text = unwrap(str(given.value))
+        if text != given.value:
+            self.given[key] = replace(given, value=text)
+            self.warnings.append(f"{given.source}: white space or quotes around {key} were removed")
+        if text and (problem := find_problem(text)):
+            self._add_problem(key, problem)
+
+    def _warn_if_parted(self, key: str, url: str) -> None:
+        """A key may be sent only where its owner meant it to go."""
+        is_set = self._value(key) and self._value(url)
+        owners = {self.source(key).owner, self.source(url).owner}
+        if is_set and len(owners) > 1 and _DEFAULT.owner not in owners:
+            self.warnings.append(
+                f"{key} comes from {self.source(key)}, but {url}, to which it is sent, "
+                f"from {self.source(url)}: set both in one place if this is not meant"
+            )
+
+    def build(self) -> Settings:
+        """The validated settings, or a SettingsError with every problem, in the order of the lines."""
+        values: dict[str, dict[str, object]] = defaultdict(dict)
+        for dotted, given in self.given.items():
+            section, key = dotted.split(".")
+            values[section][key] = given.value
+        if isinstance(delimiter := values["context"].get("delimiter"), str):
+            values["context"]["delimiter"] = _decode_escapes(delimiter)
+        try:
+            settings = Settings.model_validate(values)
+        except ValidationError as error:
+            self._add_value_problems(error)
+        else:
+            self._check_weights(settings)
+        if self.problems:
+            ordered = sorted(self.problems, key=lambda problem: problem[0].line)
+            raise SettingsError(text for _, text in ordered)
+        return settings
+
+    def _check_weights(self, settings: Settings) -> None:
+        """Whatever is judged must count, or nobody would have an RQS."""
+        judged = [name for name in METRIC_LABELS if getattr(settings.metrics, name)]
+        if not judged or any(getattr(settings.weights, name) for name in judged):
+            return
+        source = self.source(f"weights.{judged[0]}")
+        advice = f"give one of them a weight above 0 ({', '.join(judged)})"
+        self.problems.append(
+            (
+                source,
+                f"{source.heading}: the metrics that are switched on have no weight, so there is no RQS; {advice}",
+            )
+        )
+
+    def _add_value_problems(self, error: ValidationError) -> None:
+        for details in error.errors(include_url=False):
+            section, *keys = map(str, details["loc"])
+            if keys:
+                key = f"{section}.{keys[0]}"
+                shown = _show(self.given[key].value)
+                self._add_problem(key, f"{shown} is not allowed; expected {_FIELDS[key].description}")
+            else:  # the values of the section do not go together
+                first = next(key for key in self.given if key.startswith(f"{section}."))
+                source = self.source(first)
+                self.problems.append((source, f"{source.heading}, [{section}]: {details['ctx']['error']}"))
+
+
+def _describe_unknown(dotted: str) -> str:
+    section, _, key = dotted.partition(".")
+    if section in Settings.model_fields:
+        kind, name = "key", key
+        known = [field.removeprefix(f"{section}.") for field in _FIELDS if field.startswith(f"{section}.")]
+    else:
+        kind, name, known = "section", section, list(Settings.model_fields)
+    nearest = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"unknown {kind} ({f'did you mean {nearest[0]!r}?' if nearest else 'known: ' + ', '.join(known)})"
+
+
+def _show(value: object) -> str:
+    """The value as a message may show it. A long one may be a misplaced secret; allowed ones are short."""
+    length = len(str(value))
+    return repr(value) if length <= 20 else f"a value of {length} characters"
+
+
+def _decode_escapes(text: str) -> str:
+    meanings = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+    return re.sub(r"\\([ntr\\])", lambda match: meanings[match[1]], text)
