@@ -26,12 +26,13 @@ from scipy.stats import rankdata, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.configuration import load_settings
+from rag_eval.in_force import CACHE_NAME, endpoint_of, workers_of
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
+from rag_eval.panel import Panel, llm_panel, offline_panel
 from rag_eval.records import METRIC_LABELS, Case, Score
-from rag_eval.runner import CACHE_NAME, Panel, endpoint_of, llm_panel, offline_panel, workers_of
 from rag_eval.settings import Settings
 from rag_eval.store import Store
 

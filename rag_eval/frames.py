@@ -13,21 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.in_force import CACHE_NAME, budget_of, endpoint_of, guarded
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.base import Metric
+from rag_eval.panel import Panel, llm_panel, offline_panel
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
 from rag_eval.retrieval import LABELS, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.runner import (
-    CACHE_NAME,
-    Evaluation,
-    Panel,
-    budget_of,
-    endpoint_of,
-    guarded,
-    llm_panel,
-    offline_panel,
-)
+from rag_eval.runner import Evaluation
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
 from rag_eval.summary import RQS

@@ -69,7 +69,7 @@ def prune(config: Path | None, days: float) -> None:
 
 def _opened(config: Path | None) -> "Store":
     from rag_eval.configuration import load_settings
-    from rag_eval.runner import CACHE_NAME
+    from rag_eval.in_force import CACHE_NAME
     from rag_eval.store import Store
 
     settings = load_settings(config, {}, os.environ, Path.cwd()).settings

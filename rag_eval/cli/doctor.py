@@ -216,7 +216,7 @@ def _offline_judge() -> Iterator[_Finding]:
 
 
 def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
-    from rag_eval.runner import endpoint_of
+    from rag_eval.in_force import endpoint_of
 
     try:
         loaded.require_credentials()
@@ -247,7 +247,7 @@ def _credentials(loaded: "LoadedSettings") -> str:
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.runner import budget_of
+    from rag_eval.in_force import budget_of
 
     try:
         budget_of(settings)

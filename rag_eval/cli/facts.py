@@ -10,16 +10,17 @@ from rag_eval import __version__
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
 
 if TYPE_CHECKING:
+    from rag_eval.panel import Panel
     from rag_eval.records import RunFacts
-    from rag_eval.runner import Evaluation, Panel
+    from rag_eval.runner import Evaluation
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
     from rag_eval.workbook import Table
 
 
 def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
+    from rag_eval.in_force import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
-    from rag_eval.runner import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
     from rag_eval.workbook.header import GOLD, HUMAN, RETRIEVED
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
@@ -65,7 +66,7 @@ def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
 
 
 def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
-    from rag_eval.runner import redactor_of, shortener_of
+    from rag_eval.in_force import redactor_of, shortener_of
 
     redactor, shortener = redactor_of(settings), shortener_of(settings)
     if not shortener:
@@ -127,7 +128,7 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
 
 def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
     """Those of a run whose report is made once more, from the file `source`, with other settings."""
-    from rag_eval.runner import thresholds_in_force, weights_in_force
+    from rag_eval.in_force import thresholds_in_force, weights_in_force
 
     return replace(
         facts,

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from rag_eval.baseline import PastRun
     from rag_eval.configuration import LoadedSettings
     from rag_eval.gates import Gate
+    from rag_eval.panel import Panel
     from rag_eval.records import RunFacts
     from rag_eval.report.outputs import Outputs
     from rag_eval.report.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.runner import Evaluation, Panel
+    from rag_eval.runner import Evaluation
     from rag_eval.settings import Settings
     from rag_eval.summary import Summary
     from rag_eval.workbook import Table, TextForm
@@ -130,7 +131,7 @@ class Job:
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
         from rag_eval.cli.plan import show_plan
-        from rag_eval.runner import budget_of, redactor_of
+        from rag_eval.in_force import budget_of, redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
         show_plan(

@@ -7,8 +7,8 @@ from rag_eval.cli.console import warn
 from rag_eval.cli.options import Options
 
 if TYPE_CHECKING:
+    from rag_eval.panel import Panel
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.runner import Panel
     from rag_eval.settings import Settings
 
 
@@ -16,7 +16,8 @@ def open_panel(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Panel":
     """The panel that the settings ask for. Nothing is sent yet."""
-    from rag_eval.runner import offline_panel, redactor_of
+    from rag_eval.in_force import redactor_of
+    from rag_eval.panel import offline_panel
 
     if settings.judge.provider != "offline":
         return _llm_panel(settings, target, options, rubric)
@@ -28,8 +29,10 @@ def open_panel(
 def _llm_panel(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Panel":
+    from rag_eval.in_force import budget_of, endpoint_of, guarded, store_path
     from rag_eval.judge.transport import Transport
-    from rag_eval.runner import StoredOnly, budget_of, endpoint_of, guarded, llm_panel, store_path
+    from rag_eval.panel import llm_panel
+    from rag_eval.stand_ins import StoredOnly
     from rag_eval.store import Store
 
     budget = budget_of(settings)

@@ -39,8 +39,8 @@ class Places:
 
     def check_room(self, settings: "Settings") -> None:
         """The report can be written; its folder, that of temporary files and that of paid replies have room."""
+        from rag_eval.in_force import store_path
         from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
-        from rag_eval.runner import store_path
 
         check_writable(self.report)
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable

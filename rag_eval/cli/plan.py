@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.in_force import endpoint_of, guarded, prices_of, store_path
 from rag_eval.judge.transport import Transport
-from rag_eval.runner import Evaluation, endpoint_of, guarded, llm_panel, prices_of, store_path
+from rag_eval.panel import llm_panel
+from rag_eval.runner import Evaluation
 from rag_eval.store import Store
 
 if TYPE_CHECKING:

@@ -1,0 +1,75 @@
+"""Judges that ask nobody, and a store that keeps nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag_eval.errors import RunStoppedError, SettingsError
+from rag_eval.judge.calls import Answer, Call, Judge
+from rag_eval.records import Usage
+
+
+class StoredOnly:
+    """A judge that was asked before and is asked no more: what is not stored is not judged."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.adaptations: Sequence[str] = ()
+
+    def prepare(self, deployment: str) -> None:
+        raise RunStoppedError(
+            "report_only", "only stored replies are used (--report-only), and some are missing"
+        )
+
+    def key(self, call: Call[Any]) -> str:
+        return self._judge.key(call)
+
+    def ask(self, call: Call[Any]) -> Answer:
+        raise AssertionError("a judge that is asked no more was asked")
+
+    def usage(self) -> Usage:
+        return Usage()
+
+    def close(self) -> None:
+        self._judge.close()
+
+
+class NoJudge:
+    """Stands behind metrics that never call a judge, and stores nothing."""
+
+    adaptations: Sequence[str] = ()
+
+    def prepare(self, deployment: str) -> None:
+        """There is nothing to reach."""
+
+    def key(self, call: Call[Any]) -> str:
+        raise SettingsError(
+            f"{call.task}: needs a judge that reads, which the offline judge is not; set another [judge] provider"
+        )
+
+    def ask(self, call: Call[Any]) -> Answer:
+        raise AssertionError(f"a call without a key was made ({call.task})")
+
+    def usage(self) -> Usage:
+        return Usage()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NoStore:
+    """Keeps nothing, since nothing was paid for."""
+
+    def reply(self, key: str) -> str | None:
+        return None
+
+    def failure(self, key: str) -> tuple[str, str] | None:
+        return None
+
+    def put_reply(self, key: str, **paid: Any) -> None:
+        """Nothing was paid for."""
+
+    def put_failure(self, key: str, **failure: Any) -> None:
+        """Nothing can fail."""
+
+    def end(self, *, keep: bool) -> None:
+        """There is no file."""
