@@ -1,0 +1,73 @@
+"""Answers with HTTP 200: a completion, or something in its place."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rag_eval.judge.outcomes.classes import (
+    Action,
+    Completion,
+    Fault,
+    Tokens,
+    mapping,
+    one_line,
+    truncated,
+    unparseable,
+)
+from rag_eval.judge.outcomes.error_body import ErrorBody
+
+
+def read_body(body: str) -> Completion | Fault:
+    """A completion from the body of an HTTP 200, or the fault behind it. The finish reason is looked at first."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return _not_json(body)
+    choices = document.get("choices") if isinstance(document, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        told = ErrorBody.of(document).told()
+        return Fault(
+            Action.RETRY,
+            "no_choices",
+            f"HTTP 200 without a completion{told}: does the endpoint speak chat completions?",
+            possibly_billed=True,
+        )
+    return _read_choice(choices[0], _tokens(document.get("usage")))
+
+
+def _not_json(body: str) -> Fault:
+    kind = "a web page" if body.lstrip()[:1] == "<" else "no JSON" if body.strip() else "an empty body"
+    return Fault(
+        Action.RETRY,
+        "not_json",
+        f"the endpoint answered HTTP 200 with {kind} in place of a completion; "
+        "is something between here and it (a proxy, a sign-in page)?",
+        possibly_billed=True,
+    )
+
+
+def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Fault:
+    message = mapping(choice.get("message"))
+    finish = choice.get("finish_reason")
+    if finish == "content_filter":
+        advice = "the provider's content filter cut the judge's reply"
+        return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
+    if finish == "length":
+        return truncated("the judge's reply was cut at its token limit", tokens)
+    if message.get("refusal"):
+        told = one_line(str(message["refusal"]))[:200]
+        return Fault(Action.REJECT, "refused", f"the judge refused: {told}", tokens=tokens)
+    content = message.get("content")
+    if not isinstance(content, str) or not content.strip():
+        return unparseable("it is empty", tokens)
+    filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
+    return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+
+
+def _tokens(usage: Any) -> Tokens:
+    counts = mapping(usage)
+    return Tokens(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0

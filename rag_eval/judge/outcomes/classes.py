@@ -1,0 +1,85 @@
+"""What an answer can turn out to be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+LONGEST_WAIT = 120.0
+"""Seconds. An endpoint that asks for a longer pause is not waited for."""
+
+
+class Action(Enum):
+    RETRY = "retry"
+    REJECT = "reject"
+    ADAPT = "adapt"
+    STOP = "stop"
+
+
+class Parameter(StrEnum):
+    """Parts of a request that some endpoints do not take."""
+
+    MAX_TOKENS = "max_tokens"
+    TEMPERATURE = "temperature"
+    RESPONSE_FORMAT = "response_format"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The provider's own counts for one answer."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the judge wrote, not yet read."""
+
+    content: str
+    tokens: Tokens = Tokens()
+    is_unfiltered: bool = False
+    """The provider's content filter was down, and says so. The reply is as good as any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An answer that is not a usable reply."""
+
+    action: Action
+    code: str
+    message: str
+    wait: float | None = None
+    """Seconds that the endpoint asks to wait before the next try."""
+    parameter: Parameter | None = None
+    """What to adapt."""
+    possibly_billed: bool = False
+    """The request may have been answered and charged, though no answer and no count of tokens arrived."""
+    most_attempts: int = 100
+    """So many attempts at this fault are worth it, however many are allowed."""
+    tokens: Tokens = Tokens()
+
+
+def unparseable(reason: str, tokens: Tokens = Tokens()) -> Fault:
+    """A reply that is not exactly one JSON document of the schema: asked again twice, then given up."""
+    return Fault(
+        Action.RETRY,
+        "unparseable",
+        f"the judge's reply does not fit its schema: {reason}",
+        most_attempts=3,
+        tokens=tokens,
+    )
+
+
+def truncated(message: str, tokens: Tokens = Tokens()) -> Fault:
+    """Worth one more try, with more tokens."""
+    return Fault(Action.RETRY, "truncated", message, most_attempts=2, tokens=tokens)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def one_line(text: str) -> str:
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # JSON can spell half a pair
+    return " ".join(whole.split())

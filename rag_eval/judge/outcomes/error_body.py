@@ -1,0 +1,72 @@
+"""What endpoints say when they refuse, in the forms that they say it in."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from rag_eval.judge.outcomes.classes import Parameter, mapping, one_line
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """What can be made out of an error body; servers wrap it in `error`, or do not, or send no JSON at all."""
+
+    code: str = ""
+    message: str = ""
+    parameter: str = ""
+    type: str = ""
+    filtered: tuple[str, ...] = ()
+    """The content filter's categories that were hit."""
+    is_filtered: bool = False
+
+    @classmethod
+    def parse(cls, body: str) -> "ErrorBody":
+        try:
+            return cls.of(json.loads(body))
+        except (ValueError, RecursionError):
+            return cls(message=re.sub(r"<[^>]*>", " ", body[:5000]))
+
+    @classmethod
+    def of(cls, document: Any) -> "ErrorBody":
+        error = document.get("error") or document if isinstance(document, dict) else document
+        if not isinstance(error, dict):
+            return cls(message=str(error) if error else "")
+        inner = mapping(error.get("innererror") or error.get("inner_error"))
+        results = mapping(inner.get("content_filter_result") or inner.get("content_filter_results"))
+        return cls(
+            code=str(error.get("code") or ""),
+            message=str(error.get("message") or error.get("detail") or ""),
+            parameter=str(error.get("param") or ""),
+            type=str(error.get("type") or ""),
+            filtered=tuple(str(name) for name, hit in results.items() if mapping(hit).get("filtered")),
+            is_filtered="content_filter" in (error.get("code"), error.get("type"))
+            or inner.get("code") == "ResponsibleAIPolicyViolation",
+        )
+
+    @property
+    def kinds(self) -> set[str]:
+        """Code and type: servers put the same words into one or the other."""
+        return {self.code.lower(), self.type.lower()}
+
+    def told(self) -> str:
+        """The code and message for an error line; empty when there is neither."""
+        words = " ".join(part for part in (self.code, self.message) if part.strip())
+        return f" ({one_line(words)[:300]})" if words else ""
+
+
+def refused_parameter(error: ErrorBody) -> Parameter | None:
+    """Which part of the request is not taken at all; a value that is merely too large is another matter."""
+    text = error.message.lower()
+    is_unsupported = (
+        "unsupported" in error.code or re.search(r"(\bnot|n't) (\w+ )?support|unsupported", text) is not None
+    )
+    if re.search(r"use ['\"`]?max_completion_tokens", text):
+        return Parameter.MAX_TOKENS
+    if error.parameter == "max_tokens" and is_unsupported:
+        return Parameter.MAX_TOKENS
+    if "temperature" in (error.parameter or text) and is_unsupported:
+        return Parameter.TEMPERATURE
+    if any(word in f"{error.parameter} {text}" for word in ("response_format", "json_schema", "json_object")):
+        return Parameter.RESPONSE_FORMAT
+    return None

@@ -1,0 +1,170 @@
+"""Answers with an HTTP status other than 2xx."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line, truncated
+from rag_eval.judge.outcomes.error_body import ErrorBody, refused_parameter
+from rag_eval.judge.waits import asked_wait
+
+
+def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:
+    """The fault behind an HTTP status other than 2xx. `path` is where the request went, for the message."""
+    refusal = _Refusal(status, headers, path, ErrorBody.parse(body))
+    if 300 <= status < 400:
+        return refusal.fault(
+            Action.STOP,
+            "redirect_refused",
+            "the endpoint redirects elsewhere, and nothing is sent on; set the endpoint to its final address",
+        )
+    if refusal.error.kinds & _SPENT:
+        return _quota_used_up(refusal)
+    read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
+    return read(refusal)
+
+
+def _unauthorized(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP,
+        "unauthorized",
+        "the endpoint refuses the API key; check that key and endpoint belong together",
+    )
+
+
+def _forbidden(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP,
+        "forbidden",
+        "the endpoint refuses this network or account; it may want a VPN, a private endpoint or a firewall rule",
+    )
+
+
+def _not_found(refusal: "_Refusal") -> Fault:
+    if refusal.error.kinds & {"deploymentnotfound", "model_not_found", "modeldeprecated"}:
+        return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
+    return refusal.fault(
+        Action.STOP, "not_found", "check the endpoint's address and, for Azure, the api_version"
+    )
+
+
+def _proxy_refuses(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP, "proxy_refused", "the proxy wants a user name and password; they belong into HTTPS_PROXY"
+    )
+
+
+def _quota_used_up(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.STOP,
+        "insufficient_quota",
+        "the account's quota is used up; raise it and run the same command again to go on",
+    )
+
+
+def _bad_request(refusal: "_Refusal") -> Fault:
+    error = refusal.error
+    if error.is_filtered:
+        categories = f" ({', '.join(error.filtered)})" if error.filtered else ""
+        return refusal.fault(
+            Action.REJECT,
+            "blocked_by_filter",
+            f"the provider's content filter blocked the prompt{categories}",
+        )
+    if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
+        return _too_long(refusal)
+    if "output limit was reached" in error.message:
+        return truncated(refusal.told())
+    parameter = refused_parameter(error)
+    if parameter is None:
+        return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
+    return refusal.fault(
+        Action.ADAPT, f"unsupported_{parameter}", _ADVICE_ON_PARAMETER[parameter], parameter=parameter
+    )
+
+
+def _too_long(refusal: "_Refusal") -> Fault:
+    return refusal.fault(
+        Action.REJECT, "too_long", "the prompt is too long for the model; nothing is cut to make it fit"
+    )
+
+
+def _too_many(refusal: "_Refusal") -> Fault:
+    wait = refusal.wait()
+    if "Request too large" in refusal.error.message:
+        return _exceeds_rate_limit(refusal, "this request alone is larger")
+    if wait is not None and wait > LONGEST_WAIT:
+        return _exceeds_rate_limit(refusal, f"it asks to wait {wait:g} s; this request alone may be larger")
+    return refusal.fault(
+        Action.RETRY,
+        "rate_limited",
+        "the deployment's rate limit is reached; lower max_workers or raise its quota",
+        wait=wait,
+    )
+
+
+def _exceeds_rate_limit(refusal: "_Refusal", reason: str) -> Fault:
+    return refusal.fault(
+        Action.REJECT,
+        "exceeds_rate_limit",
+        f"{reason} than the deployment's tokens per minute: raise its quota",
+    )
+
+
+def _server_error(refusal: "_Refusal") -> Fault:
+    wait = refusal.wait()
+    return refusal.fault(
+        Action.RETRY,
+        "server_error",
+        "the endpoint fails; run the same command again later to go on",
+        wait=wait if wait is not None and wait <= LONGEST_WAIT else None,
+    )
+
+
+_SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
+    401: _unauthorized,
+    402: _quota_used_up,
+    403: _forbidden,
+    404: _not_found,
+    405: _not_found,
+    407: _proxy_refuses,
+    408: _server_error,
+    409: _server_error,
+    410: _not_found,
+    413: _too_long,
+    425: _server_error,
+    429: _too_many,
+}
+_ADVICE_ON_PARAMETER = {
+    Parameter.MAX_TOKENS: "the model limits its reply by another parameter",
+    Parameter.TEMPERATURE: "the model takes no temperature",
+    Parameter.RESPONSE_FORMAT: "the endpoint does not take this form of structured output; Azure OpenAI takes "
+    "JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """An HTTP status other than 2xx, and what can be made out of its body."""
+
+    status: int
+    headers: Mapping[str, str]
+    path: str
+    error: "ErrorBody"
+
+    def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
+        return Fault(action, code, f"{self.told()}: {advice}", **more)
+
+    def told(self) -> str:
+        """Status, path where it helps, the endpoint's own words and its name for the request, on one line."""
+        place = f" at {self.path}" if self.path and self.status in _STATUSES_OF_A_PLACE else ""
+        identifier = self.headers.get("apim-request-id") or self.headers.get("x-request-id")
+        request = f" [request {one_line(identifier)[:60]}]" if identifier else ""
+        return f"HTTP {self.status}{place}{self.error.told()}{request}"
+
+    def wait(self) -> float | None:
+        return asked_wait(self.headers, self.error.message)
+
+
+_STATUSES_OF_A_PLACE = frozenset({301, 302, 303, 307, 308, 400, 404, 405, 410})
