@@ -1,0 +1,62 @@
+"""Retrieval against gold document ids: how many of the documents that matter were found, and how high.
+
+Everything is counted in documents. A retriever returns chunks; the first chunk of a document gives the
+document its rank, later chunks of it change nothing. Relevance is binary: a document is gold or it is not.
+All measures are in 0..1, higher is better, and None for a query without gold documents.
+"""
+
+from rag_eval.document_ids import normalise_id, parse_documents, parse_ids, parse_query_id, rank_documents
+from rag_eval.retrieval.evaluation import (
+    GOLD_NAMES,
+    QUERY_ID_NAMES,
+    RETRIEVED_NAMES,
+    ContextRecall,
+    RetrievalEvaluation,
+    doc_recall,
+    scores_of_case,
+)
+from rag_eval.retrieval.scores import (
+    DEFAULT_CUTOFFS,
+    LABELS,
+    RetrievalScores,
+    average_precision,
+    document_f1,
+    document_precision,
+    document_recall,
+    label_of,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+)
+from rag_eval.retrieval.summary import QueryIds, RetrievalSummary, RetrievalTally
+
+__all__ = [
+    "DEFAULT_CUTOFFS",
+    "GOLD_NAMES",
+    "LABELS",
+    "QUERY_ID_NAMES",
+    "RETRIEVED_NAMES",
+    "ContextRecall",
+    "QueryIds",
+    "RetrievalEvaluation",
+    "RetrievalScores",
+    "RetrievalSummary",
+    "RetrievalTally",
+    "average_precision",
+    "doc_recall",
+    "document_f1",
+    "document_precision",
+    "document_recall",
+    "label_of",
+    "ndcg_at_k",
+    "normalise_id",
+    "parse_documents",
+    "parse_ids",
+    "parse_query_id",
+    "precision_at_k",
+    "rank_documents",
+    "recall_at_k",
+    "reciprocal_rank",
+    "scores_of_case",
+]

@@ -1,0 +1,117 @@
+"""The measures over many queries, in memory that does not grow with them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores, require_cutoff, values_of
+
+
+@dataclass(frozen=True, slots=True)
+class QueryIds:
+    """How many query ids there are of a kind, and the first few of them."""
+
+    count: int = 0
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSummary:
+    """Means over the queries that have gold documents, and the counts that say what they stand on."""
+
+    means: Mapping[str, float | None]
+    """By the names of `RetrievalScores.values`; None when no query could be scored."""
+    scored: int
+    """Queries behind every one of the means."""
+    not_applicable: QueryIds
+    """Queries without gold documents, left out of the means."""
+    without_result: QueryIds
+    """References that no result belongs to. Those with gold documents are in the means, as 0."""
+    without_reference: QueryIds
+    """Results that no reference belongs to, left out of everything."""
+
+    @property
+    def queries(self) -> int:
+        """References, with or without gold documents."""
+        return self.scored + self.not_applicable.count
+
+    @property
+    def metrics(self) -> Mapping[str, float | int | None]:
+        """The means under their public names, followed by the counts that belong to them."""
+        means = {_PUBLIC_NAMES.get(name, name): value for name, value in self.means.items()}
+        return means | {
+            "scored_queries": self.scored,
+            "not_applicable_queries": self.not_applicable.count,
+            "queries_without_result": self.without_result.count,
+            "results_without_reference": self.without_reference.count,
+        }
+
+
+_PUBLIC_NAMES = {
+    "doc_recall": "avg_context_recall",
+    "doc_precision": "avg_context_precision",
+    "doc_f1": "avg_context_f1",
+    "reciprocal_rank": "mrr",
+    "average_precision": "map",
+}
+
+
+class RetrievalTally:
+    """Sums scores into a summary, one query at a time, in memory that does not grow with their number."""
+
+    def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
+        self.cutoffs = tuple(sorted(set(cutoffs)))
+        for k in self.cutoffs:
+            require_cutoff(k)
+        names = RetrievalScores.of("", (), ()).values(self.cutoffs)
+        self._sums = dict.fromkeys(names, 0.0)
+        self._patterns: Counter[_Pattern] = Counter()
+        self._scored = 0
+        self._not_applicable = QueryIds()
+        self._without_result = QueryIds()
+        self._without_reference = QueryIds()
+
+    def add(self, scores: RetrievalScores) -> None:
+        if not scores.has_result:
+            self._without_result = _counted(self._without_result, scores.qid)
+        if not scores.gold_docs_count:
+            self._not_applicable = _counted(self._not_applicable, scores.qid)
+            return
+        self._scored += 1
+        self._patterns[scores.hit_ranks, scores.retrieved_docs_count, scores.gold_docs_count] += 1
+        if len(self._patterns) == _MOST_PATTERNS:
+            self._sum_up()
+
+    def add_without_reference(self, qid: str) -> None:
+        self._without_reference = _counted(self._without_reference, qid)
+
+    def summary(self) -> RetrievalSummary:
+        self._sum_up()
+        scored = self._scored
+        return RetrievalSummary(
+            means={name: total / scored if scored else None for name, total in self._sums.items()},
+            scored=scored,
+            not_applicable=self._not_applicable,
+            without_result=self._without_result,
+            without_reference=self._without_reference,
+        )
+
+    def _sum_up(self) -> None:
+        """Add each pattern's measures once, times the queries that share it."""
+        for pattern, queries in self._patterns.items():
+            for name, value in values_of(*pattern, self.cutoffs).items():
+                self._sums[name] += queries * (value or 0.0)
+        self._patterns.clear()
+
+
+_Pattern: TypeAlias = tuple[tuple[int, ...], int, int]
+"""All that the measures of a query depend on: the ranks of its hits, how many it retrieved, how many are gold."""
+
+_MOST_PATTERNS = 4096
+_EXAMPLES = 10
+
+
+def _counted(ids: QueryIds, qid: str) -> QueryIds:
+    examples = ids.examples if ids.count >= _EXAMPLES else (*ids.examples, qid)
+    return QueryIds(ids.count + 1, examples)
