@@ -4,14 +4,12 @@ All coroutines run in the calling thread; worker threads only talk to the judge 
 that a metric touches needs a lock.
 """
 
-import heapq
 import inspect
-import queue
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -19,43 +17,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
-from rag_eval.judge.calls import Answer, Batch, Call, Gather, Judge, ReplyStore, T, awaited
-from rag_eval.records import TaskUsage, Usage
+from rag_eval.judge.calls import Batch, Call, Gather, Judge, ReplyStore, T, awaited
+from rag_eval.judge.counts import CallCounts
+from rag_eval.judge.workers import Job, Part, Workers
+from rag_eval.records import Usage
 
 BREAKER_LIMIT = 10
 """So many failures in a row with one code stop the run."""
 
 _LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
-
-
-@dataclass(slots=True)
-class CallCounts:
-    """How distinct calls were answered, however many metrics and bots share them; a batch that is sent counts once."""
-
-    answered: Counter[str] = field(default_factory=Counter)
-    """By task."""
-    cached: Counter[str] = field(default_factory=Counter)
-    """By task."""
-    failures: Counter[str] = field(default_factory=Counter)
-    """By code."""
-
-    def added_to(self, usage: Usage) -> Usage:
-        """What the judge says that it sent, and how the calls were answered. Nothing sent costs nothing."""
-        free = 0.0 if usage.cost is not None else None
-        tasks = sorted(usage.by_task.keys() | self.answered.keys() | self.cached.keys())
-        return replace(
-            usage,
-            calls=self.answered.total(),
-            cached=self.cached.total(),
-            failed=self.failures.total(),
-            failures=dict(self.failures),
-            by_task={
-                task: usage.by_task.get(task, TaskUsage(cost=free))
-                + TaskUsage(self.answered[task], self.cached[task])
-                for task in tasks
-            },
-        )
 
 
 class Scheduler:
@@ -70,19 +41,13 @@ class Scheduler:
     def __init__(self, judge: Judge, store: ReplyStore, *, workers: int, grace_seconds: float = 10.0) -> None:
         self._judge = judge
         self._store = store
-        self._workers = workers
+        self._workers = Workers(judge, store, workers, settle=self._settle)
         self._grace_seconds = grace_seconds
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
         self._ready: deque[_Step] = deque()
         self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
-        self._queued: list[
-            tuple[int, int, _Job]
-        ] = []  # a heap: earlier coroutines first, then first come first
         self._ticket = count()
-        self._jobs: list[_Job] = []  # with the pool, begun or not
-        self._unsent: dict[Batch, list[_Part]] = {}
-        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # what to do, for this thread
+        self._unsent: dict[Batch, list[Part]] = {}
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._prepared: set[str] = set()
         self._held: dict[str, list[tuple[_Task, Call[Any]]]] = {}  # by deployment, while it is prepared
@@ -116,7 +81,7 @@ class Scheduler:
     def request_stop(self, reason: RunStoppedError) -> None:
         """Stop at the next safe point. May be called from a signal handler or another thread."""
         self._stop_request = reason
-        self._news.put(_look_up)
+        self._workers.wake()
 
     @property
     def stop_requested(self) -> bool:
@@ -124,7 +89,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Let the worker threads go; calls still in flight are not waited for."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
         for task in self._alive:
             task.coroutine.close()  # after a bug; otherwise all of them have come to their end
 
@@ -201,7 +166,7 @@ class Scheduler:
             self._prepare(call.deployment)
         else:
             self._waiting[key] = [task]
-            self._send(_Part(key, call, task.order))
+            self._send(Part(key, call, task.order))
 
     def _is_new(self, key: str) -> bool:
         """Whether the run meets the call for the first time."""
@@ -220,10 +185,9 @@ class Scheduler:
         return reply
 
     def _prepare(self, deployment: str) -> None:
-        """In a worker thread. Coroutines go on meanwhile, as far as their first call."""
+        """Coroutines go on meanwhile, as far as their first call."""
         self._prepared.add(deployment)
-        preparing = self._pool.submit(self._judge.prepare, deployment)
-        self._when_done(preparing, partial(self._begin, deployment, preparing))
+        self._workers.prepare(deployment, partial(self._begin, deployment))
 
     def _begin(self, deployment: str, preparing: Future[None]) -> None:
         """Send what was held back, unless the deployment cannot be used."""
@@ -239,10 +203,10 @@ class Scheduler:
         for task, call in self._held.pop(deployment, ()):
             self._request(task, call)
 
-    def _send(self, part: "_Part") -> None:
+    def _send(self, part: Part) -> None:
         batch = part.call.batch
         if batch is None:
-            self._submit(_Job(part.call, (part,)))
+            self._workers.submit(Job(part.call, (part,)))
             return
         unsent = self._unsent.setdefault(batch, [])
         unsent.append(part)
@@ -252,78 +216,21 @@ class Scheduler:
     def _submit_batch(self, batch: Batch) -> None:
         parts = tuple(self._unsent.pop(batch))
         call = parts[0].call if len(parts) == 1 else batch.combine([part.call for part in parts])
-        self._submit(_Job(call, parts))
-
-    def _submit(self, job: "_Job") -> None:
-        heapq.heappush(self._queued, (job.parts[0].order, next(self._ticket), job))
-        self._fill_pool()
-
-    def _fill_pool(self) -> None:
-        """Keep a little more with the pool than it can do at once, and the rest in order of urgency here."""
-        while self._queued and len(self._jobs) < 2 * self._workers:
-            job = heapq.heappop(self._queued)[-1]
-            self._jobs.append(job)
-            job.future = self._pool.submit(self._work, job)
-            self._when_done(job.future, partial(self._settle, job))
-
-    def _when_done(self, future: Future[Any], act: Callable[[], None]) -> None:
-        """In this thread, the next time that it waits for news."""
-        future.add_done_callback(lambda _: self._news.put(act))
-
-    def _work(self, job: "_Job") -> list[BaseModel]:
-        """Ask the judge and store what it says, in a worker thread: nothing counts before it is stored."""
-        try:
-            answer = self._judge.ask(job.call)
-        except JudgeError as error:
-            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
-                (part,) = job.parts
-                self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
-            raise
-        if len(job.parts) == 1:
-            self._keep(job.parts[0], answer.text, answer)
-            return [answer.reply]
-        assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
-        replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
-        for index, (part, reply) in enumerate(zip(job.parts, replies, strict=True)):
-            self._keep(part, reply.model_dump_json(), answer if index == 0 else None)
-        return replies
-
-    def _keep(self, part: "_Part", text: str, answer: Answer | None) -> None:
-        self._store.put_reply(
-            part.key,
-            task=part.call.task,
-            reply=text,
-            attempts=answer.attempts if answer else 0,
-            prompt_tokens=answer.prompt_tokens if answer else 0,
-            completion_tokens=answer.completion_tokens if answer else 0,
-        )
+        self._workers.submit(Job(call, parts))
 
     # Waiting
 
     def _wait(self) -> None:
         """Take in what the workers finished; send incomplete batches rather than let a worker idle."""
-        if self._unsent and len(self._jobs) + len(self._queued) < self._workers:
+        if self._unsent and self._workers.has_idle:
             self._submit_batch(next(iter(self._unsent)))
             return
-        self._fill_pool()
-        if not self._jobs and not self._held:
+        if not (self._workers.are_busy or self._held):
             raise RuntimeError("coroutines wait, but no call is under way")
-        try:
-            act = self._news.get(timeout=self._patience())
-        except queue.Empty:
+        if not self._workers.take_news(self._patience()):
             self._give_up()
-            return
-        while True:
-            act()
-            try:
-                act = self._news.get_nowait()
-            except queue.Empty:
-                return
 
-    def _settle(self, job: "_Job") -> None:
-        if job not in self._jobs:
-            return  # it was given up
-        self._jobs.remove(job)
+    def _settle(self, job: Job) -> None:
         future = job.future
         assert future is not None  # noqa: S101 - set when the job is submitted
         error = self._not_run() if future.cancelled() else future.exception()
@@ -339,7 +246,7 @@ class Scheduler:
             raise error
         elif len(job.parts) > 1 and not self.stopped:
             for part in job.parts:
-                self._submit(_Job(part.call, (part,)))
+                self._workers.submit(Job(part.call, (part,)))
         else:
             self._fail(job, error)
 
@@ -347,7 +254,7 @@ class Scheduler:
         for task in self._waiting.pop(key):
             self._ready.append(_Step(task, reply, error))
 
-    def _fail(self, job: "_Job", error: JudgeError) -> None:
+    def _fail(self, job: Job, error: JudgeError) -> None:
         for part in job.parts:
             self._resolve(part.key, None, error)
         self.counts.failures[error.code] += 1
@@ -372,29 +279,21 @@ class Scheduler:
         for batch in list(self._unsent):
             for part in self._unsent.pop(batch):
                 self._resolve(part.key, None, self._not_run())
-        while self._queued:
-            self._fail(self._queued.pop()[-1], self._not_run())
+        for job in self._workers.withdraw():
+            self._fail(job, self._not_run())
         for deployment in list(self._held):
             self._release(deployment)
-        for job in self._jobs:
-            if job.future is not None:
-                job.future.cancel()  # only those that no worker has begun; each is reported as completed
 
     def _patience(self) -> float | None:
         return None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
 
     def _give_up(self) -> None:
-        """The grace period is over: what is in flight may still be stored, but is not waited for."""
-        for job in self._jobs:
+        """The grace period is over."""
+        for job in self._workers.abandon():
             self._fail(job, self._not_run())
-        self._jobs.clear()
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
-
-
-def _look_up() -> None:
-    """Nothing to do but to see that a stop was requested."""
 
 
 class _Task:
@@ -427,19 +326,3 @@ class _Step:
     task: _Task
     value: Any = None
     error: JudgeError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    key: str
-    call: Call[Any]
-    order: int
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    """One request to the judge and the calls that it answers: one, or several when they are a batch."""
-
-    call: Call[Any]
-    parts: tuple[_Part, ...]
-    future: Future[list[BaseModel]] | None = None

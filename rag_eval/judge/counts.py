@@ -1,0 +1,35 @@
+"""How the calls of a run were answered."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from rag_eval.records import TaskUsage, Usage
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """How distinct calls were answered, however many metrics and bots share them; a batch that is sent counts once."""
+
+    answered: Counter[str] = field(default_factory=Counter)
+    """By task."""
+    cached: Counter[str] = field(default_factory=Counter)
+    """By task."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """By code."""
+
+    def added_to(self, usage: Usage) -> Usage:
+        """What the judge says that it sent, and how the calls were answered. Nothing sent costs nothing."""
+        free = 0.0 if usage.cost is not None else None
+        tasks = sorted(usage.by_task.keys() | self.answered.keys() | self.cached.keys())
+        return replace(
+            usage,
+            calls=self.answered.total(),
+            cached=self.cached.total(),
+            failed=self.failures.total(),
+            failures=dict(self.failures),
+            by_task={
+                task: usage.by_task.get(task, TaskUsage(cost=free))
+                + TaskUsage(self.answered[task], self.cached[task])
+                for task in tasks
+            },
+        )

@@ -1,0 +1,154 @@
+"""Worker threads that ask the judge and store what it says, the most urgent jobs first."""
+
+import heapq
+import queue
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+from pydantic import BaseModel
+
+from rag_eval.errors import JudgeError
+from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    key: str
+    call: Call[Any]
+    order: int
+    """Of the coroutine that asks: earlier ones go first."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request to the judge and the calls that it answers: one, or several when they are a batch."""
+
+    call: Call[Any]
+    parts: tuple[Part, ...]
+    future: Future[list[BaseModel]] | None = None
+
+
+class Workers:
+    """A pool of threads. What they finish is taken in by the one thread that waits for news."""
+
+    def __init__(
+        self, judge: Judge, store: ReplyStore, number: int, *, settle: Callable[[Job], None]
+    ) -> None:
+        """`settle` takes in a job that has ended, well or not, or was cancelled."""
+        self._judge = judge
+        self._store = store
+        self._number = number
+        self._settle = settle
+        self._pool = ThreadPoolExecutor(number, thread_name_prefix="judge")
+        self._ticket = count()
+        self._queued: list[
+            tuple[int, int, Job]
+        ] = []  # a heap: earlier coroutines first, then first come first
+        self._under_way: list[Job] = []  # with the pool, begun or not
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    @property
+    def are_busy(self) -> bool:
+        return bool(self._under_way)
+
+    @property
+    def has_idle(self) -> bool:
+        """There is less to do than there are workers."""
+        return len(self._under_way) + len(self._queued) < self._number
+
+    def submit(self, job: Job) -> None:
+        heapq.heappush(self._queued, (job.parts[0].order, next(self._ticket), job))
+        self._fill_pool()
+
+    def prepare(self, deployment: str, then: Callable[[Future[None]], None]) -> None:
+        preparing = self._pool.submit(self._judge.prepare, deployment)
+        self._when_done(preparing, partial(then, preparing))
+
+    def wake(self) -> None:
+        """End a wait for news. May be called from a signal handler or another thread."""
+        self._news.put(_nothing)
+
+    def take_news(self, patience: float | None) -> bool:
+        """Wait for what was finished, and take in all of it; False when there was none for so many seconds."""
+        self._fill_pool()
+        try:
+            act = self._news.get(timeout=patience)
+        except queue.Empty:
+            return False
+        while True:
+            act()
+            try:
+                act = self._news.get_nowait()
+            except queue.Empty:
+                return True
+
+    def withdraw(self) -> Iterator[Job]:
+        """Take back what nobody has begun. What the pool has of it is cancelled, and settled like all the rest."""
+        while self._queued:
+            yield self._queued.pop()[-1]
+        for job in self._under_way:
+            if job.future is not None:
+                job.future.cancel()
+
+    def abandon(self) -> Iterator[Job]:
+        """What is under way may still be stored, but is not waited for."""
+        while self._under_way:
+            yield self._under_way.pop(0)
+
+    def close(self) -> None:
+        """Let the threads go; calls still in flight are not waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _fill_pool(self) -> None:
+        """Keep a little more with the pool than it can do at once, and the rest in order of urgency here."""
+        while self._queued and len(self._under_way) < 2 * self._number:
+            job = heapq.heappop(self._queued)[-1]
+            self._under_way.append(job)
+            job.future = self._pool.submit(self._work, job)
+            self._when_done(job.future, partial(self._finish, job))
+
+    def _when_done(self, future: Future[Any], act: Callable[[], None]) -> None:
+        future.add_done_callback(lambda _: self._news.put(act))
+
+    def _finish(self, job: Job) -> None:
+        if job in self._under_way:  # else it was given up
+            self._under_way.remove(job)
+            self._settle(job)
+
+    # In a worker thread
+
+    def _work(self, job: Job) -> list[BaseModel]:
+        """Ask the judge and store what it says: nothing counts before it is stored."""
+        try:
+            answer = self._judge.ask(job.call)
+        except JudgeError as error:
+            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
+                (part,) = job.parts
+                self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
+            raise
+        if len(job.parts) == 1:
+            self._keep(job.parts[0], answer.text, answer)
+            return [answer.reply]
+        assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
+        replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
+        for index, (part, reply) in enumerate(zip(job.parts, replies, strict=True)):
+            self._keep(part, reply.model_dump_json(), answer if index == 0 else None)
+        return replies
+
+    def _keep(self, part: Part, text: str, answer: Answer | None) -> None:
+        self._store.put_reply(
+            part.key,
+            task=part.call.task,
+            reply=text,
+            attempts=answer.attempts if answer else 0,
+            prompt_tokens=answer.prompt_tokens if answer else 0,
+            completion_tokens=answer.completion_tokens if answer else 0,
+        )
+
+
+def _nothing() -> None:
+    """There is nothing to take in."""
