@@ -9,7 +9,7 @@ from rag_eval.in_force import redactor_of, shortener_of, thresholds_in_force, we
 from rag_eval.judge.calls import gather, sampled
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
-from rag_eval.panel import Panel
+from rag_eval.panel import Panel as Panel
 from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
 from rag_eval.redaction import Redactor
 from rag_eval.retrieval import doc_recall
