@@ -225,7 +225,7 @@ class Scheduler:
         if self._unsent and self._workers.has_idle:
             self._submit_batch(next(iter(self._unsent)))
             return
-        if not (self._workers.are_busy or self._held):
+        if not (self._workers.have_work or self._held):
             raise RuntimeError("coroutines wait, but no call is under way")
         if not self._workers.take_news(self._patience()):
             self._give_up()

@@ -52,8 +52,8 @@ class Workers:
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     @property
-    def are_busy(self) -> bool:
-        return bool(self._under_way)
+    def have_work(self) -> bool:
+        return bool(self._under_way or self._queued)
 
     @property
     def has_idle(self) -> bool:
