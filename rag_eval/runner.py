@@ -24,11 +24,12 @@ _Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
 class Evaluation:
     """A run under way. `results` may be called once; `close` ends it."""
 
-    def __init__(self, panel: Panel, settings: Settings) -> None:
+    def __init__(self, panel: Panel, settings: Settings, *, workers: int | None = None) -> None:
+        """`workers` are as many as the settings say unless others are given."""
         self.panel = panel
         self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
         self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
-        self._workers = workers_of(settings)
+        self._workers = workers or workers_of(settings)
         self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
         self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
         self._weights = weights_in_force(settings)

@@ -36,7 +36,8 @@ def show_plan(
     path = store_path(settings, target)
     store = Overlay(Store(path, fresh=fresh, retry_errors=retry_errors) if path.exists() else None)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    evaluation = Evaluation(llm_panel(settings, guarded(judge, settings), store, rubric), settings)
+    panel = llm_panel(settings, guarded(judge, settings), store, rubric)
+    evaluation = Evaluation(panel, settings, workers=1)  # so that all batches are full but the last
     try:
         for _ in evaluation.results(table.rows):
             pass  # the results are made up; what was asked for is what counts
@@ -58,7 +59,7 @@ def show_plan(
 def _call_lines(estimate: Estimate) -> Iterator[str]:
     for deployment in estimate.deployments:
         calls = {task: count for (name, task), count in estimate.calls.items() if name == deployment}
-        yield f"Calls to {deployment}: at most {sum(calls.values())}"
+        yield f"Calls to {deployment}: about {sum(calls.values())}, and those that must be tried again"
         for task, count in sorted(calls.items()):
             yield f"  {task}: {count}"
         yield f"  prompt tokens: {_range(estimate.prompt_tokens(deployment))}"
