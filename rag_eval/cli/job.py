@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.places import Places
 from rag_eval.cli.signals import stopping_on_signals
-from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
 from rag_eval.gates import parse_gates
 from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.gates import Gate
     from rag_eval.panel import Panel
-    from rag_eval.records import RunFacts
+    from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.outputs import Outputs
     from rag_eval.report.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
@@ -259,8 +259,9 @@ class Job:
                 for result in results:
                     outputs.add(result)
                     tallies.add(result)
-                with speaking_to(sys.stderr):
-                    bar.advance()
+                if _is_judged(results):
+                    with speaking_to(sys.stderr):
+                        bar.advance()
         with speaking_to(sys.stderr):
             bar.close()
 
@@ -310,6 +311,11 @@ def _refuse_empty(evaluation: "Evaluation") -> None:
     stopped, usage = evaluation.stopped, evaluation.usage
     if stopped and not evaluation.panel.is_proxy and not usage.calls and not usage.cached:
         raise stopped
+
+
+def _is_judged(row: Iterable["CaseResult"]) -> bool:
+    """Not one of those that still come when a run has stopped, with what the store knows of them."""
+    return not any(score.code == NOT_RUN for result in row for score in result.scores.values())
 
 
 def _is_complete(evaluation: "Evaluation", summary: "Summary") -> bool:
