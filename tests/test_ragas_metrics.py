@@ -240,6 +240,31 @@ def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
     assert loaded == []
 
 
+def test_other_threads_may_import_while_prompts_are_imported(tmp_path: Path) -> None:
+    lengths = of_a_process(
+        """
+        import threading, types
+        from itertools import count
+        from rag_eval.metrics.ragas_prompts import _template, question_prompt
+
+        def come_and_go():
+            for number in count():
+                sys.modules[f"made_up_{number}"] = types.ModuleType("made_up")
+                sys.modules.pop(f"made_up_{number - 100}", None)
+
+        threading.Thread(target=come_and_go, daemon=True).start()
+        sys.setswitchinterval(1e-6)
+        lengths = set()
+        for _ in range(20):
+            _template.cache_clear()
+            lengths.add(len(question_prompt("a")[0].text))
+        tell(sorted(lengths))
+        """,
+        tmp_path,
+    )
+    assert len(lengths) == 1
+
+
 def test_a_ragas_whose_prompts_need_its_packages_is_imported_as_a_whole(tmp_path: Path) -> None:
     folder = tmp_path / "ragas" / "metrics" / "collections" / "answer_relevancy"
     folder.mkdir(parents=True)

@@ -106,8 +106,9 @@ def _import_alone(name: str) -> Any:
         pass  # a ragas whose prompts need more of it, or none at all
     finally:
         sys.meta_path.remove(_Folders)
-        for each in [each for each in sys.modules if each.partition(".")[0] == "ragas"]:
-            del sys.modules[each]
+        for each in list(sys.modules):  # other threads import meanwhile
+            if each.partition(".")[0] == "ragas":
+                del sys.modules[each]
     return importlib.import_module(name)
 
 
