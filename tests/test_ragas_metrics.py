@@ -18,7 +18,7 @@ from in_process import ObjectJudge, run
 from rag_eval.errors import JudgeError
 from rag_eval.metrics.base import settle_without_judge
 from rag_eval.metrics.ragas_metrics import average_precision, ragas_metrics
-from rag_eval.metrics.ragas_prompts import _template
+from rag_eval.metrics.ragas_prompts import _COLLECTIONS, _template
 from rag_eval.metrics.toxicity import LlmToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
 
@@ -241,42 +241,51 @@ def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
 
 
 def test_other_threads_may_import_while_prompts_are_imported(tmp_path: Path) -> None:
-    lengths = of_a_process(
+    """Neither what is imported nor who finds it changes under a thread that is going through it."""
+    lengths, changes = of_a_process(
         """
         import threading, types
         from itertools import count
-        from rag_eval.metrics.ragas_prompts import _template, question_prompt
+        from rag_eval.metrics.ragas_prompts import _template, load, question_prompt
+
+        class Watched(list):
+            def insert(self, *_): changes.append("insert")
+            def remove(self, *_): changes.append("remove")
 
         def come_and_go():
             for number in count():
                 sys.modules[f"made_up_{number}"] = types.ModuleType("made_up")
                 sys.modules.pop(f"made_up_{number - 100}", None)
 
+        changes, lengths = [], set()
+        sys.meta_path = Watched(sys.meta_path)
         threading.Thread(target=come_and_go, daemon=True).start()
         sys.setswitchinterval(1e-6)
-        lengths = set()
-        for _ in range(20):
+        for _ in range(10):
+            load.cache_clear()
             _template.cache_clear()
             lengths.add(len(question_prompt("a")[0].text))
-        tell(sorted(lengths))
+        tell([sorted(lengths), changes])
         """,
         tmp_path,
     )
     assert len(lengths) == 1
+    assert changes == []
 
 
 def test_a_ragas_whose_prompts_need_its_packages_is_imported_as_a_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "ragas" / "metrics" / "collections" / "answer_relevancy"
-    folder.mkdir(parents=True)
-    for place in (folder, *folder.parents[:3]):
-        (place / "__init__.py").touch()
+    for name in _COLLECTIONS:
+        folder = tmp_path / "ragas" / "metrics" / "collections" / name
+        folder.mkdir(parents=True)
+        for place in (folder, *folder.parents[:3]):
+            (place / "__init__.py").touch()
+        (folder / "util.py").write_text(
+            "from ragas import MODELS\n"
+            "class AnswerRelevancePrompt:\n"
+            "    input_model = MODELS.create_model('Input', response=(str, ...))\n"
+            "    def to_string(self, data): return f'<{data.model_dump_json()}>'\n"
+        )
     (tmp_path / "ragas" / "__init__.py").write_text("MODELS = __import__('pydantic')\n")
-    (folder / "util.py").write_text(
-        "from ragas import MODELS\n"
-        "class AnswerRelevancePrompt:\n"
-        "    input_model = MODELS.create_model('Input', response=(str, ...))\n"
-        "    def to_string(self, data): return f'<{data.model_dump_json()}>'\n"
-    )
     prompt = of_a_process(
         """
         from rag_eval.metrics.ragas_prompts import question_prompt

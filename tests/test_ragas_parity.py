@@ -10,10 +10,10 @@ from fake_judge import honest_reply, task_of
 from in_process import ObjectJudge, run
 
 from rag_eval.metrics.ragas_metrics import ragas_metrics
-from rag_eval.metrics.ragas_prompts import _import_ragas
+from rag_eval.metrics.ragas_prompts import load
 from rag_eval.records import METRIC_LABELS, Case, Score
 
-_import_ragas("faithfulness")  # with telemetry off and its warnings kept to itself
+load()  # with telemetry off and its warnings kept to itself
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from ragas.llms.base import InstructorBaseRagasLLM

@@ -3,10 +3,8 @@
 import gc
 import os
 import sys
-import threading
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
-from importlib import import_module
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -252,8 +250,6 @@ class Job:
         gc.set_threshold(100_000, 50, 100)  # results live on; looking through them all the time costs a tenth
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
-        if not evaluation.panel.is_proxy:
-            _import_meanwhile(_NEEDED_AT_THE_END)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in results:
@@ -270,21 +266,8 @@ class Job:
             say(line)
 
 
-_NEEDED_AT_THE_END = ("rag_eval.statistics.comparison", "openpyxl")
-"""Modules that take a while to import, and that an LLM judge's first answers leave time for."""
 _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
-
-
-def _import_meanwhile(modules: Sequence[str]) -> None:
-    """In a thread of its own, so that nothing waits for it. What cannot be imported fails where it is needed."""
-
-    def bring_in() -> None:
-        for name in modules:
-            with suppress(ImportError):
-                import_module(name)
-
-    threading.Thread(target=bring_in, name="imports").start()
 
 
 def _samples_vary_little(settings: "Settings") -> bool:

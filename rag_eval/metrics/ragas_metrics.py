@@ -166,7 +166,8 @@ RAGAS_METRICS: tuple[type[Metric], ...] = (
 
 
 def ragas_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
-    """The metrics of these names, in the order of the report."""
+    """The metrics of these names, in the order of the report. Raises InputError when ragas is not there."""
+    prompts.load()
     wanted = set(names)
     return tuple(metric() for metric in RAGAS_METRICS if metric.name in wanted)
 

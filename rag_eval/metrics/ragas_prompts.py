@@ -1,14 +1,14 @@
 """The prompts of ragas' metric collections, as text. The only module that imports ragas.
 
-It happens when the first prompt is needed, and takes no more of ragas than its prompts. A prompt of ragas is the
-same text up to its input; that part is rendered once, and the input is what ragas' own classes make of it.
+It happens when the metrics are made, and takes no more of ragas than its prompts. A prompt of ragas is the same text up
+to its input; that part is rendered once, and the input is what ragas' own classes make of it.
 """
 
 import importlib
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
@@ -16,8 +16,32 @@ from typing import Any
 from rag_eval.errors import InputError
 from rag_eval.judge.calls import Message
 
-_COLLECTIONS = "ragas.metrics.collections"
+_COLLECTIONS = (
+    "answer_correctness",
+    "answer_relevancy",
+    "context_precision",
+    "context_recall",
+    "faithfulness",
+)
 _MARK = "\x00input\x00"
+
+
+@cache
+def load() -> Mapping[str, Any]:
+    """The modules with prompts, by collection.
+
+    Raises InputError when ragas is not there. Best called before threads begin, which may import other packages.
+    """
+    os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # read at import; its telemetry would block and phone home
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecations inside ragas and langchain, none of them ours
+            return _import_alone()
+    except ImportError as error:
+        raise InputError(
+            f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
+            "pip install 'rag-eval[ragas]' or pip install -r requirements.txt, or use --judge offline"
+        ) from error
 
 
 def statements_prompt(question: str, answer: str) -> tuple[Message, ...]:
@@ -67,7 +91,7 @@ def _prompt(collection: str, name: str, **fields: Any) -> tuple[Message, ...]:
 @cache
 def _template(collection: str, name: str) -> tuple[str, str, Any]:
     """What ragas writes before and after the input, and the input's type."""
-    prompt = getattr(_import_ragas(collection), name)()
+    prompt = getattr(load()[collection], name)()
     before, after = prompt.to_string(_Marked()).split(_MARK)
     return before, after, prompt.input_model
 
@@ -79,37 +103,29 @@ class _Marked:
         return _MARK
 
 
-def _import_ragas(collection: str) -> Any:
-    os.environ["RAGAS_DO_NOT_TRACK"] = "true"  # read at import; its telemetry would block and phone home
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # deprecations inside ragas and langchain, none of them ours
-            return _import_alone(f"{_COLLECTIONS}.{collection}.util")
-    except ImportError as error:
-        raise InputError(
-            f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
-            "pip install 'rag-eval[ragas]' or pip install -r requirements.txt, or use --judge offline"
-        ) from error
+def _import_alone() -> Mapping[str, Any]:
+    """The modules without the packages around them, whose own imports take seconds.
 
-
-def _import_alone(name: str) -> Any:
-    """A module of ragas without the packages around it, whose own imports take seconds.
-
-    It is let go of again, so that whoever wants ragas as a whole gets it.
+    They are let go of again, so that whoever wants ragas as a whole gets it.
     """
     if "ragas" in sys.modules:
-        return importlib.import_module(name)
-    sys.meta_path.insert(0, _Folders)
+        return _imported()
+    # A list of its own each time, since another thread may be going through the one that is there.
+    sys.meta_path = [_Folders, *sys.meta_path]
     try:
-        return importlib.import_module(name)
+        return _imported()
     except (ImportError, AttributeError):
         pass  # a ragas whose prompts need more of it, or none at all
     finally:
-        sys.meta_path.remove(_Folders)
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not _Folders]
         for each in list(sys.modules):  # other threads import meanwhile
             if each.partition(".")[0] == "ragas":
                 del sys.modules[each]
-    return importlib.import_module(name)
+    return _imported()
+
+
+def _imported() -> Mapping[str, Any]:
+    return {name: importlib.import_module(f"ragas.metrics.collections.{name}.util") for name in _COLLECTIONS}
 
 
 class _Folders:
