@@ -1140,6 +1140,36 @@ def test_two_columns_for_one_label_are_an_error(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("header", ["Human_Faithfulness", "human faithfulness a"])
+@pytest.mark.parametrize("criterion", ["faithfulness", "Faithfulness"])
+def test_a_label_for_a_criterion_that_is_called_as_a_metric_is_refused(
+    tmp_path: Path, header: str, criterion: str
+) -> None:
+    """Which of the two was meant would otherwise be settled by chance, and numbers compared with the other one."""
+    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", header], ["q", "a", 1]])
+    assert_each_matches(
+        problems(path, criteria=["polite", criterion]),
+        [
+            rf"\(C\) could be .* metric faithfulness or .* criterion '{criterion}'; give the criterion another id$"
+        ],
+    )
+    assert read_table(path, criteria=["polite"]).columns[2].metric == "faithfulness"
+
+
+def test_a_label_is_for_the_criterion_that_is_written_so(tmp_path: Path) -> None:
+    """Of criteria that differ in case or separators alone; a header that fits none of them exactly is refused."""
+    criteria = ["On-topic", "on_topic", "ontopic"]
+    header = ["Query", "Bot_A", "Human_ontopic", "Human_on_topic_A", "human on-Topic"]
+    path = write(tmp_path / "a.xlsx", [header[:4], ["q", "a", "yes", "no"]])
+    assert [use.metric for use in read_table(path, criteria=criteria).columns[2:]] == ["ontopic", "on_topic"]
+    assert_each_matches(
+        problems(write(tmp_path / "b.xlsx", [header, ["q", "a"]]), criteria=criteria),
+        [
+            r"'human on-Topic' \(E\) could be .* 'On-topic', 'on_topic', 'ontopic'; write the id as the rubric does$"
+        ],
+    )
+
+
 def test_cases_with_labels_can_still_be_told_apart_by_hash(tmp_path: Path) -> None:
     rows = [["Query", "Bot_A", "Human_Faithfulness"], ["q", "a", 1], ["q", "a", 0]]
     assert len(set(cases(read_table(write(tmp_path / "a.xlsx", rows))))) == 2

@@ -29,6 +29,7 @@ _NAMES = {
     **{f"retrieved{name.replace(' ', '')}": RETRIEVED for name in _DOCUMENTS},
     "context": CONTEXT,
 }
+_METRICS = (*METRIC_LABELS, *FURTHER_LABELS, TOXICITY)
 _OF_BOTS = {"context": CONTEXT, **{f"retrieved {name}": RETRIEVED for name in _DOCUMENTS}}
 """Words that stand before or after the name of a bot."""
 
@@ -110,7 +111,7 @@ def read_header(
     uses = _column_uses(header, prefix, criteria)
     claims = _claims(uses)
     kept, problems = _kept_columns(uses, keep)
-    problems = [*_header_problems(uses, claims, prefix), *problems]
+    problems = [*_header_problems(uses, claims, prefix), *_ambiguous_labels(uses, criteria), *problems]
     if problems:
         raise TableError(f"{place}: {problem}" for problem in problems)
     columns = {claim: indexes[0] for claim, indexes in claims.items()}
@@ -156,9 +157,7 @@ def _by_bot(
 def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str]) -> dict[int, ColumnUse]:
     """What each column with a header is used as, by its position."""
     headers = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell.strip()}
-    # The longest name first: of the criteria 'cites' and 'cites a source' the second may be meant.
-    metrics = sorted({*METRIC_LABELS, *FURTHER_LABELS, TOXICITY, *criteria}, key=len, reverse=True)
-    roles = {index: _role(text, prefix, metrics) for index, text in headers.items()}
+    roles = {index: _role(text, prefix, [*_METRICS, *criteria]) for index, text in headers.items()}
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {_folded(owner): owner for role, owner, _ in reversed(roles.values()) if role == RESPONSE}
     uses = {}
@@ -195,12 +194,17 @@ def _role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, s
         if name.endswith(f" {words}") and name.removesuffix(f" {words}") != _folded(prefix):
             return role, name.removesuffix(f" {words}"), ""
     label = _after_prefix(unicodedata.normalize("NFKC", header), _HUMAN_PREFIX)
-    for metric in metrics:
+    for metric in _likeliest_first(metrics, label):
         owner = _after_prefix(label, f"{metric}_")
         if label and (owner or _squeezed(label) == _squeezed(metric)):
             return HUMAN, owner, metric
     bot = _after_prefix(header, prefix)
     return (RESPONSE, bot, "") if bot else (UNUSED, "", "")
+
+
+def _likeliest_first(metrics: Sequence[str], label: str) -> list[str]:
+    """The longest first: of the criteria 'cites' and 'cites a source' the second may be meant; then as written."""
+    return sorted(metrics, key=lambda metric: (-len(_squeezed(metric)), not label.startswith(metric)))
 
 
 def _after_prefix(header: str, prefix: str) -> str:
@@ -261,3 +265,21 @@ def _header_problems(
             about = f" for {metric}" if metric else ""
             owner = f" of bot '{bot}'" if bot else ""
             yield f"columns {names} could each be the {role}{about}{owner}; rename or remove all but one"
+
+
+def _ambiguous_labels(uses: Mapping[int, ColumnUse], criteria: Collection[str]) -> Iterator[str]:
+    """Labels of a criterion that is called as a metric is, or as another criterion but for case and separators."""
+    metrics = {_squeezed(metric): metric for metric in _METRICS}
+    for use in uses.values():
+        name = _squeezed(use.metric)
+        alike = [f"'{criterion}'" for criterion in criteria if _squeezed(criterion) == name]
+        if use.role == HUMAN and alike and name in metrics:
+            yield (
+                f"column {use} could be a label for the metric {metrics[name]} or for the rubric's criterion "
+                f"{alike[0]}; give the criterion another id"
+            )
+        elif use.role == HUMAN and len(alike) > 1 and use.metric not in use.header:
+            yield (
+                f"column {use} could be a label for each of the criteria {', '.join(alike)}; write the id as the "
+                "rubric does"
+            )
