@@ -5,8 +5,9 @@ scores = evaluate("answers.xlsx")
 scores.groupby("bot")["rqs"].agg(["mean", "count"])
 """
 
-import json
 import tempfile
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,13 +19,15 @@ from rag_eval.judge.transport import Transport
 from rag_eval.metrics.base import Metric
 from rag_eval.panel import Panel, llm_panel, offline_panel
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
-from rag_eval.retrieval import LABELS, scores_of_case
+from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.runner import Evaluation
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
 from rag_eval.summary import RQS
 from rag_eval.workbook import Table, read_table
+from rag_eval.workbook.cells import cell_text
+from rag_eval.workbook.delimited import FOUND_OUT, TextForm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,21 +40,24 @@ def evaluate(
 ) -> "pd.DataFrame":
     """Score every bot's response; one line a row and bot, in the order of the table.
 
-    `data` is a file that the command line reads, or a frame with the same columns, whose contexts may be lists
-    of chunks. `metrics` are measures of your own, such as `evaluators.as_metric` makes. Columns: row, bot, query,
-    response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation; rubric_passed
-    and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that does not
-    apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies are
-    kept in the cache when it is switched on.
+    `data` is a file that the command line reads, or a frame with the same columns, whose contexts may be lists or
+    arrays of chunks. `metrics` are measures of your own, such as `evaluators.as_metric` makes. Columns: row, bot,
+    query, response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation;
+    rubric_passed and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that
+    does not apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies
+    are kept in the cache when it is switched on. Rows beyond `max_rows` are left out with a warning, and what is
+    doubtful about the table is one, too.
 
-    Raises ValueError for a measure of your own that has a name of ours, InputError when the table cannot be read or a
-    measure asks the offline judge, RunStoppedError when the judge cannot be reached.
+    Raises ValueError for a measure of your own whose column would be another's, InputError when the table cannot be
+    read or a measure asks the offline judge, RunStoppedError when the judge cannot be reached.
     """
     import pandas as pd
 
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
+    for warning in _warnings(table):
+        warnings.warn(warning, stacklevel=2)
     with _panel(settings, rubric) as panel:
         evaluation = Evaluation(replace(panel, further=(*panel.further, *metrics)), settings)
         try:
@@ -65,30 +71,66 @@ def evaluate(
 
 def _check_names(metrics: Sequence[Metric]) -> None:
     """A second column of the same name would stand in for the first."""
-    taken = {RQS, *METRIC_LABELS, *FURTHER_LABELS, TOXICITY, *LABELS}
-    if clashes := [metric.name for metric in metrics if metric.name in taken]:
-        raise ValueError(f"these names of metrics are taken, choose others: {', '.join(clashes)}")
+    ours = [RQS, *METRIC_LABELS, *FURTHER_LABELS, TOXICITY]
+    columns = Counter(
+        [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
+    )
+    for metric in metrics:
+        columns.update((metric.name, _reason_of(metric.name)))
+    clashes = [each.name for each in metrics if columns[each.name] > 1 or columns[_reason_of(each.name)] > 1]
+    if clashes:
+        raise ValueError(
+            f"these names of metrics are taken, choose others: {', '.join(dict.fromkeys(clashes))}"
+        )
+
+
+_COLUMNS = ("row", "bot", "query", "response", "failure_modes", "recommendation")
+_RUBRIC_COLUMNS = ("rubric_passed", "rubric_reason")
+
+
+def _reason_of(name: str) -> str:
+    return f"{name}_reason"
 
 
 def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         if isinstance(data, str | Path):
-            path = Path(data)
+            path, form = Path(data), FOUND_OUT
         else:
-            path = Path(folder) / "frame.csv"
-            data.map(_as_text).to_csv(path, index=False)
+            path, form = Path(folder) / "frame.csv", TextForm("utf-8", ",")
+            data.map(_as_text).to_csv(path, index=False, encoding=form.encoding)
         return read_table(
             path,
             prefix=settings.bots.strip_prefix,
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,
             keep=rubric.columns if rubric else (),
+            criteria=[metric.id for metric in rubric.metrics] if rubric else (),
+            form=form,
         )
 
 
-def _as_text(cell: Any) -> Any:
-    """A list of chunks as the JSON that a context cell may hold."""
-    return json.dumps(list(cell), ensure_ascii=False) if isinstance(cell, list | tuple) else cell
+def _as_text(cell: Any) -> str:
+    """What the cell would be read as in a workbook; chunks become the JSON that a context cell may hold."""
+    import pandas as pd
+
+    if hasattr(cell, "tolist"):
+        cell = (
+            cell.tolist()
+        )  # an array, as pandas gives for a list column of a Parquet file, or a number of numpy's
+    if isinstance(cell, list | tuple):
+        return cell_text(list(cell))
+    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else cell_text(cell)
+
+
+def _warnings(table: Table) -> Iterator[str]:
+    if table.cut_rows:
+        read = len(table.rows)
+        yield (
+            f"{read:,} of {read + table.cut_rows:,} rows were read; "
+            "Settings(evaluation=Evaluation(max_rows=...)) reads more"
+        )
+    yield from table.warnings
 
 
 @contextmanager
@@ -117,7 +159,7 @@ def _line(result: CaseResult) -> dict[str, Any]:
         "response": result.case.response,
         "rqs": result.rqs,
         **{name: scores[name].value for name in names},
-        **{f"{name}_reason": scores[name].reason for name in names},
+        **{_reason_of(name): scores[name].reason for name in names},
         "failure_modes": " | ".join(result.failure_modes),
         "recommendation": result.recommendation,
         **(_rubric(result.rubric) if result.rubric else {}),
@@ -127,4 +169,4 @@ def _line(result: CaseResult) -> dict[str, Any]:
 
 def _rubric(outcome: RubricOutcome) -> dict[str, Any]:
     failed = "; ".join(f"{verdict.criterion}: {verdict.reason}" for verdict in outcome.failed_criteria)
-    return {"rubric_passed": outcome.passed, "rubric_reason": outcome.reason or failed}
+    return dict(zip(_RUBRIC_COLUMNS, (outcome.passed, outcome.reason or failed), strict=True))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import KEY, Run, read_sheet
@@ -10,7 +11,7 @@ from fake_judge import FakeJudge, error
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.evaluators import ChunkPrecision, as_metric
 from rag_eval.frames import evaluate
-from rag_eval.settings import Azure, Judge, Rubric, Settings
+from rag_eval.settings import Azure, Evaluation, Judge, Rubric, Settings
 
 SAMPLE = Path(__file__).parent.parent / "sample_rag_input.xlsx"
 
@@ -40,6 +41,41 @@ def test_a_frame_is_read_as_a_file_is_with_lists_as_chunks() -> None:
     assert scores.loc[1, "faithfulness"] == 0.0
     assert pd.isna(scores.loc[1, "answer_correctness"])
     assert "no ground truth" in str(scores.loc[1, "answer_correctness_reason"])
+
+
+def test_cells_of_a_frame_are_read_as_those_of_a_workbook() -> None:
+    """Gaps make pandas turn whole numbers into floats, and a list column of a Parquet file is one of arrays."""
+    frame = pd.DataFrame(
+        {
+            "Query": ["How many?", "Open?", "When?"],
+            "Ground_Truth": [42, None, 7],
+            "Bot_A": [42.0, True, np.int64(7)],
+            "Bot_B": [pd.NA, pd.NaT, pd.Timestamp("2024-05-01")],
+            "Context": [np.array(["There are 42.", "Dogs bark."], dtype=object), ("Yes, || no.",), None],
+            "Gold_Docs": [np.array(["faq", "terms"]), ["faq"], [7]],
+            "Retrieved_Docs": [["faq"], [], 7.0],
+            "a|b;c;d|e|f|g|h|i": ["x", "y", "z"],
+        }
+    )
+    scores = evaluate(frame)
+    assert list(scores["response"]) == ["42", "", "TRUE", "", "7", "2024-05-01"]
+    assert scores.loc[0, "answer_correctness"] == 1.0
+    assert scores.loc[0, "context_precision"] == 1.0  # of two chunks, the first
+    assert list(scores["doc_recall"]) == [0.5, 0.5, 0.0, 0.0, 1.0, 1.0]
+
+
+def test_what_is_left_out_of_a_table_is_a_warning() -> None:
+    """max_rows must not make a mean over a part of the rows look like one over all."""
+    frame = pd.DataFrame({"Query": ["q"] * 201, "Bot_A": ["a"] * 201, "Human_Faithfullness": [1] * 201})
+    with pytest.warns(UserWarning, match="rows were read|not used") as caught:
+        assert len(evaluate(frame)) == 200
+    assert [str(each.message) for each in caught] == [
+        "200 of 201 rows were read; Settings(evaluation=Evaluation(max_rows=...)) reads more",
+        "Column 'Human_Faithfullness' (C) looks like a human label, but names no metric; it was not used.",
+    ]
+    assert {each.filename for each in caught} == {__file__}
+    raised = Settings(judge=Judge(provider="offline"), evaluation=Evaluation(max_rows=201))
+    assert len(evaluate(frame[["Query", "Bot_A"]], raised)) == 201
 
 
 def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
@@ -87,10 +123,23 @@ def test_a_measure_that_asks_needs_a_judge_that_reads() -> None:
         evaluate(frame, metrics=[as_metric(ChunkPrecision, name="mine")])
 
 
-def test_a_measure_cannot_take_the_name_of_another() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["faithfulness"],
+        ["query"],
+        ["rqs"],
+        ["rubric_passed"],
+        ["recall_5"],
+        ["toxicity_reason"],
+        ["mine", "mine"],
+        ["mine", "mine_reason"],
+    ],
+)
+def test_a_measure_cannot_take_the_column_of_another(names: list[str]) -> None:
     frame = pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]})
-    with pytest.raises(ValueError, match="faithfulness"):
-        evaluate(frame, metrics=[as_metric(ChunkPrecision, name="faithfulness")])
+    with pytest.raises(ValueError, match=f"taken, choose others: {names[0]}"):
+        evaluate(frame, metrics=[as_metric(ChunkPrecision, name=name) for name in names])
 
 
 def test_a_frame_without_bots_is_named() -> None:
