@@ -8,7 +8,7 @@ import heapq
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -242,10 +242,21 @@ class _Pairs:
         corrected = ppi_mean([judge for judge, _ in judged], [human for _, human in judged])
         if corrected is None or corrected.interval.low == corrected.interval.high:
             return None
-        return corrected
+        return _within_scale(corrected)
 
     def _judged(self) -> Iterator[tuple[float, float]]:
         return (pair for pair in zip(self.judge, self.human, strict=True) if not math.isnan(pair[0]))
+
+
+def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":
+    """Cut at 0 and 1: near the ends the correction and its interval reach beyond what any label can be."""
+    from rag_eval.statistics.intervals import Interval
+
+    low, value, high = (
+        min(1.0, max(0.0, bound))
+        for bound in (corrected.interval.low, corrected.value, corrected.interval.high)
+    )
+    return replace(corrected, value=value, interval=Interval(low, high))
 
 
 def _together(columns: Iterable[_Pairs]) -> _Pairs:

@@ -171,6 +171,18 @@ def test_labels_correct_the_mean_of_a_judge_with_known_bias() -> None:
     assert held / trials > 0.9
 
 
+@pytest.mark.parametrize("rare", [1.0, 0.0])
+def test_a_corrected_mean_stays_within_what_a_label_can_be(rare: float) -> None:
+    """One label of 20 differs, so that the interval around a mean of 0.05 would begin below 0."""
+    labels = [rare] + [1 - rare] * 19 + [None] * 20
+    results = [judged(row, row % 2, human) for row, human in enumerate(labels, 2)]
+    (line,) = aligned(results).agreements
+    assert line.corrected is not None
+    bounds = (line.corrected.interval.low, line.corrected.interval.high)
+    assert bounds[0] < line.corrected.value < bounds[1]
+    assert (1 - rare) in bounds
+
+
 def test_too_few_labels_or_labels_that_all_agree_correct_nothing() -> None:
     """They would claim to know the judge's error exactly."""
     few = [(0.5, 0.4 + row / 100) for row in range(FEWEST_LABELS - 1)]
