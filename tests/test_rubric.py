@@ -1087,6 +1087,24 @@ def test_what_is_wrong_with_ratings_is_all_said_at_once(
     assert list(caught.value.problems) == problems
 
 
+def test_one_column_cannot_hold_the_verdicts_of_two_criteria(tmp_path: Path) -> None:
+    """Ids that differ in case or separators alone: the agreement on one would be printed for the other as well."""
+    rubric = make_rubric("on-topic", "on_topic Clear clear")
+    paths = rating_files(
+        tmp_path, "on-topic,Clear,clear\nyes,no,yes\n", "on-topic,on_topic,CLEAR\nyes,no,no\n"
+    )
+    with pytest.raises(TableError) as caught:
+        pair_ratings(*paths, rubric)
+    assert list(caught.value.problems) == [
+        f"{name}: the column '{column}' could be for each of the criteria {ids}; "
+        "give each a column that is called as its id"
+        for name, column, ids in (
+            ("a.csv", "on-topic", "'on-topic', 'on_topic'"),
+            ("b.csv", "CLEAR", "'Clear', 'clear'"),
+        )
+    ]
+
+
 def test_only_a_criterion_that_does_not_apply_everywhere_may_be_blank(tmp_path: Path) -> None:
     rubric = expected_rubric()
     found = pair_ratings(*rating_files(tmp_path, "id,M1,C1\nq,yes,\n", "id,M1,C1\nq,yes,no\n"), rubric)

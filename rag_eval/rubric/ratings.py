@@ -1,5 +1,6 @@
 """What two raters wrote about the same answers, from their files: a row an answer, a column a criterion."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -105,8 +106,24 @@ def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[in
         has = ", ".join(records.names) or "none"
         raise TableError(f"{path.name}: has no column for the criteria {missing}; it has {has}")
     columns = [position for position in found if position is not None]
+    _refuse_shared(path, records.names, dict(zip(ids, columns, strict=True)))
     id_column = find_column(path, records.names, [_ID])
     return (None if id_column in columns else id_column), columns
+
+
+def _refuse_shared(path: Path, names: Sequence[str], columns: Mapping[str, int]) -> None:
+    """The verdicts of one criterion must not stand for another's as well."""
+    wanting: dict[int, list[str]] = defaultdict(list)
+    for id_, position in columns.items():
+        wanting[position].append(id_)
+    problems = [
+        f"{path.name}: the column {names[position]!r} could be for each of the criteria {', '.join(map(repr, ids))}; "
+        "give each a column that is called as its id"
+        for position, ids in wanting.items()
+        if len(ids) > 1
+    ]
+    if problems:
+        raise TableError(problems)
 
 
 def _column(path: Path, names: Sequence[str], criterion: str) -> int | None:
