@@ -820,6 +820,7 @@ def test_a_rubric_is_read_from_the_json_that_it_writes(tmp_path: Path, encoding:
 
 METRIC = "metrics:\n  - {id: M1, rubric: Grounded}\n"
 HEAD = "rubric_id: r\npassing_score_threshold: 0\n"
+_QUOTES = "check the indentation, and put texts with signs such as : # * @ ' into double quotes"
 
 
 @pytest.mark.parametrize(
@@ -829,7 +830,7 @@ HEAD = "rubric_id: r\npassing_score_threshold: 0\n"
         ("r.yaml", "", ["expected the keys rubric_id, metrics, passing_score_threshold"]),
         ("r.yaml", "- a\n", ["expected the keys rubric_id, metrics, passing_score_threshold"]),
         ("r.yaml", "a: [1\n", ["line 2: expected ',' or ']', but got '<stream end>'"]),
-        ("r.yaml", "--- {}\n--- {}\n", ["line 2: but found another document"]),
+        ("r.yaml", "--- {}\n--- {}\n", ["line 2: a second document begins; a file holds one rubric"]),
         ("r.yaml", "a: 2024-99-99\n", ["month must be in 1..12"]),
         ("r.yaml", "a: \x00", ["unacceptable character #x0000: special characters are not allowed"]),
         ("r.yaml", f"{HEAD}rubric_id: s\n{METRIC}", ["line 3: duplicate key 'rubric_id'; keep one of each"]),
@@ -848,7 +849,26 @@ HEAD = "rubric_id: r\npassing_score_threshold: 0\n"
             f"a: 1\na: 2\n{HEAD}metrics:\n- {{id: a}}\n- {{id: b, id: c}}\n",
             ["line 2: duplicate key 'a'", "line 7: duplicate key 'id'"],
         ),
-        ("r.yaml", f"{HEAD}1: x\n{METRIC}", ["1: Keys should be strings"]),
+        ("r.yaml", f"{HEAD}1: x\n{METRIC}", ["1: a key must be text; known are rubric_id, metrics"]),
+        (
+            "r.yaml",
+            f"{HEAD}{METRIC}  - {{id: a, rubric: b, 2: x}}\n",
+            ["metrics, entry 2, 2: a key must be text; known are id, rubric, mandatory, applies_to"],
+        ),
+        *(
+            (
+                "r.yaml",
+                f"{HEAD}{METRIC}  - id: a\n    rubric: {criterion}\n",
+                [f"line 6: {problem}; {_QUOTES}"],
+            )
+            for criterion, problem in (
+                ("The answer says: no", "mapping values are not allowed here"),
+                ('"Yes" is the answer', "expected <block end>, but found '<scalar>'"),
+                ("*All* steps are named", "expected alphabetic or numeric character, but found '*'"),
+                ("@support is named", "found character '@' that cannot start any token"),
+                ("\tThe answer is short", "found character '\\t' that cannot start any token"),
+            )
+        ),
         (
             "r.yaml",
             f"{HEAD}metrics: [{{id: a, rubric: b, applies_to: {{2: x}}}}]",

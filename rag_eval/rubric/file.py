@@ -15,7 +15,7 @@ from rag_eval.rubric.json_text import load_json
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-    from yaml import Node
+    from yaml import MarkedYAMLError, Node
 
 
 def load_rubric(path: str | Path) -> EvaluationRubric:
@@ -52,9 +52,18 @@ def _load_yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ValueError(f"{line}{error.problem}") from error
+        raise ValueError(f"{line}{_yaml_problem(error)}") from error
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+def _yaml_problem(error: "MarkedYAMLError") -> str:
+    """What is wrong, with the remedy for by far the most frequent cause: a criterion's text without quotes."""
+    if error.context == "expected a single document in the stream":
+        return "a second document begins; a file holds one rubric"
+    if str(error.problem).startswith(("could not determine", "found unhashable")):
+        return str(error.problem)
+    return f"{error.problem}; check the indentation, and put texts with signs such as : # * @ ' into double quotes"
 
 
 def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
@@ -101,6 +110,8 @@ def _describe(details: "ErrorDetails") -> Iterator[str]:
         yield f"{place}is missing; add it"
     elif kind == "extra_forbidden":
         yield f"{place}unknown key{_suggest(details['loc'])}"
+    elif kind == "invalid_key":
+        yield f"{place}a key must be text; known are {', '.join(_fields(details['loc']))}"
     elif kind in _EXPECTED:
         yield f"{place}{reprlib.repr(details['input'])} is not allowed; expected {_EXPECTED[kind]}"
     else:
@@ -115,9 +126,13 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 
 def _suggest(location: tuple[int | str, ...]) -> str:
-    known = (EvaluationRubric if len(location) == 1 else MetricDefinition).model_fields
-    close = difflib.get_close_matches(str(location[-1]), known, n=1)
-    return f" (did you mean '{close[0]}'?)" if close else f"; known are {', '.join(known)}"
+    close = difflib.get_close_matches(str(location[-1]), _fields(location), n=1)
+    return f" (did you mean '{close[0]}'?)" if close else f"; known are {', '.join(_fields(location))}"
+
+
+def _fields(location: tuple[int | str, ...]) -> list[str]:
+    """The keys that are known where the last part of the location stands."""
+    return list((EvaluationRubric if len(location) == 1 else MetricDefinition).model_fields)
 
 
 _EXPECTED = {
