@@ -5,6 +5,7 @@ import math
 import re
 from ast import literal_eval
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 
 def parse_query_id(cell: object) -> str:
@@ -79,8 +80,8 @@ def _identifier(value: object) -> str:
         text = value.strip()
         if text and not _UNUSABLE.search(text) and text.casefold() not in _NO_VALUE:
             return text
-    elif isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    elif isinstance(value, Integral) and not isinstance(value, bool):  # numpy's whole numbers as well
+        return str(int(value))
     raise ValueError(value)
 
 

@@ -35,6 +35,8 @@ def open_records(path: Path) -> Iterator[Records]:
     try:
         with opener(path) as records:
             yield records
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path.name}: is not UTF-8; save it as UTF-8") from error
     except _UNREADABLE as error:
         raise TableError(
             f"{path.name}: cannot be read: {getattr(error, 'strerror', None) or error}"

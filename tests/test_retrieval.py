@@ -10,6 +10,7 @@ from math import log2
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -226,6 +227,7 @@ class Array:
         ("""['say "a"', "b"]""", ('say "a"', "b")),
         (r"""['a\\b', 'c']""", (r"a\b", "c")),
         ("[1, 2]", ("1", "2")),
+        ([np.int64(1), np.str_("b")], ("1", "b")),
         ("[]", ()),
         (" [ ] ", ()),
         ('["Albert Einstein", "a, b"]', ("Albert Einstein", "a, b")),
@@ -332,12 +334,17 @@ def test_a_list_of_urns_is_one_document_each(quote):
     assert parse_documents(f"[{', '.join(f'{quote}{one}{quote}' for one in ids)}]") == (OTHER, UUID)
 
 
-@pytest.mark.parametrize(("cell", "qid"), [("01", "01"), ("1", "1"), (1, "1"), (" q ", "q"), (0, "0")])
+@pytest.mark.parametrize(
+    ("cell", "qid"),
+    [("01", "01"), ("1", "1"), (1, "1"), (" q ", "q"), (0, "0"), (np.int64(7), "7"), (np.uint8(7), "7")],
+)
 def test_query_ids_are_text(cell, qid):
     assert parse_query_id(cell) == qid
 
 
-@pytest.mark.parametrize("cell", [None, "", " ", 1.0, True, "nan", ["1"], float("nan")])
+@pytest.mark.parametrize(
+    "cell", [None, "", " ", 1.0, True, np.bool_(True), np.float64(1), "nan", ["1"], float("nan")]
+)
 def test_what_is_no_query_id_is_refused(cell):
     with pytest.raises(ValueError, match="is no query id"):
         parse_query_id(cell)
@@ -647,6 +654,16 @@ def test_a_bad_file_is_refused_with_place_value_and_remedy(tmp_path, name, text,
     assert list(caught.value.problems) == problems
     assert output.read_text() == "older"
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["r.tsv", "r.csv", "r.json", "r.jsonl"])
+def test_a_text_in_another_encoding_is_named_with_the_remedy(tmp_path, name):
+    """What a spreadsheet program saves as plain CSV."""
+    path = tmp_path / name
+    path.write_bytes("qid,doc_ids\ncafé,a\n".encode("cp1252"))
+    with pytest.raises(TableError) as caught:
+        list(read_results(path))
+    assert str(caught.value) == f"{name}: is not UTF-8; save it as UTF-8"
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".json", ".jsonl", ".xlsx", ".parquet"])
