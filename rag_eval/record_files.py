@@ -24,6 +24,8 @@ class Records(NamedTuple):
     names: Sequence[str]
     rows: Callable[[Sequence[int]], Rows]
     """The positions of columns → for each row its number in the file and its cells there. Can be called once."""
+    blank: list[int]
+    """Numbers of the blank rows below the header that were passed over so far."""
 
 
 @contextmanager
@@ -98,7 +100,8 @@ def _delimited(path: Path) -> Iterator[Records]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = _comma_separated(file) if path.suffix.lower() == ".csv" else _tab_separated(file)
         names = next(lines, (0, []))[1]
-        yield Records(names, lambda columns: _delimited_rows(lines, len(names), columns))
+        blank: list[int] = []
+        yield Records(names, lambda columns: _delimited_rows(lines, len(names), columns, blank), blank)
 
 
 _LONGEST_CELL = 2**24
@@ -128,12 +131,13 @@ def _tab_separated(file: TextIO) -> _Lines:
         yield number, cells
 
 
-def _delimited_rows(lines: _Lines, width: int, columns: Sequence[int]) -> Rows:
+def _delimited_rows(lines: _Lines, width: int, columns: Sequence[int], blank: list[int]) -> Rows:
     for number, cells in lines:
-        if len(cells) == width:
-            if any(cells):
-                yield number, [cells[column] for column in columns]
-        elif any(cells):
+        if not any(cells):
+            blank.append(number)
+        elif len(cells) == width:
+            yield number, [cells[column] for column in columns]
+        else:
             raise ValueError(f"line {number} has {len(cells)} cells, but the header has {width}")
 
 
@@ -165,7 +169,7 @@ def _objects(records: Iterator[tuple[int, Any]]) -> Records:
     """Objects as a table whose columns are the keys of the first one."""
     head = list(islice(records, 1))
     names = [str(name) for _, record in head if isinstance(record, dict) for name in record]
-    return Records(names, lambda columns: _object_rows(chain(head, records), [names[c] for c in columns]))
+    return Records(names, lambda columns: _object_rows(chain(head, records), [names[c] for c in columns]), [])
 
 
 def _object_rows(records: Iterable[tuple[int, Any]], keys: Sequence[str]) -> Rows:
@@ -188,9 +192,10 @@ def _excel(path: Path) -> Iterator[Records]:
         sheet = workbook.worksheets[0]
         sheet.reset_dimensions()  # what the file says of its own size may be wrong
         numbered = enumerate(sheet.iter_rows(values_only=True), 1)
-        rows = ((number, row) for number, row in numbered if any(cell is not None for cell in row))
-        names = ["" if name is None else str(name) for name in next(rows, (0, ()))[1]]
-        yield Records(names, lambda columns: _excel_rows(rows, columns))
+        _, header = next((each for each in numbered if not _is_blank(each[1])), (0, ()))
+        names = ["" if name is None else str(name) for name in header]
+        blank: list[int] = []
+        yield Records(names, lambda columns: _excel_rows(numbered, columns, blank), blank)
 
 
 def _refuse_bomb(path: Path) -> None:
@@ -206,9 +211,18 @@ def _refuse_bomb(path: Path) -> None:
 _LARGEST_WORKBOOK = 500_000_000
 
 
-def _excel_rows(rows: Iterable[tuple[int, tuple[Any, ...]]], columns: Sequence[int]) -> Rows:
+def _excel_rows(
+    rows: Iterable[tuple[int, tuple[Any, ...]]], columns: Sequence[int], blank: list[int]
+) -> Rows:
     for number, row in rows:
-        yield number, [row[column] if column < len(row) else None for column in columns]
+        if _is_blank(row):
+            blank.append(number)
+        else:
+            yield number, [row[column] if column < len(row) else None for column in columns]
+
+
+def _is_blank(row: tuple[Any, ...]) -> bool:
+    return all(cell is None for cell in row)
 
 
 @contextmanager
@@ -219,7 +233,7 @@ def _parquet(path: Path) -> Iterator[Records]:
         raise TableError(f"{path.name}: reading Parquet needs pyarrow: pip install pyarrow") from error
     with ParquetFile(path) as file:
         names = file.schema_arrow.names
-        yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]))
+        yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]), [])
 
 
 def _parquet_rows(file: Any, names: Sequence[str]) -> Rows:

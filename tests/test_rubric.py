@@ -1041,6 +1041,39 @@ def test_ratings_without_ids_are_paired_by_order(tmp_path: Path) -> None:
     assert found.pairs == [({"id": True}, {"id": True}), ({"id": False}, {"id": True})]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_a_blank_row_does_not_shift_ratings_that_are_paired_by_order(tmp_path: Path, suffix: str) -> None:
+    """Each rater left out another answer: as many rows remain, and all between would be mixed up."""
+    from openpyxl import Workbook
+
+    def rated(name: str, *rows: str) -> Path:
+        path, cells = tmp_path / f"{name}{suffix}", [row.split(",") for row in rows]
+        separator = "\t" if suffix == ".tsv" else ","
+        if suffix == ".xlsx":
+            book = Workbook()
+            for row in cells:
+                book.active.append([cell or None for cell in row])
+            book.save(path)
+            return path
+        return write(tmp_path, path.name, "".join(separator.join(row) + "\n" for row in cells))
+
+    rubric = make_rubric("M1", "C1")
+    first = rated("a", "M1,C1", "1,0", ",", "0,0", "1,1", ",")
+    second = rated("b", "M1,C1", "1,0", "0,1", ",", "1,1")
+    with pytest.raises(TableError) as caught:
+        pair_ratings(first, second, rubric)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        f"a{suffix}, {'row' if suffix == '.xlsx' else 'line'} 3",
+        f"b{suffix}, {'row' if suffix == '.xlsx' else 'line'} 4",
+    ]
+    assert all("is blank" in problem and "add ids" in problem for problem in caught.value.problems)
+    with_ids = [
+        rated("c", "id,M1,C1", "x,1,0", ",,", "y,1,1"),
+        rated("d", "id,M1,C1", "y,1,1", "x,1,0", ",,"),
+    ]
+    assert len(pair_ratings(*with_ids, rubric).pairs) == 2
+
+
 def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
     from openpyxl import Workbook
 

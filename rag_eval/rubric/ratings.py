@@ -81,6 +81,7 @@ def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
     problems = Problems()
     rows: dict[str, Verdicts] = {}
     numbers = map(str, count(1))
+    last = 0
     with open_records(path) as records:
         id_column, columns = _columns(path, records, rubric)
         wanted = [*columns, *([] if id_column is None else [id_column])]
@@ -93,8 +94,16 @@ def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
                 for metric, name, cell in verdicts
                 if (verdict := _verdict(metric, f"{place}, column {name!r}", cell, problems)) is not None
             }
+            last = number
+    if id_column is None:
+        for number in records.blank:
+            if number < last:  # those at the end of a file are nobody's
+                problems.add(f"{path.name}, {row_unit(path)} {number}: {_BLANK}")
     problems.raise_if_any()
     return _Ratings(rows, has_ids=id_column is not None)
+
+
+_BLANK = f"is blank; without a column '{_ID}' it would shift all pairs below: fill it in, or add ids"
 
 
 def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[int | None, list[int]]:
