@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.in_force import CACHE_NAME, budget_of, endpoint_of, guarded
+from rag_eval.in_force import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.base import Metric
 from rag_eval.panel import Panel, llm_panel, offline_panel
@@ -45,8 +45,8 @@ def evaluate(
     query, response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation;
     rubric_passed and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that
     does not apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies
-    are kept in the cache when it is switched on. Rows beyond `max_rows` are left out with a warning, and what is
-    doubtful about the table is one, too.
+    are kept in the cache when it is switched on. What is left out is
+    a warning: rows beyond `max_rows`, columns that fit nothing, and a rubric where the offline judge scores.
 
     Raises ValueError for a measure of your own whose column would be another's, InputError when the table cannot be
     read or a measure asks the offline judge, RunStoppedError when the judge cannot be reached.
@@ -56,7 +56,7 @@ def evaluate(
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
-    for warning in _warnings(table):
+    for warning in _warnings(table, settings):
         warnings.warn(warning, stacklevel=2)
     with _panel(settings, rubric) as panel:
         evaluation = Evaluation(replace(panel, further=(*panel.further, *metrics)), settings)
@@ -123,7 +123,9 @@ def _as_text(cell: Any) -> str:
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else cell_text(cell)
 
 
-def _warnings(table: Table) -> Iterator[str]:
+def _warnings(table: Table, settings: Settings) -> Iterator[str]:
+    if left_out := beyond_offline(settings):
+        yield left_out
     if table.cut_rows:
         read = len(table.rows)
         yield (

@@ -9,7 +9,7 @@ from rag_eval.judge.calls import Judge
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
-from rag_eval.records import METRIC_LABELS
+from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 from rag_eval.redaction import Redactor
 from rag_eval.settings import Settings
 from rag_eval.shortening import Shortener
@@ -20,6 +20,15 @@ CACHE_NAME = "replies.sqlite"
 def enabled_metrics(settings: Settings) -> tuple[str, ...]:
     """Names of the metrics that are switched on and may enter RQS, in the order of the report."""
     return tuple(name for name in METRIC_LABELS if getattr(settings.metrics, name))
+
+
+def beyond_offline(settings: Settings) -> str:
+    """What is switched on and the offline judge cannot judge, in words; empty for nothing, or with another judge."""
+    if settings.judge.provider != "offline":
+        return ""
+    wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
+    wanted += ["Rubric"] if settings.rubric.file else []
+    return f"Not judged, since the offline judge cannot: {', '.join(wanted)}." if wanted else ""
 
 
 def workers_of(settings: Settings) -> int:

@@ -78,6 +78,17 @@ def test_what_is_left_out_of_a_table_is_a_warning() -> None:
     assert len(evaluate(frame[["Query", "Bot_A"]], raised)) == 201
 
 
+def test_a_rubric_that_the_offline_judge_leaves_out_is_a_warning(tmp_path: Path) -> None:
+    rubric = tmp_path / "rubric.json"
+    rubric.write_text(
+        '{"rubric_id": "r", "passing_score_threshold": 1, "metrics": [{"id": "hour", "rubric": "nine"}]}'
+    )
+    settings = Settings(judge=Judge(provider="offline"), rubric=Rubric(file=rubric))
+    with pytest.warns(UserWarning, match=r"^Not judged, since the offline judge cannot: Rubric\.$"):
+        scores = evaluate(pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]}), settings)
+    assert "rubric_passed" not in scores
+
+
 def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
     settings = Settings(judge=Judge(provider="azure"), azure=Azure(endpoint=judge.url, api_key=KEY))
     frame = pd.DataFrame(

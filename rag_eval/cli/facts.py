@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 
 def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
-    from rag_eval.in_force import enabled_metrics, endpoint_of, thresholds_in_force, weights_in_force
+    from rag_eval.in_force import (
+        beyond_offline,
+        enabled_metrics,
+        endpoint_of,
+        thresholds_in_force,
+        weights_in_force,
+    )
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
     from rag_eval.workbook.header import GOLD, HUMAN, RETRIEVED
 
@@ -54,7 +60,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         explanations=panel.explanations,
         flags=flags,
         cut_contexts=cuts,
-        notes=(*_flag_notes(flags), *_cut_notes(cuts), *_notes_on_what_is_not_judged(settings, panel)),
+        notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, [beyond_offline(settings)])),
     )
 
 
@@ -90,17 +96,6 @@ def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
 
 def _by_bot(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{bot} {count}" for bot, count in counts.items())
-
-
-def _notes_on_what_is_not_judged(settings: "Settings", panel: "Panel") -> tuple[str, ...]:
-    """What was asked for, but takes a judge that reads."""
-    from rag_eval.records import FURTHER_LABELS
-
-    if not panel.is_proxy:
-        return ()
-    wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
-    wanted += ["Rubric"] if settings.rubric.file else []
-    return (f"Not judged, since the offline judge cannot: {', '.join(wanted)}.",) if wanted else ()
 
 
 def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
