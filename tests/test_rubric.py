@@ -1074,6 +1074,21 @@ def test_a_blank_row_does_not_shift_ratings_that_are_paired_by_order(tmp_path: P
     assert len(pair_ratings(*with_ids, rubric).pairs) == 2
 
 
+def test_ratings_in_another_order_are_not_paired_by_order(tmp_path: Path) -> None:
+    """A column for the query gives it away, though several answers to a query keep it from being the id."""
+    rubric = make_rubric("M1", "C1")
+    a = "query_id,bot,M1,C1\n1,A,1,0\n1,B,1,1\n2,A,0,0\n2,B,1,0\n"
+    found = pair_ratings(*rating_files(tmp_path, a, a.replace("query_id", "QID")), rubric)
+    assert len(found.pairs) == 4
+    b = "query_id,bot,M1,C1\n1,A,1,0\n2,A,0,0\n1,B,1,1\n2,B,1,0\n"
+    with pytest.raises(
+        TableError, match=r"^a\.csv has query '1' in its row 2, where b\.csv has '2'; .* or add ids$"
+    ):
+        pair_ratings(*rating_files(tmp_path, a, b), rubric)
+    ids = [text.replace("bot", "id").replace("2,A", "2,C").replace("2,B", "2,D") for text in (a, b)]
+    assert pair_ratings(*rating_files(tmp_path, *ids), rubric).pairs == found.pairs
+
+
 def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
     from openpyxl import Workbook
 

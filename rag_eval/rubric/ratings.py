@@ -1,7 +1,7 @@
 """What two raters wrote about the same answers, from their files: a row an answer, a column a criterion."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from rag_eval.document_ids import parse_query_id
 from rag_eval.errors import TableError
 from rag_eval.record_files import Problems, Records, find_column, open_records, row_unit
+from rag_eval.retrieval import QUERY_ID_NAMES
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
 from rag_eval.workbook.cells import cell_text
@@ -47,6 +48,8 @@ def pair_ratings(path_a: Path, path_b: Path, rubric: EvaluationRubric) -> Rating
             f"{path_a.name} has {len(a.rows)} rows and {path_b.name} {len(b.rows)}; without a column '{_ID}' they are "
             "paired by order and must be equally many"
         )
+    if not a.has_ids:
+        _require_same_order(path_a, path_b, a, b)
     common = [id_ for id_ in a.rows if id_ in b.rows]
     if not common:
         raise TableError(f"{path_a.name} and {path_b.name} have no answer in common; nothing to compare")
@@ -62,6 +65,21 @@ class _Ratings:
     rows: Mapping[str, Verdicts]
     """By id; by position, counted from 1, in a file without ids."""
     has_ids: bool
+    queries: Sequence[str] = ()
+    """What stands in a column for the ids of queries, row by row; nothing without such a column."""
+
+
+def _require_same_order(path_a: Path, path_b: Path, a: _Ratings, b: _Ratings) -> None:
+    """Refuse files whose columns for the query show that they stand in another order.
+
+    By these columns themselves rows cannot be paired: several bots may have answered one query.
+    """
+    for number, (one, other) in enumerate(zip(a.queries, b.queries, strict=False), 1):
+        if one != other:
+            raise TableError(
+                f"{path_a.name} has query {one!r} in its row {number}, where {path_b.name} has {other!r}; without a "
+                f"column '{_ID}' they are paired by order: bring them into the same one, or add ids"
+            )
 
 
 def _read_both(paths: Sequence[Path], rubric: EvaluationRubric) -> Sequence[_Ratings]:
@@ -81,13 +99,15 @@ def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
     problems = Problems()
     rows: dict[str, Verdicts] = {}
     numbers = map(str, count(1))
+    queries: list[str] = []
     last = 0
     with open_records(path) as records:
         id_column, columns = _columns(path, records, rubric)
-        wanted = [*columns, *([] if id_column is None else [id_column])]
-        for number, cells in records.rows(wanted):
+        query_column = _query_column(path, records, {*columns, id_column})
+        further = [column for column in (id_column, query_column) if column is not None]
+        for number, cells in records.rows([*columns, *further]):
             place = f"{path.name}, {row_unit(path)} {number}"
-            id_ = next(numbers) if id_column is None else _id(place, cells[-1], rows, problems)
+            id_ = next(numbers) if id_column is None else _id(place, cells[len(columns)], rows, problems)
             verdicts = zip(rubric.metrics, [records.names[c] for c in columns], cells, strict=False)
             rows[id_] = {
                 metric.id: verdict
@@ -95,12 +115,13 @@ def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
                 if (verdict := _verdict(metric, f"{place}, column {name!r}", cell, problems)) is not None
             }
             last = number
-    if id_column is None:
-        for number in records.blank:
-            if number < last:  # those at the end of a file are nobody's
-                problems.add(f"{path.name}, {row_unit(path)} {number}: {_BLANK}")
+            if query_column is not None:
+                queries.append(cell_text(cells[-1]).strip())
+    for number in records.blank:
+        if id_column is None and number < last:  # those at the end of a file are nobody's
+            problems.add(f"{path.name}, {row_unit(path)} {number}: {_BLANK}")
     problems.raise_if_any()
-    return _Ratings(rows, has_ids=id_column is not None)
+    return _Ratings(rows, has_ids=id_column is not None, queries=queries)
 
 
 _BLANK = f"is blank; without a column '{_ID}' it would shift all pairs below: fill it in, or add ids"
@@ -133,6 +154,12 @@ def _refuse_shared(path: Path, names: Sequence[str], columns: Mapping[str, int])
     ]
     if problems:
         raise TableError(problems)
+
+
+def _query_column(path: Path, records: Records, taken: Collection[int | None]) -> int | None:
+    """Position of the first column by a name that ids of queries have, unless it is one of those taken."""
+    found = (find_column(path, records.names, [name]) for name in QUERY_ID_NAMES[0])
+    return next((position for position in found if position not in {None, *taken}), None)
 
 
 def _column(path: Path, names: Sequence[str], criterion: str) -> int | None:
