@@ -6,12 +6,12 @@ For files whose columns a caller knows by name. Spreadsheets of bots and their a
 import csv
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeAlias
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import ParseError, iterparse
 
 from rag_eval.errors import TableError
 
@@ -189,13 +189,14 @@ def _excel(path: Path) -> Iterator[Records]:
     except KeyError as error:
         raise TableError(f"{path.name}: is no Excel workbook: {error}") from error
     with closing(workbook):
-        sheet = workbook.worksheets[0]
+        sheet: Any = workbook.worksheets[0]
         sheet.reset_dimensions()  # what the file says of its own size may be wrong
         numbered = enumerate(sheet.iter_rows(values_only=True), 1)
         _, header = next((each for each in numbered if not _is_blank(each[1])), (0, ()))
         names = ["" if name is None else str(name) for name in header]
+        unknown = _formulas_without_result(path, sheet._worksheet_path)
         blank: list[int] = []
-        yield Records(names, lambda columns: _excel_rows(numbered, columns, blank), blank)
+        yield Records(names, lambda columns: _excel_rows(numbered, columns, unknown, blank), blank)
 
 
 def _refuse_bomb(path: Path) -> None:
@@ -211,10 +212,43 @@ def _refuse_bomb(path: Path) -> None:
 _LARGEST_WORKBOOK = 500_000_000
 
 
+_ROW, _CELL, _FORMULA, _VALUE = (
+    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}" for tag in ("row", "c", "f", "v")
+)
+
+
+def _formulas_without_result(path: Path, part: str) -> Set[tuple[int, int]]:
+    """Row and column, counted from 1 and from 0, of formulas that no spreadsheet program has computed yet.
+
+    Their cells read as blank, which would count as nothing retrieved. A result that is an empty text has a type.
+    """
+    from openpyxl.utils.cell import coordinate_to_tuple
+
+    found = set()
+    with zipfile.ZipFile(path) as archive, archive.open(part) as xml:
+        for _, element in iterparse(xml):  # noqa: S314 - as openpyxl does; expat limits entities
+            if element.tag == _CELL:
+                is_formula = element.find(_FORMULA) is not None and element.get("t") != "str"
+                if is_formula and not element.findtext(_VALUE) and (place := element.get("r")):
+                    row, column = coordinate_to_tuple(place)
+                    found.add((row, column - 1))
+                element.clear()
+            elif element.tag == _ROW:
+                element.clear()
+    return found
+
+
 def _excel_rows(
-    rows: Iterable[tuple[int, tuple[Any, ...]]], columns: Sequence[int], blank: list[int]
+    rows: Iterable[tuple[int, tuple[Any, ...]]],
+    columns: Sequence[int],
+    unknown: Set[tuple[int, int]],
+    blank: list[int],
 ) -> Rows:
     for number, row in rows:
+        if unknown and any((number, column) in unknown for column in columns):
+            raise ValueError(
+                f"row {number} has a formula whose result was never stored; open the file in Excel and save it"
+            )
         if _is_blank(row):
             blank.append(number)
         else:

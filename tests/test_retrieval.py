@@ -607,6 +607,27 @@ def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
     assert len(list(read_results(tmp_path / "r.xlsx"))) == 9
 
 
+def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tmp_path):
+    """Its cell reads as blank. A result that is an empty text is a result, and other columns do not matter."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in (["note", "qid", "doc_ids"], ["=1", "q1", "a"], ["=2", "q2", "=A2"]):
+        book.active.append(row)
+    book.save(tmp_path / "r.xlsx")
+    with pytest.raises(
+        TableError, match=r"^r\.xlsx: .*row 3 has a formula .* never stored; open .* and save it$"
+    ):
+        list(read_results(tmp_path / "r.xlsx"))
+    with (
+        zipfile.ZipFile(tmp_path / "r.xlsx") as made,
+        zipfile.ZipFile(tmp_path / "s.xlsx", "w") as computed,
+    ):
+        for name in made.namelist():
+            computed.writestr(name, made.read(name).replace(b'<c r="C3">', b'<c r="C3" t="str">'))
+    assert [row.documents for row in read_results(tmp_path / "s.xlsx")] == [("a",), ()]
+
+
 def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("id,qid,context,Doc-IDs\n1,q,A passage of text.,a\n")
