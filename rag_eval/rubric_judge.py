@@ -80,9 +80,12 @@ def _call(metrics: Sequence[MetricDefinition], case: Case) -> Call[Any]:
             Message("user", json.dumps(_described(case), ensure_ascii=False)),
         ),
         reply_type=_reply_type(len(metrics)),
-        max_tokens=64 + 160 * len(metrics),
+        max_tokens=min(_MOST_TOKENS, 64 + 160 * len(metrics)),
     )
 
+
+_MOST_TOKENS = 4096
+"""More is refused by some models at once, while a reply that is cut here is asked for again with more room."""
 
 _INSTRUCTIONS = """\
 You check a chatbot's response against criteria. The user message is a JSON object with the query, the response and,

@@ -70,6 +70,18 @@ def test_a_case_is_judged_by_the_criteria_that_apply(
     assert outcome.criteria == tuple(metric.id for metric in RUBRIC.metrics)[: len(signs)]
 
 
+@pytest.mark.parametrize(("criteria", "tokens"), [(1, 224), (25, 4064), (26, 4096), (100, 4096)])
+def test_a_long_rubric_asks_for_no_longer_reply_than_models_give(criteria: int, tokens: int) -> None:
+    """A request for more than the 4,096 tokens that some models reply with at most is refused whatever it asks."""
+    metrics = [MetricDefinition(id=f"C{number}", rubric="…") for number in range(criteria)]
+    rubric = EvaluationRubric(rubric_id="r", metrics=metrics, passing_score_threshold=1)
+    judging = RubricJudge(rubric).judge(case())
+    call = judging.send(None)
+    judging.close()
+    assert isinstance(call, Call)
+    assert call.max_tokens == tokens
+
+
 def test_where_fewer_criteria_apply_than_the_threshold_asks_for_all_of_them_must_pass() -> None:
     metrics = [
         MetricDefinition(id=f"C{n}", rubric="…", applies_to={"n": str(n)} if n else None) for n in range(3)
