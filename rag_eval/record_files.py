@@ -111,7 +111,10 @@ _Lines: TypeAlias = Iterator[tuple[int, list[str]]]
 
 
 def _comma_separated(file: TextIO) -> _Lines:
-    reader = csv.reader(file, strict=True)
+    """Or by semicolons, as spreadsheet programs write where the comma is the decimal sign: the header has no comma."""
+    header = file.readline()
+    separator = ";" if ";" in header and "," not in header else ","
+    reader = csv.reader(chain([header], file), delimiter=separator, strict=True)
     for cells in reader:
         yield reader.line_num, cells
 

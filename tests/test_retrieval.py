@@ -607,6 +607,17 @@ def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
     assert len(list(read_results(tmp_path / "r.xlsx"))) == 9
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_csv_may_be_separated_by_semicolons(tmp_path, mark):
+    """As Excel writes it in many countries. A header with a comma is separated by commas, whatever else it holds."""
+    (tmp_path / "r.csv").write_text(
+        mark + "qid;doc_ids\r\nq1;\"['a', 'b']\"\r\nq2;a || b\r\n", encoding="utf-8"
+    )
+    assert [row.documents for row in read_results(tmp_path / "r.csv")] == [("a", "b")] * 2
+    (tmp_path / "s.csv").write_text(mark + '"a;b",qid,doc_ids\n;,q1,a\n', encoding="utf-8")
+    assert [row.documents for row in read_results(tmp_path / "s.csv")] == [("a",)]
+
+
 def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tmp_path):
     """Its cell reads as blank. A result that is an empty text is a result, and other columns do not matter."""
     from openpyxl import Workbook
