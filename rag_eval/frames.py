@@ -45,8 +45,7 @@ def evaluate(
     query, response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation;
     rubric_passed and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that
     does not apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies
-    are kept in the cache when it is switched on. What is left out is
-    a warning: rows beyond `max_rows`, columns that fit nothing, and a rubric where the offline judge scores.
+    are kept in the cache when it is switched on. What is left out is a warning: rows beyond `max_rows`, columns that fit nothing, and a rubric where the offline judge scores.
 
     Raises ValueError for a measure of your own whose column would be another's, InputError when the table cannot be
     read or a measure asks the offline judge, RunStoppedError when the judge cannot be reached.
@@ -114,10 +113,8 @@ def _as_text(cell: Any) -> str:
     """What the cell would be read as in a workbook; chunks become the JSON that a context cell may hold."""
     import pandas as pd
 
-    if hasattr(cell, "tolist"):
-        cell = (
-            cell.tolist()
-        )  # an array, as pandas gives for a list column of a Parquet file, or a number of numpy's
+    if hasattr(cell, "tolist"):  # numpy's: an array, as a list column of a Parquet file holds, or a number
+        cell = cell.tolist()
     if isinstance(cell, list | tuple):
         return cell_text(list(cell))
     return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else cell_text(cell)
