@@ -45,7 +45,8 @@ def evaluate(
     query, response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation;
     rubric_passed and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that
     does not apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies
-    are kept in the cache when it is switched on. What is left out is a warning: rows beyond `max_rows`, columns that fit nothing, and a rubric where the offline judge scores.
+    are kept in the cache when it is switched on. Warnings tell what is left out (rows beyond `max_rows`, columns that
+    fit nothing, a rubric where the offline judge scores) and what was adapted to the judge's endpoint.
 
     Raises ValueError for a measure of your own whose column would be another's, InputError when the table cannot be
     read or a measure asks the offline judge, RunStoppedError when the judge cannot be reached.
@@ -65,6 +66,8 @@ def evaluate(
             evaluation.close()
         if evaluation.stopped:
             raise evaluation.stopped
+        for adaptation in panel.judge.adaptations:
+            warnings.warn(adaptation, stacklevel=2)
     return pd.DataFrame(lines)
 
 

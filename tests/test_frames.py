@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import KEY, Run, read_sheet
-from fake_judge import FakeJudge, error
+from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.evaluators import ChunkPrecision, as_metric
@@ -98,6 +98,19 @@ def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
     judge.always = error(401, "401", "no")
     with pytest.raises(RunStoppedError):
         evaluate(frame, settings)
+
+
+def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None:
+    def reasoning(request: Request) -> Answer:
+        if "temperature" in request.body:
+            return error(400, "unsupported_value", "temperature is not supported", "temperature")
+        return completion(honest_reply(request.prompt))
+
+    judge.always = reasoning
+    settings = Settings(judge=Judge(provider="azure"), azure=Azure(endpoint=judge.url, api_key=KEY))
+    with pytest.warns(UserWarning, match="sampled at the model's default temperature"):
+        scores = evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
+    assert not pd.isna(scores.loc[0, "rqs"])
 
 
 def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(

@@ -84,9 +84,9 @@ def test_rank_ten_counts_in_ndcg_10_and_rank_eleven_does_not():
     assert ndcg_at_k(twelve[:10], twelve) == 1, "no ranking has room for more than ten in its first ten"
 
 
-@pytest.mark.parametrize("k", [0, -1])
+@pytest.mark.parametrize("k", [0, -1, 2.5])
 @pytest.mark.parametrize("gold", [["a"], []])
-def test_a_cutoff_below_one_is_refused(k, gold):
+def test_what_is_no_rank_is_refused_as_a_cutoff(k, gold):
     for measure in (recall_at_k, precision_at_k, ndcg_at_k):
         with pytest.raises(ValueError, match="from 1 upwards"):
             measure(["a"], gold, k)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from types import MappingProxyType
 
 DEFAULT_CUTOFFS = (5, 10)
@@ -177,7 +178,7 @@ def _distinct(ids: Iterable[str]) -> dict[str, None]:
 
 
 def require_cutoff(k: int) -> None:
-    if k < 1:
+    if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"a cutoff is a rank from 1 upwards, got {k}")
 
 
