@@ -117,3 +117,23 @@ def test_a_wrong_gate_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Pa
     sheet_of(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--fail-under", "rqs=high", **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("no/gates.xml", "create the folder first, or choose another place with --junit"),
+        ("folder", "name a file, not a folder, with --junit"),
+    ],
+)
+def test_a_place_where_no_gates_can_be_written_costs_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, place: str, remedy: str
+) -> None:
+    """It is found out before the first call, as that of the report is, and no report is left without its gates."""
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "folder").mkdir()
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--fail-under", "rqs=0.5", "--junit", place, **azure(judge))
+    assert (ended.code, judge.requests) == (5, [])
+    assert f"{place}: " in ended.err
+    assert remedy in ended.err
+    assert not (tmp_path / "r.xlsx").exists()

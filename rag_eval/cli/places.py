@@ -38,11 +38,13 @@ class Places:
         self._refuse_overwriting(self._json(loaded.settings), {**read, "the rubric": rubric or None})
 
     def check_room(self, settings: "Settings") -> None:
-        """The report can be written; its folder, that of temporary files and that of paid replies have room."""
+        """Report and gates can be written; the folders of the report, of temporary files and of replies have room."""
         from rag_eval.in_force import store_path
         from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
 
         check_writable(self.report)
+        if junit := self._options.junit:  # written last of all, when everything is paid for
+            check_writable(junit, "--junit")
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
             folders = {self.report.resolve().parent, Path(tempfile.gettempdir())}
         if settings.judge.provider != "offline":
