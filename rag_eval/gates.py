@@ -90,18 +90,28 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -
     mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
     if mean is None or mean.value is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was scored on no query")
-    counted = f"{gate.name} {mean.value:.4f} over {mean.scored} of {mean.expected} queries"
+    counted = f"{gate.name} {_beside(gate.least, mean.value)} over {mean.scored} of {mean.expected} queries"
     if (mean.coverage or 0.0) < min_coverage:
         return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few of them were judged")
+    wanted = f"at least {gate.least:.12g} is wanted"
     if gate_on is GateOn.MEAN:
-        return GateResult(
-            bot.bot, gate, mean.value >= gate.least, f"{counted}, at least {gate.least:g} is wanted"
-        )
+        return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), f"{counted}, {wanted}")
     interval = _interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
     if interval is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few for an interval")
-    reason = f"{counted}, 95 % {interval.low:.4f} to {interval.high:.4f}, at least {gate.least:g} is wanted"
-    return GateResult(bot.bot, gate, interval.low >= gate.least, reason)
+    reason = f"{counted}, 95 % {_beside(gate.least, interval.low)} to {interval.high:.4f}, {wanted}"
+    return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
+
+
+def _reaches(value: float, least: float) -> bool:
+    """Whether it is as high, but for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
+    return value > least - 1e-9
+
+
+def _beside(least: float, value: float) -> str:
+    """The value with four decimals, or with as many more as show on which side of `least` it is."""
+    texts = (f"{value:.{digits}f}" for digits in range(4, 12))
+    return next((text for text in texts if (float(text) >= least) is _reaches(value, least)), repr(value))
 
 
 def _interval(values: Sequence[float]) -> "Interval | None":

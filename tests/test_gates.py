@@ -31,6 +31,23 @@ def test_a_gate_looks_at_the_mean_or_at_the_lower_end_of_its_interval(
     assert "0.7000 over 8 of 8" in result.reason
 
 
+@pytest.mark.parametrize(
+    ("value", "least", "passed", "shown"),
+    [
+        (0.81666, 0.8167, False, "rqs 0.81666 over 5 of 5 queries, 95 % 0.81666 to"),
+        (0.81674, 0.8167, True, "rqs 0.8167 over 5 of 5 queries, 95 % 0.8167 to"),
+        (0.69999999, 0.7, False, "rqs 0.69999999 over 5 of 5 queries, 95 % 0.69999999 to"),
+        (0.7 - 2e-16, 0.7, True, "rqs 0.7000 over 5 of 5 queries, 95 % 0.7000 to"),
+        (0.5, 0.50000001, False, "at least 0.50000001 is wanted"),
+    ],
+)
+def test_a_gate_is_not_missed_by_nothing(value: float, least: float, passed: bool, shown: str) -> None:
+    """A figure that rounds to what is wanted has as many decimals as show that it is below; a rounding error
+    of the arithmetic is no reason to fail."""
+    (result,) = evaluate([Gate("rqs", least)], summarise({"A": [flat(value)] * 5}), GateOn.INTERVAL, 0.95)
+    assert (result.passed, shown in result.reason) == (passed, True), result.reason
+
+
 def test_every_bot_must_reach_every_gate() -> None:
     results = evaluate(
         [Gate("rqs", 0.5), Gate("faithfulness", 0.5)],
