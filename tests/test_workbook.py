@@ -208,6 +208,39 @@ def test_what_is_wrong_with_a_header_is_said_at_once(
     assert_each_matches(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("answers.xlsx", ""),
+        ("answers.csv", "Evaluation of March,,\n\nbinding,,2024\nQuery,Bot_A,Context\nq,a,c\n"),
+        ("answers.csv", "Evaluation of March\n\nbinding\nQuery,Bot_A,Context\nq,a,c\n"),
+    ],
+)
+def test_a_title_above_the_header_is_told_from_it(tmp_path: Path, name: str, text: str) -> None:
+    """The message says which row was taken for the header, which one looks like it, and what to do."""
+    path = tmp_path / name
+    if text:
+        path.write_text(text)
+    else:
+        rows = [["Evaluation of March"], [], ["binding", None, 2024], ["Query", "Bot_A"], ["q", "a"]]
+        write(path, rows)
+    found = problems(path)
+    assert_each_matches(
+        found,
+        [
+            "No Query column found",
+            "No Bot_",
+            "row 1 was taken for .*, but row 4 looks .*delete .* above row 4",
+        ],
+    )
+
+
+def test_without_any_header_no_row_is_said_to_look_like_one(tmp_path: Path) -> None:
+    rows = [["Question number", "Answer"], ["Query", "What is a query?"], ["q", "Bot_A"]]
+    found = problems(write(tmp_path / "answers.xlsx", rows))
+    assert not any("looks like" in problem for problem in found)
+
+
 # Rows
 
 
@@ -330,6 +363,15 @@ def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
     book.save(path)
     (warning,) = read_table(path).warnings
     assert "(at B3)" in warning
+
+
+def test_a_query_that_is_blank_because_it_is_merged_is_said_to_be(tmp_path: Path) -> None:
+    """R-110: one query over the rows of several answers, as people lay out a table."""
+    path = write(tmp_path / "answers.xlsx", [HEADER, ["q1", "gt", "a"], [None, "gt", "b"]])
+    book = openpyxl.load_workbook(path)
+    book.active.merge_cells("A2:A3")
+    book.save(path)
+    assert_each_matches(problems(path), ["row 3, column 'Query' .* is blank", r"Merged cells .*\(at A2\)"])
 
 
 @pytest.mark.parametrize(("area", "place"), [("A:B", "A1"), ("3:3", "A3"), ("B3:B3", "B3")])

@@ -179,7 +179,10 @@ def _long_cells_allowed() -> Iterator[None]:
 
 
 def _records(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]]:
-    """The records. One with more cells than the header is a problem: its text was torn at a separator."""
+    """The records. One with more cells than the header is a problem: its text was torn at a separator.
+
+    Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
+    """
     width = 0
     for number in count(1):
         try:
@@ -190,7 +193,7 @@ def _records(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]
         if row is None:
             return
         width = width or (len(row) if any(cell.strip() for cell in row) else 0)
-        if any(cell.strip() for cell in row[width:]):
+        if width > 1 and any(cell.strip() for cell in row[width:]):
             problems.append(
                 f"{path.name}, row {number} (line {reader.line_num}): {len(row)} cells, but the header has {width}; "
                 "put text that contains the separator or line ends between double quotes"

@@ -134,6 +134,12 @@ def read_header(
     )
 
 
+def looks_like_header(cells: Sequence[Cell], prefix: str) -> bool:
+    """Whether the row names a query and a bot."""
+    roles = {use.role for use in _column_uses(cells, prefix, ()).values()}
+    return {QUERY, RESPONSE} <= roles
+
+
 _Claim = tuple[str, str | None, str]
 """What a column wants to be, alone: a role, of a bot, for a metric."""
 

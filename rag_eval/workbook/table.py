@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,13 +13,15 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
 from rag_eval.workbook.cells import Area, BadCell, Cell, cell_at, column_letter, is_blank
 from rag_eval.workbook.delimited import FOUND_OUT, TextForm
-from rag_eval.workbook.header import Columns, ColumnUse, read_header
+from rag_eval.workbook.header import Columns, ColumnUse, looks_like_header, read_header
 from rag_eval.workbook.labels import parse_score, parse_verdict
 from rag_eval.workbook.sheets import open_sheet
 
 Value = TypeVar("Value")
 
 _MOST_LISTED = 20
+_ROWS_OF_TITLES = 20
+"""In which a header is looked for below what was taken for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,9 @@ def read_table(
         try:
             columns = read_header(place, header, prefix, keep, criteria)
         except TableError as error:
-            # The right columns may well be on a sheet that was not read.
-            raise TableError([*error.problems, *opened.warnings]) from None
+            # The right columns may well stand further down, or on a sheet that was not read.
+            below = _header_below(place, header_row, opened.rows, prefix)
+            raise TableError([*error.problems, *below, *opened.warnings]) from None
         reader = _RowReader(place, columns, delimiter, criteria)
         last_row, cut_rows = header_row, 0
         for number, cells in opened.rows:
@@ -89,9 +93,9 @@ def read_table(
     problems = [*opened.problems, *reader.problems]
     if not reader.rows and not problems:
         problems = [f"{place}: no row below the header (row {header_row}) holds anything; nothing to judge"]
+    merged = tuple(_merge_warnings(opened.merged, columns, header_row, last_row))
     if problems:
-        raise TableError(_shortened(problems))
-    merged = _merge_warnings(opened.merged, columns, header_row, last_row)
+        raise TableError([*_shortened(problems), *merged])  # a blank query may well be a merged one
     return Table(
         path=path,
         sheet=opened.name,
@@ -123,6 +127,19 @@ def describe(table: Table) -> list[str]:
             f"{_count(table.cut_rows, 'row')} beyond the first {len(table.rows)} left out (max_rows)"
         )
     return lines
+
+
+def _header_below(
+    place: str, taken: int, rows: Iterator[tuple[int, Sequence[Cell]]], prefix: str
+) -> Iterator[str]:
+    """Where the header is when a title or a date stands above it, in row `taken`."""
+    for number, cells in islice(rows, _ROWS_OF_TITLES):
+        if looks_like_header(cells, prefix):
+            yield (
+                f"{place}: row {taken} was taken for the header, being the first that is not blank, but row {number} "
+                f"looks like it; delete the rows above row {number}"
+            )
+            return
 
 
 def _place(path: Path, sheet: str) -> str:
