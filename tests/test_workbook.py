@@ -90,6 +90,23 @@ def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> No
     assert (table.sheet, table.bots, table.chunks, table.warnings) == ("Q3", ("A", "B"), 2, ())
 
 
+def test_what_cannot_be_seen_is_blank(tmp_path: Path) -> None:
+    """Zero-width spaces, joiners and byte order marks, as copied from web pages: no answer and nothing retrieved."""
+    unseen = ["\u200b", "\ufeff \u00a0", "\u200c\u200d", "\u2060\u200e"]
+    path = write(
+        tmp_path / "answers.xlsx",
+        [HEADER, ["q", *unseen], unseen, ["r\u200b", "\u200bgt", "\u2067a", "b", "c"]],
+    )
+    table = read_table(path)
+    assert cases(table) == [
+        Case(2, "A", "q", "", None, ()),
+        Case(2, "B", "q", "", None, ()),
+        Case(4, "A", "r\u200b", "\u2067a", "\u200bgt", ("c",)),
+        Case(4, "B", "r\u200b", "b", "\u200bgt", ("c",)),
+    ]
+    assert table.blank_rows == 1
+
+
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
@@ -97,6 +114,11 @@ def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> No
         ([" in put ", "ground truth", "bot a"], ["query", "reference", "response a"]),
         (["PROMPT", "GroundTruth", "Bot_A"], ["query", "reference", "response A"]),
         (["Ｑｕｅｒｙ", "Ground\nTruth", "Bot\u00a0A"], ["query", "reference", "response A"]),
+        (
+            ["\ufeffQuery", "Ground\u200bTruth", "Bot\u00a0A\u200b", "\u200eBot_\u200bB", "Con\u00adtext"],
+            ["query", "reference", "response A", "response B", "context"],
+        ),
+        (["Query", "Bot_\U0001f469\u200d\U0001f4bb"], ["query", "response \U0001f469\u200d\U0001f4bb"]),
         (["query", "Ground-Truth", "Bot__GPT 4"], ["query", "reference", "response GPT 4"]),
         (["Query", "Expected", "Bot_A", "Target_Date"], ["query", "reference", "response A", "not used"]),
         (["Query", "Target", "Bot_A", "Answer_Length"], ["query", "reference", "response A", "not used"]),
@@ -110,7 +132,7 @@ def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> No
     ],
 )
 def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected: list[str]) -> None:
-    """R-102, R-108: whatever their case, width and separators, and never by a part."""
+    """R-102, R-108: whatever their case, width and separators, seen or not, and never by a part."""
     table = read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
     assert list(roles(table).values()) == expected
 

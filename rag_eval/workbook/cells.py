@@ -1,6 +1,7 @@
 """Cells: their text, their names, and those that hold nothing to judge. Pure."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -30,9 +31,15 @@ class Area(NamedTuple):
     last_column: int
 
 
+UNSEEN_SPACES = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
+"""What is copied along with a text and has no width: spaces, soft hyphens, marks of direction, byte order marks."""
+_UNSEEN = f"{UNSEEN_SPACES}\u200c\u200d\u202a-\u202e\u2061-\u2064\u2066-\u2069"
+_SEEN = re.compile(rf"[^\s{_UNSEEN}]")
+
+
 def is_blank(cell: Cell) -> bool:
-    """Whether the cell holds white space at most; a no-break space is white space."""
-    return isinstance(cell, str) and not cell.strip()
+    """Whether nothing in the cell can be seen: white space at most, no-break and zero-width spaces included."""
+    return isinstance(cell, str) and _SEEN.search(cell) is None
 
 
 def cell_at(cells: Sequence[Cell], index: int) -> Cell:

@@ -1,7 +1,7 @@
 """The header row to columns. The only module that knows column names.
 
-Names are matched as a whole, whatever their case, width and separators (spaces, line ends, `_`, `-`), never by a
-part of them.
+Names are matched as a whole, whatever their case, width and separators (spaces, those without width too, line ends,
+`_`, `-`), never by a part of them.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_eval.errors import TableError
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY
-from rag_eval.workbook.cells import Cell, cell_at, column_letter, is_blank
+from rag_eval.workbook.cells import UNSEEN_SPACES, Cell, cell_at, column_letter, is_blank
 
 QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context"
 GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
@@ -162,7 +162,9 @@ def _by_bot(
 
 def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str]) -> dict[int, ColumnUse]:
     """What each column with a header is used as, by its position."""
-    headers = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell.strip()}
+    headers = {
+        index: cell for index, cell in enumerate(header) if isinstance(cell, str) and not is_blank(cell)
+    }
     roles = {index: _role(text, prefix, [*_METRICS, *criteria]) for index, text in headers.items()}
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {_folded(owner): owner for role, owner, _ in reversed(roles.values()) if role == RESPONSE}
@@ -175,7 +177,8 @@ def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str])
     return uses
 
 
-_SEPARATORS = r"[\s_\-\u2010-\u2015\uff0d\uff3f]"
+_GAPS = rf"\s{UNSEEN_SPACES}"
+_SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
 
 
 def _folded(name: str) -> str:
@@ -220,7 +223,7 @@ def _after_prefix(header: str, prefix: str) -> str:
     """
     words = [re.escape(word) for word in re.split(_SEPARATORS, prefix) if word]
     end = "++" if re.search(rf"{_SEPARATORS}\Z", prefix) else "*+"
-    pattern = rf"\s*{f'{_SEPARATORS}*'.join(words)}{_SEPARATORS}{end}(.*\S)"
+    pattern = rf"[{_GAPS}]*{f'{_SEPARATORS}*'.join(words)}{_SEPARATORS}{end}(.*[^{_GAPS}])"
     found = re.match(pattern, header, re.IGNORECASE | re.DOTALL)
     return found[1] if found else ""
 
