@@ -5,6 +5,7 @@ scores = evaluate("answers.xlsx")
 scores.groupby("bot")["rqs"].agg(["mean", "count"])
 """
 
+import csv
 import tempfile
 import warnings
 from collections import Counter
@@ -25,9 +26,8 @@ from rag_eval.runner import Evaluation
 from rag_eval.settings import Judge, Settings
 from rag_eval.store import Store
 from rag_eval.summary import RQS
-from rag_eval.workbook import Table, read_table
+from rag_eval.workbook import Table, TextForm, read_table
 from rag_eval.workbook.cells import cell_text
-from rag_eval.workbook.delimited import FOUND_OUT, TextForm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,10 +97,9 @@ def _reason_of(name: str) -> str:
 def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:
     with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
         if isinstance(data, str | Path):
-            path, form = Path(data), FOUND_OUT
+            path, form = Path(data), TextForm()
         else:
-            path, form = Path(folder) / "frame.csv", TextForm("utf-8", ",")
-            data.map(_as_text).to_csv(path, index=False, encoding=form.encoding)
+            path, form = _as_csv(data, Path(folder)), _CSV
         return read_table(
             path,
             prefix=settings.bots.strip_prefix,
@@ -112,15 +111,32 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
         )
 
 
+_CSV = TextForm(encoding="utf-8", separator=",")
+
+
+def _as_csv(frame: "pd.DataFrame", folder: Path) -> Path:
+    """Every cell in quotes: pandas by itself puts none around a lone carriage return, which then ends the row."""
+    path = folder / "frame.csv"
+    frame.map(_as_text).to_csv(path, index=False, encoding="utf-8", quoting=csv.QUOTE_ALL)
+    return path
+
+
 def _as_text(cell: Any) -> str:
-    """What the cell would be read as in a workbook; chunks become the JSON that a context cell may hold."""
+    """As a cell of a workbook is read. Lists of chunks, also those of numpy, are the JSON that a cell may hold."""
     import pandas as pd
 
-    if hasattr(cell, "tolist"):  # numpy's: an array, as a list column of a Parquet file holds, or a number
-        cell = cell.tolist()
-    if isinstance(cell, list | tuple):
-        return cell_text(list(cell))
-    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else cell_text(cell)
+    if pd.api.types.is_scalar(cell) and pd.isna(cell):
+        return ""
+    return cell_text(_plain(cell))
+
+
+def _plain(value: Any) -> Any:
+    """Without numpy's lists and numbers, which Parquet files hold when pandas reads them."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _warnings(table: Table, settings: Settings) -> Iterator[str]:

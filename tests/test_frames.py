@@ -1,5 +1,6 @@
 """The main job from a notebook: the same numbers as in the report, as a DataFrame."""
 
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,40 @@ def test_a_rubric_that_the_offline_judge_leaves_out_is_a_warning(tmp_path: Path)
     with pytest.warns(UserWarning, match=r"^Not judged, since the offline judge cannot: Rubric\.$"):
         scores = evaluate(pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]}), settings)
     assert "rubric_passed" not in scores
+
+
+def test_every_cell_of_a_frame_arrives_as_it_is() -> None:
+    """Carriage returns end no row, separators in a header cut nothing, and numbers are as in a workbook."""
+    responses = ["a\rb", "\r", 'say "x", y', "c;d\te|f\n\n", 42.0, True, None, pd.NaT, date(2024, 5, 1)]
+    bot = "A; B|C|D, E"
+    frame = pd.DataFrame(
+        {"Query": [f"q{n}\r?" for n in range(9)], f"Bot_{bot}": pd.Series(responses, dtype=object)}
+    )
+    scores = evaluate(frame)
+    assert list(scores["query"]) == list(frame["Query"])
+    assert set(scores["bot"]) == {bot}
+    assert list(scores["response"]) == [
+        "a\rb", "", 'say "x", y', "c;d\te|f\n\n", "42", "TRUE", "", "", "2024-05-01",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        np.array(["Dogs bark.", "It is open at nine."], dtype=object),
+        ("Dogs bark.", "It is open at nine."),
+        [{"text": "Dogs bark.", "score": np.float32(0.5)}, {"text": "It is open at nine."}],
+    ],
+)
+def test_chunks_may_be_what_pandas_makes_of_a_parquet_file(chunks: object) -> None:
+    frame = pd.DataFrame(
+        {
+            "Query": ["When is it open?"],
+            "Bot_A": ["It is open at nine."],
+            "Context": pd.Series([chunks], dtype=object),
+        }
+    )
+    assert evaluate(frame).loc[0, "context_precision"] == 0.5  # the second of two chunks is of use
 
 
 def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
