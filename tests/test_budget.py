@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
-from fake_judge import FakeJudge, completion
+from fake_judge import Answer, FakeJudge, completion
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
@@ -179,19 +179,41 @@ def test_what_is_in_flight_is_held_back_at_its_most() -> None:
     price = {"m": Price(0.0, 0.6)}
     budget = Budget(Caps(cost=1.0), price)
     held = budget.reserve("m", 0, 1_000_000)
-    with pytest.raises(RunStoppedError):
+    told = (
+        r"0\.0000 of 1 is spent and 0\.6000 may be by requests under way; one more could cost up to 0\.6000"
+    )
+    with pytest.raises(RunStoppedError, match=told):
         budget.reserve("m", 0, 1_000_000)
     budget.settle(held, 0, 100_000)
-    assert budget.spent == pytest.approx(0.06)
+    assert (budget.spent, budget.forfeited) == (pytest.approx(0.06), 0.0)
     budget.reserve("m", 0, 1_000_000)
 
 
 def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
     budget = Budget(Caps(cost=1.0), {"m": Price(0.0, 0.6)})
     budget.forfeit(budget.reserve("m", 0, 1_000_000))
-    assert budget.spent == pytest.approx(0.6)
-    with pytest.raises(RunStoppedError):
+    assert (budget.spent, budget.forfeited) == (pytest.approx(0.6), pytest.approx(0.6))
+    with pytest.raises(RunStoppedError, match=r"0\.6000 of 1 is spent; one more could cost up to 0\.6000"):
         budget.reserve("m", 0, 1_000_000)
+
+
+def test_what_is_only_possibly_billed_is_told_from_the_rest_of_the_cost(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """It is far more than what the tokens cost, because a reply of the greatest length is counted."""
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    lost = [Answer(is_reset=True)] * 2
+    judge.always = lambda request: lost.pop() if lost and request.task == "verdicts" else None
+    ended = run_cli("in.xlsx", **azure(judge))
+    assert ended.code == 0
+    (total,) = re.findall(r"cost (\S+) USD", ended.out)
+    (possible,) = re.findall(r"The cost counts (\S+) for requests without an answer, the most", ended.out)
+    tokens = re.search(r"requests, (\d+) \+ (\d+) tokens", ended.out)
+    assert tokens is not None
+    billed = Price(2.5, 10.0).of(int(tokens[1]), int(tokens[2]))
+    assert float(possible) > 0.01
+    assert float(total) == pytest.approx(billed + float(possible), abs=2e-4)
 
 
 def test_the_cost_is_unknown_without_prices() -> None:

@@ -61,11 +61,17 @@ class Budget:
         self._requests = 0
         self._spent = 0.0
         self._held = 0.0
+        self._forfeited = 0.0
 
     @property
     def spent(self) -> float | None:
         """Cost so far in the currency of the prices; None when there are no prices."""
         return self._spent if self._prices else None
+
+    @property
+    def forfeited(self) -> float:
+        """The part of `spent` that may not have been billed: what `forfeit` counted."""
+        return self._forfeited
 
     def reserve(self, model: str, characters: int, max_tokens: int) -> Reservation:
         """Let one request through, or raise RunStoppedError because a cap is reached."""
@@ -84,7 +90,10 @@ class Budget:
 
     def forfeit(self, reservation: Reservation) -> float | None:
         """Count all that was held back as spent: the request may have been billed, for how much is not known."""
-        return self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
+        cost = self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
+        with self._lock:
+            self._forfeited += cost or 0.0
+        return cost
 
     def _spend(self, reservation: Reservation, cost: float | None) -> float | None:
         with self._lock:
@@ -97,8 +106,9 @@ class Budget:
         if caps.requests is not None and self._requests >= caps.requests:
             raise _reached("max_calls", f"{caps.requests} requests were sent (--max-calls)")
         if caps.cost is not None and self._spent + self._held + most > caps.cost:
-            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent, and the next call could "
-                                       "exceed it (--max-cost)")  # fmt: skip
+            held = f" and {self._held:.4f} may be by requests under way" if round(self._held, 4) else ""
+            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more could cost "
+                                       f"up to {most:.4f} (--max-cost)")  # fmt: skip
         if caps.minutes is not None and self._clock() - self._started >= caps.minutes * 60:
             raise _reached("max_minutes", f"{caps.minutes:g} minutes are over (--max-minutes)")
 

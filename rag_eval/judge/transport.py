@@ -123,6 +123,8 @@ class Transport:
             deployments = list(self._deployments.values())
         sentences = [each for one in deployments for each in one.dialect.differences(initial, one.name)]
         remarks = [text.format(count) for name, text in _REMARKS.items() if (count := self._meter[name])]
+        if forfeited := self._budget.forfeited:
+            remarks.append(_FORFEITED.format(forfeited))
         return (*sentences, *remarks)
 
     def close(self) -> None:
@@ -355,6 +357,7 @@ _REMARKS = {
     "same: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
+_FORFEITED = "The cost counts {:.4f} for requests without an answer, the most that they may have been billed."
 
 
 class _Ready(BaseModel):
