@@ -17,7 +17,10 @@ class StoredOnly:
 
     def prepare(self, deployment: str) -> None:
         raise RunStoppedError(
-            "report_only", "only stored replies are used (--report-only), and some are missing"
+            "report_only",
+            "only stored replies are used (--report-only), and some are missing; leave the option out to ask for "
+            "them, or give the JSON of the run as the input (a run that judged everything keeps its replies only "
+            "with [cache] enabled)",
         )
 
     def key(self, call: Call[Any]) -> str:

@@ -296,6 +296,8 @@ def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_pa
     ended = run_cli("in.xlsx", "--report-only", **azure(judge))
     assert (ended.code, judge.requests) == (4, [])
     assert "--report-only" in ended.err
+    for remedy in ("leave the option out", "JSON of the run", "[cache] enabled"):
+        assert remedy in ended.err
 
 
 def test_a_new_report_from_a_runs_json_has_the_same_scores_and_other_weights(
