@@ -1010,6 +1010,27 @@ def test_an_open_document_file_is_read(tmp_path: Path) -> None:
     assert (table.sheet, table.blank_rows) == ("Q3", 3)
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("PT12H30M00S", "12:30:00"),
+        ("PT30H00M05.25S", "30:00:05"),
+        ("PT9600H00M00S", "9600:00:00"),
+        ("-PT03H00M00S", "-3:00:00"),
+    ],
+)
+def test_durations_of_an_open_document_file_are_those_of_a_workbook(
+    tmp_path: Path, written: str, text: str
+) -> None:
+    """R-111."""
+    cell = f'<table:table-cell office:value-type="time" office:time-value="{written}"/></table:table-row>'
+    rows = (
+        ods_row("Query", "Bot_A") + ods_row("q").replace("</table:table-row>", cell) + ods_row("q", "PT30H")
+    )
+    path = open_document(tmp_path / "answers.ods", rows)
+    assert [case.response for case in cases(read_table(path))] == [text, "PT30H"]
+
+
 def test_an_open_document_file_with_a_stray_cell_far_away_is_an_error(tmp_path: Path) -> None:
     """R-101: the reader holds the whole rectangle, and refuses one that is too large."""
     far = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell/></table:table-row>'

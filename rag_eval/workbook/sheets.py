@@ -1,5 +1,6 @@
 """A spreadsheet file to rows of text, whatever its format. Streams, and knows nothing about columns' meanings."""
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -184,12 +185,24 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
             sheet = book.get_sheet_by_name(chosen)
         # calamine's rows begin at row 1, but at the first column that holds anything.
         margin = [""] * (sheet.start[1] if sheet.start else 0)
-        rows = (margin + [cell_text(value) for value in row] for row in sheet.iter_rows())
+        read = _open_document_text if path.suffix.lower() == ".ods" else cell_text
+        rows = (margin + [read(value) for value in row] for row in sheet.iter_rows())
         merged = tuple(
             Area(first_row + 1, first_column + 1, last_row + 1, last_column + 1)
             for (first_row, first_column), (last_row, last_column) in sheet.merged_cell_ranges or ()
         )
         yield Sheet(chosen, _with_text(rows), merged=merged, warnings=notes)
+
+
+def _open_document_text(value: object) -> str:
+    """As `cell_text`, for a cell of an .ods file: calamine leaves what is no time of day as it is written."""
+    if isinstance(value, str) and (duration := _DURATION.fullmatch(value)):
+        sign, hours, minutes, seconds = duration.groups()
+        return f"{sign}{int(hours)}:{minutes}:{seconds}"
+    return cell_text(value)
+
+
+_DURATION = re.compile(r"(-?)PT(\d{2,6})H(\d{2})M(\d{2})(?:[.,]\d+)?S")
 
 
 # --- .csv, .tsv -------------------------------------------------------------------------------------------------
