@@ -32,8 +32,7 @@ class Reader(ExcelReader):
         if part is not None:
             with self.archive.open(part.PartName[1:]) as xml:
                 self.shared_strings = [
-                    # as in the reader: what is left of the escape for an underscore before a hexadecimal number
-                    _text(element).replace("x005F_", "")
+                    _text(element)
                     for _, element in iterparse(xml)  # noqa: S314 - as in the reader; expat limits entities
                     if element.tag == _STRING
                 ]

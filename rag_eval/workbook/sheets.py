@@ -142,8 +142,16 @@ def _workbook_cell(value: object, kind: str) -> Cell:
         return BadCell("a formula without a stored result; open the file in Excel and save it")
     if kind == ERROR and value is not None:
         return BadCell(f"the error value {value}; correct the formula or clear the cell")
-    # A carriage return cannot stand in the file's XML, so Excel spells it like this.
-    return value.replace("_x000D_", "\r") if isinstance(value, str) else cell_text(value)
+    return _ESCAPE.sub(_escaped, value) if isinstance(value, str) and "_x" in value else cell_text(value)
+
+
+# What cannot stand in the file's XML is spelled by its code, such as _x000D_, and so is an underscore before what
+# only looks like that (ECMA-376, part 1, 22.9.2.19).
+_ESCAPE = re.compile("_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16))
 
 
 @contextmanager
