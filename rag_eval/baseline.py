@@ -106,7 +106,7 @@ class BaselineComparison:
     def add(self, result: CaseResult) -> None:
         case = result.case
         self._queries[case.bot] += 1
-        text = (_comparable(case.query), _comparable(case.reference or ""), case.bot)
+        text = (_comparable(case.query), _comparable(case.reference or ""), _comparable(case.bot))
         before = self._past.values.get((*text, self._seen[text]))
         self._seen[text] += 1
         if before is None:
@@ -274,12 +274,18 @@ def _case_of(
         for name, column in names.items()
         if isinstance(record.get(column), int | float)
     }
-    return _comparable(record[query] or ""), _comparable(record[reference] or ""), str(record[bot]), values
+    texts = [_comparable(record[column] or "") for column in (query, reference, bot)]
+    return texts[0], texts[1], texts[2], values
 
 
 def _comparable(text: str) -> str:
-    """As a cell of the report holds it: line ends alike, and no longer than a cell can be."""
-    return str(text).replace("\r\n", "\n").replace("\r", "\n")[:30_000]
+    """What a cell of the report keeps of it: line ends alike, no more than fits, and nothing that shows as U+FFFD."""
+    return _NOT_KEPT.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n")[:_LEAST_KEPT])
+
+
+_LEAST_KEPT = 16_000
+"""Characters of a text that fit into a cell whatever they are: it holds 32,767 UTF-16 units, and an emoji is two."""
+_NOT_KEPT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffd-\uffff]")
 
 
 def _numbered(texts: Iterable[tuple[str, str, str]]) -> Iterator[Key]:

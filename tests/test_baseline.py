@@ -1,5 +1,6 @@
 """Changes since an earlier run: on matched queries, claimed only when chance would hardly make them."""
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -135,6 +136,28 @@ def test_the_same_run_again_is_no_regression(run_cli: Run, tmp_path: Path) -> No
     )
     assert ended.code == 0
     assert {line["Verdict"] for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")} == {"no change"}
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "json"])
+def test_queries_are_found_again_whatever_a_cell_keeps_of_them(
+    run_cli: Run, tmp_path: Path, kind: str
+) -> None:
+    """Control characters, line ends and texts longer than a cell of the earlier report holds."""
+    queries = [
+        "page\fbreak?",
+        "bell\a?",
+        "two\r\nlines?",
+        "=1+1",
+        "  spaces  ",
+        "smile " + "\U0001f600" * 20_000,
+        "x" * 40_000,
+    ]
+    with (tmp_path / "in.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["Query", "Bot_A\v1"], *([query, "an answer"] for query in queries)])
+    run_cli("in.csv", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
+    run_cli("in.csv", "-o", "new.xlsx", "--judge", "offline", "--baseline", f"old.{kind}")
+    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
+    assert {line["Queries compared"] for line in lines} == {len(queries)}
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "json"])
