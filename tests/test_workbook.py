@@ -958,6 +958,25 @@ def test_a_torn_row_of_a_csv_file_is_an_error(tmp_path: Path, text: str, message
     assert_each_matches(problems(tmp_path / "answers.csv"), [f"^answers.csv, {message}"])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Query,Bot_A,Context\nq,one\nline,c\nr,b,c\n",
+            [r"Fewer cells than the header has: row 2, 3\. .*torn"],
+        ),
+        ("Query,Bot_A,Context\nq,a,\n\nr,,\n,,\n", []),
+        ("Query,Bot_A,,\nq,a\n", []),
+    ],
+)
+def test_a_row_that_ends_before_the_header_does_is_warned_about(
+    tmp_path: Path, text: str, expected: list[str]
+) -> None:
+    """R-114: it may be half of one that was torn at a line end; blank cells and blank rows are nothing unusual."""
+    (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
+    assert_each_matches(read_table(tmp_path / "answers.csv").warnings, expected)
+
+
 def test_formats_without_sheets_refuse_a_sheet_name(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text("Query,Bot_A\nq,a\n", encoding="utf-8")
     assert "have no sheets; leave out --sheet 'Q3'" in problems(tmp_path / "answers.csv", sheet="Q3")[0]

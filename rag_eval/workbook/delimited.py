@@ -76,6 +76,8 @@ class Records:
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Records that cannot be read; filled while `rows` is consumed."""
+    short: list[int] = field(default_factory=list)
+    """Numbers of the records that end before the header does; filled in the same way."""
 
 
 @contextmanager
@@ -90,12 +92,13 @@ def open_records(path: Path, form: TextForm) -> Iterator[Records]:
     if not form.encoding and encoding == "cp1252":
         notes = ("The file is no UTF-8 and was read as Windows-1252; check accented letters in the report.",)
     problems: list[str] = []
+    short: list[int] = []
     layout = (
         f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
     with _opened(path, encoding) as file, _long_cells_allowed():
-        rows = _records(path, csv.reader(file, delimiter=separator, strict=True), problems)
-        yield Records(rows, layout, notes, problems)
+        rows = _records(path, csv.reader(file, delimiter=separator, strict=True), problems, short)
+        yield Records(rows, layout, notes, problems, short)
 
 
 def _find_encoding(path: Path) -> str:
@@ -178,12 +181,12 @@ def _long_cells_allowed() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def _records(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]]:
+def _records(path: Path, reader: Any, problems: list[str], short: list[int]) -> Iterator[list[str]]:
     """The records. One with more cells than the header is a problem: its text was torn at a separator.
 
     Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
     """
-    width = 0
+    width = needed = 0
     for number in count(1):
         try:
             row = next(reader, None)
@@ -192,8 +195,12 @@ def _records(path: Path, reader: Any, problems: list[str]) -> Iterator[list[str]
             return
         if row is None:
             return
-        width = width or (len(row) if any(cell.strip() for cell in row) else 0)
-        if width > 1 and any(cell.strip() for cell in row[width:]):
+        if not width:
+            needed = max((place for place, cell in enumerate(row, 1) if cell.strip()), default=0)
+            width = len(row) if needed else 0
+        if len(row) < needed and any(map(str.strip, row)):
+            short.append(number)
+        if width > 1 and any(map(str.strip, row[width:])):
             problems.append(
                 f"{path.name}, row {number} (line {reader.line_num}): {len(row)} cells, but the header has {width}; "
                 "put text that contains the separator or line ends between double quotes"

@@ -39,6 +39,8 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Rows that cannot be read, each with its place; filled while `rows` is consumed."""
+    short: Sequence[int] = ()
+    """Rows of a text file that end before the header does; filled in the same way."""
 
 
 @contextmanager
@@ -221,7 +223,12 @@ def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sh
     _refuse_sheet_name(path, name)
     with open_records(path, form) as file:
         yield Sheet(
-            "", _with_text(file.rows), layout=file.layout, warnings=file.warnings, problems=file.problems
+            "",
+            _with_text(file.rows),
+            layout=file.layout,
+            warnings=file.warnings,
+            problems=file.problems,
+            short=file.short,
         )
 
 

@@ -107,7 +107,13 @@ def read_table(
         chunks=reader.chunks,
         layout=opened.layout,
         dropped_items=reader.dropped_items,
-        warnings=(*opened.warnings, *columns.warnings, *reader.warnings(), *merged),
+        warnings=(
+            *opened.warnings,
+            *columns.warnings,
+            *reader.warnings(),
+            *_short_warnings([number for number in opened.short if number <= last_row]),
+            *merged,
+        ),
     )
 
 
@@ -278,6 +284,15 @@ def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, la
         yield (
             f"Merged cells are read as their first cell, the others as blank (at {_first_ten(places)}); "
             "unmerge them and repeat the text where it belongs."
+        )
+
+
+def _short_warnings(rows: Sequence[int]) -> Iterator[str]:
+    """A text with line ends that stands in no quotes is torn into rows that look like others."""
+    if rows:
+        yield (
+            f"Fewer cells than the header has: row {_first_ten(rows)}. What is missing was read as blank; "
+            "if a text was torn at a line end, put it between double quotes."
         )
 
 
