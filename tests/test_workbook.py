@@ -730,6 +730,16 @@ def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing:
     assert problems(path)[0].startswith("answers.xlsx: ")
 
 
+def test_a_strict_workbook_is_told_from_one_without_sheets(tmp_path: Path) -> None:
+    """Excel can save so, and nothing but the names in the file differ."""
+    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    common, strict = "http://schemas.openxmlformats.org", "http://purl.oclc.org/ooxml"
+    rewrite(path, "xl/workbook.xml", f"{common}/spreadsheetml/2006/main", f"{strict}/spreadsheetml/main")
+    assert problems(path) == [
+        "answers.xlsx: is saved as 'Strict Open XML Spreadsheet'; save it as 'Excel Workbook (.xlsx)'"
+    ]
+
+
 def test_a_workbook_whose_rows_are_out_of_order_is_damaged(tmp_path: Path) -> None:
     """R-113: no row is dropped for it, and no two rows have the same number."""
     path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
@@ -1319,6 +1329,17 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "1 blank row skipped",
         "1 row beyond the first 2 left out (max_rows)",
     ]
+
+
+def test_of_very_many_columns_without_use_only_some_are_described(tmp_path: Path) -> None:
+    """An export of a survey tool has hundreds; those that are used are all named."""
+    header = ["Query", *(f"Note {n}" for n in range(300)), "Bot_A"]
+    lines = describe(read_table(write(tmp_path / "answers.xlsx", [header, ["q"]])))
+    assert len(lines) == 1 + 2 + 20 + 1
+    assert lines[1:3] == ["  'Query' (A) -> query", "  'Note 0' (B) -> not used"]
+    assert lines[-2:] == ["  'Bot_A' (KP) -> response of A", "  280 more columns -> not used"]
+    found = problems(write(tmp_path / "answers.xlsx", [header[1:], ["q"]]))
+    assert found[0].endswith("'Note 39' (AN), and 261 more)")
 
 
 def test_the_roles_of_documents_labels_and_kept_columns_are_described(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, iterparse
 from openpyxl.reader.excel import ExcelReader
 from openpyxl.utils.cell import range_boundaries
 from openpyxl.worksheet._reader import WorkSheetParser
-from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
+from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS, XLSM, XLSX
 
 from rag_eval.workbook.cells import UNCACHED, Area
 
@@ -36,6 +36,12 @@ class Reader(ExcelReader):
                     for _, element in iterparse(xml)  # noqa: S314 - as in the reader; expat limits entities
                     if element.tag == _STRING
                 ]
+
+    def is_strict(self) -> bool:
+        """Whether the names of its parts are those of ISO/IEC 29500 Strict, in which no sheet is found."""
+        package: Any = self.package
+        part = package.find(XLSX) or package.find(XLSM)
+        return part is not None and b"http://purl.oclc.org/ooxml/" in self.archive.read(part.PartName[1:])
 
     def rows(self, sheet: str, merged: list[Area]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         """Number and cells of each row that the sheet has; a cell is a mapping with column, value and data_type.

@@ -9,6 +9,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rag_eval.errors import TableError
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY
@@ -239,8 +240,18 @@ def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple
         else:
             fault = "could be several columns" if found else "is no column"
             listed = [uses[index] for index in found] or list(uses.values())
-            problems.append(f"'{name}' {fault}; name one of {', '.join(map(str, listed))}")
+            problems.append(f"'{name}' {fault}; name one of {_listed(listed)}")
     return kept, problems
+
+
+def _listed(uses: Collection[ColumnUse]) -> str:
+    more = len(uses) - _MOST_NAMED
+    names = [str(use) for use in islice(uses, _MOST_NAMED)]
+    return ", ".join([*names, *([f"and {more:,} more"] if more > 0 else [])])
+
+
+_MOST_NAMED = 40
+"""Columns in a message about a name that was not found."""
 
 
 def _as_kept(use: ColumnUse) -> ColumnUse:
@@ -260,7 +271,7 @@ def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
 def _header_problems(
     uses: Mapping[int, ColumnUse], claims: Mapping[_Claim, Sequence[int]], prefix: str
 ) -> Iterator[str]:
-    found = ", ".join(str(use) for use in uses.values())
+    found = _listed(uses.values())
     if (QUERY, None, "") not in claims:
         yield f"No Query column found; name it Query, Question, Input or Prompt (found: {found})"
     if not any(role == RESPONSE for role, _, _ in claims):

@@ -115,6 +115,10 @@ def _open_workbook(path: Path, name: str | None) -> Iterator[Sheet]:
         reader.read()
     book = reader.wb
     try:
+        if reader.is_strict():
+            raise TableError(
+                f"{path.name}: is saved as 'Strict Open XML Spreadsheet'; save it as 'Excel Workbook (.xlsx)'"
+            )
         sheets = [(sheet.title, sheet.sheet_state == "visible") for sheet in book.worksheets]
         chosen, notes = _choose(path, sheets, name)
         merged: list[Area] = []

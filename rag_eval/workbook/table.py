@@ -13,7 +13,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
 from rag_eval.workbook.cells import Area, BadCell, Cell, cell_at, column_letter, is_blank
 from rag_eval.workbook.delimited import FOUND_OUT, TextForm
-from rag_eval.workbook.header import Columns, ColumnUse, looks_like_header, read_header
+from rag_eval.workbook.header import UNUSED, Columns, ColumnUse, looks_like_header, read_header
 from rag_eval.workbook.labels import parse_score, parse_verdict
 from rag_eval.workbook.sheets import open_sheet
 
@@ -122,10 +122,16 @@ def describe(table: Table) -> list[str]:
     place = _place(table.path, table.sheet) + (f" ({table.layout})" if table.layout else "")
     bots = f"{_count(len(table.bots), 'bot')} ({', '.join(table.bots)})"
     lines = [f"{place}: {_count(len(table.rows), 'row')}, {bots}, {_count(table.chunks, 'context chunk')}"]
+    unused = [column for column in table.columns if column.role == UNUSED]
+    untold = set(unused[_MOST_LISTED:])
     for column in table.columns:
+        if column in untold:
+            continue
         about = f" for {column.metric}" if column.metric else ""
         owner = f" of {column.bot}" if column.bot is not None else ""
         lines.append(f"  {column} -> {column.role}{about}{owner}")
+    if untold:
+        lines.append(f"  {_count(len(untold), 'more column')} -> {UNUSED}")
     if table.blank_rows:
         lines.append(f"{_count(table.blank_rows, 'blank row')} skipped")
     if table.cut_rows:
