@@ -142,12 +142,6 @@ def _plain(value: Any) -> Any:
 def _warnings(table: Table, settings: Settings) -> Iterator[str]:
     if left_out := beyond_offline(settings):
         yield left_out
-    if table.cut_rows:
-        read = len(table.rows)
-        yield (
-            f"{read:,} of {read + table.cut_rows:,} rows were read; "
-            "Settings(evaluation=Evaluation(max_rows=...)) reads more"
-        )
     yield from table.warnings
 
 

@@ -68,10 +68,10 @@ def test_cells_of_a_frame_are_read_as_those_of_a_workbook() -> None:
 def test_what_is_left_out_of_a_table_is_a_warning() -> None:
     """max_rows must not make a mean over a part of the rows look like one over all."""
     frame = pd.DataFrame({"Query": ["q"] * 201, "Bot_A": ["a"] * 201, "Human_Faithfullness": [1] * 201})
-    with pytest.warns(UserWarning, match="rows were read|not used") as caught:
+    with pytest.warns(UserWarning, match="left out|not used") as caught:
         assert len(evaluate(frame)) == 200
     assert [str(each.message) for each in caught] == [
-        "200 of 201 rows were read; Settings(evaluation=Evaluation(max_rows=...)) reads more",
+        "1 row beyond the first 200 left out; raise max_rows in [evaluation] to have them judged.",
         "Column 'Human_Faithfullness' (C) looks like a human label, but names no metric; it was not used.",
     ]
     assert {each.filename for each in caught} == {__file__}

@@ -154,3 +154,12 @@ def test_a_place_where_no_gates_can_be_written_costs_nothing(
     assert f"{place}: " in ended.err
     assert remedy in ended.err
     assert not (tmp_path / "r.xlsx").exists()
+
+
+def test_rows_that_no_gate_looked_at_are_told_in_quiet_too(run_cli: Run, tmp_path: Path) -> None:
+    """By default 200 rows are judged; a gate that passed over them says nothing about the others."""
+    lines = [[f"Is the shop open on day {n}?", "It is open."] for n in range(230)]
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], *lines)
+    ended = run_cli("in.xlsx", "--judge", "offline", "--quiet", "--fail-under", "rqs=0")
+    assert (ended.code, ended.out) == (0, "")
+    assert "30 rows beyond the first 200 left out; raise max_rows" in ended.err

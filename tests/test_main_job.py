@@ -360,8 +360,8 @@ def test_a_sheet_longer_than_max_rows_is_cut_and_it_is_said(run_cli: Run, tmp_pa
     sheet_of(tmp_path / "in.xlsx", rows=5)
     ended = run_cli("in.xlsx", "--judge", "offline", "-o", "r.xlsx")
     assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 4
-    assert "3 rows" in ended.out
-    assert "max_rows" in ended.out
+    assert "3 rows" in ended.err
+    assert "max_rows" in ended.err
 
 
 def test_r75_control_characters_in_the_data_do_not_reach_the_terminal(run_cli: Run, tmp_path: Path) -> None:

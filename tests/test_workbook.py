@@ -290,6 +290,10 @@ def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> No
     table = read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)
     assert [row.query for row in table.rows] == ["q1", "q2"]
     assert (table.blank_rows, table.cut_rows) == (1, 2)
+    (warning,) = table.warnings
+    assert (
+        warning == "2 rows beyond the first 2 left out; raise max_rows in [evaluation] to have them judged."
+    )
 
 
 @pytest.mark.parametrize(
@@ -1327,7 +1331,6 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "  'Notes (own)' (F) -> not used",
         "  'Context_C' (G) -> context of no bot",
         "1 blank row skipped",
-        "1 row beyond the first 2 left out (max_rows)",
     ]
 
 

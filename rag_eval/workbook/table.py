@@ -108,6 +108,7 @@ def read_table(
         layout=opened.layout,
         dropped_items=reader.dropped_items,
         warnings=(
+            *_cut_warnings(cut_rows, len(reader.rows)),
             *opened.warnings,
             *columns.warnings,
             *reader.warnings(),
@@ -118,7 +119,7 @@ def read_table(
 
 
 def describe(table: Table) -> list[str]:
-    """What was read, in plain lines: counts, what each column is used as, what was left out. No warnings."""
+    """What was read, in plain lines: counts, what each column is used as, blank rows. No warnings."""
     place = _place(table.path, table.sheet) + (f" ({table.layout})" if table.layout else "")
     bots = f"{_count(len(table.bots), 'bot')} ({', '.join(table.bots)})"
     lines = [f"{place}: {_count(len(table.rows), 'row')}, {bots}, {_count(table.chunks, 'context chunk')}"]
@@ -134,10 +135,6 @@ def describe(table: Table) -> list[str]:
         lines.append(f"  {_count(len(untold), 'more column')} -> {UNUSED}")
     if table.blank_rows:
         lines.append(f"{_count(table.blank_rows, 'blank row')} skipped")
-    if table.cut_rows:
-        lines.append(
-            f"{_count(table.cut_rows, 'row')} beyond the first {len(table.rows)} left out (max_rows)"
-        )
     return lines
 
 
@@ -290,6 +287,14 @@ def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, la
         yield (
             f"Merged cells are read as their first cell, the others as blank (at {_first_ten(places)}); "
             "unmerge them and repeat the text where it belongs."
+        )
+
+
+def _cut_warnings(cut: int, read: int) -> Iterator[str]:
+    if cut:
+        yield (
+            f"{_count(cut, 'row')} beyond the first {read:,} left out; "
+            "raise max_rows in [evaluation] to have them judged."
         )
 
 
