@@ -836,6 +836,27 @@ def test_encoding_and_separator_of_a_text_file_can_be_given(
     assert table.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("first", "separator"),
+    [("sep=;", ";"), ('"sep=;"', ";"), ("SEP=|\r", "|"), ("sep=\t", "\t"), ("sep=,", ",")],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_first_line_for_excel_names_the_separator(
+    tmp_path: Path, first: str, separator: str, encoding: str
+) -> None:
+    """It is no row, so the header is row 1, as Excel shows it; lines are those of the file."""
+    rows = [["Query", "Bot_A; B, C"], ["q", "a"], ["r", "b"]]
+    lines = [first, *(separator.join(f'"{cell}"' for cell in row) for row in rows)]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join(lines), encoding=encoding)
+    assert [(case.row, case.bot, case.response) for case in cases(read_table(path))] == [
+        (2, "A; B, C", "a"),
+        (3, "A; B, C", "b"),
+    ]
+    path.write_text("\n".join([*lines, f"s{separator}b{separator}c"]), encoding=encoding)
+    assert_each_matches(problems(path), [r"row 4 \(line 5\): 3 cells"])
+
+
 def test_a_given_separator_or_encoding_replaces_what_would_be_found_out(tmp_path: Path) -> None:
     """Both change how the very same file is read."""
     (tmp_path / "a.csv").write_bytes("Query;Bot_A,x\nGröße;a,b\n".encode("latin-1"))

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,7 +88,8 @@ def open_records(path: Path, form: TextForm) -> Iterator[Records]:
     if form.encoding:
         _check_encoding(path, encoding)
     tabbed = "\t" if path.suffix.lower() == ".tsv" else ""
-    separator = form.separator or tabbed or _find_separator(path, encoding)
+    told = _told_separator(path, encoding)
+    separator = form.separator or told or tabbed or _find_separator(path, encoding)
     notes: tuple[str, ...] = ()
     if not form.encoding and encoding == "cp1252":
         notes = ("The file is no UTF-8 and was read as Windows-1252; check accented letters in the report.",)
@@ -97,7 +99,10 @@ def open_records(path: Path, form: TextForm) -> Iterator[Records]:
         f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
     with _opened(path, encoding) as file, _long_cells_allowed():
-        rows = _records(path, csv.reader(file, delimiter=separator, strict=True), problems, short)
+        if told:
+            file.readline()
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        rows = _records(path, reader, problems, short, lines_before=1 if told else 0)
         yield Records(rows, layout, notes, problems, short)
 
 
@@ -149,6 +154,16 @@ def _undecodable_line(path: Path, encoding: str) -> int:
     return line
 
 
+def _told_separator(path: Path, encoding: str) -> str:
+    """What a first line such as `sep=;` says, which is meant for Excel and no part of the table; '' without one."""
+    with _opened(path, encoding) as file:
+        found = _TOLD.fullmatch(file.readline(20))
+    return found[1] if found else ""
+
+
+_TOLD = re.compile(r'"?sep=([^"\s]|\t)"?\s*', re.IGNORECASE)
+
+
 def _find_separator(path: Path, encoding: str) -> str:
     """The separator that cuts the header into the most cells; a comma when none cuts it at all."""
 
@@ -181,7 +196,9 @@ def _long_cells_allowed() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def _records(path: Path, reader: Any, problems: list[str], short: list[int]) -> Iterator[list[str]]:
+def _records(
+    path: Path, reader: Any, problems: list[str], short: list[int], *, lines_before: int
+) -> Iterator[list[str]]:
     """The records. One with more cells than the header is a problem: its text was torn at a separator.
 
     Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
@@ -191,7 +208,8 @@ def _records(path: Path, reader: Any, problems: list[str], short: list[int]) -> 
         try:
             row = next(reader, None)
         except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(f"{path.name}, row {number} (line {reader.line_num}): {error}; check the quotes")
+            line = lines_before + reader.line_num
+            problems.append(f"{path.name}, row {number} (line {line}): {error}; check the quotes")
             return
         if row is None:
             return
@@ -201,8 +219,9 @@ def _records(path: Path, reader: Any, problems: list[str], short: list[int]) -> 
         if len(row) < needed and any(map(str.strip, row)):
             short.append(number)
         if width > 1 and any(map(str.strip, row[width:])):
+            line = lines_before + reader.line_num
             problems.append(
-                f"{path.name}, row {number} (line {reader.line_num}): {len(row)} cells, but the header has {width}; "
+                f"{path.name}, row {number} (line {line}): {len(row)} cells, but the header has {width}; "
                 "put text that contains the separator or line ends between double quotes"
             )
             row = []
