@@ -127,6 +127,8 @@ class BaselineComparison:
                 f"The baseline was judged by {judge}, this run by {self._facts.judge}: "
                 "a change may be the judge's alone."
             )
+        if missing := {key[2] for key in self._past.values} - set(map(_comparable, self._queries)):
+            sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
         if gone := metrics & self._then - self._now:
             sentences.append(f"Judged in the baseline alone: {_listed(gone)}.")
         if new := metrics & self._now - self._then:

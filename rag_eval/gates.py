@@ -29,6 +29,14 @@ class Gate:
     name: str
     least: float
 
+    @property
+    def title(self) -> str:
+        """What is wanted, such as "rqs >= 0.7"."""
+        return self.name if self == _NO_REGRESSION else f"{self.name} >= {self.least:g}"
+
+
+_NO_REGRESSION = Gate("no_regression", 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
@@ -70,7 +78,6 @@ def evaluate(
 
 def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[GateResult, ...]:
     """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed."""
-    gate = Gate("no_regression", 0.0)
     results = []
     for bot in bots:
         own = [change for change in changes if change.bot == bot]
@@ -81,7 +88,9 @@ def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[Ga
             else "nothing is worse than in the baseline"
         )
         results.append(
-            GateResult(bot, gate, bool(own) and not worse, reason if own else "no query is in both runs")
+            GateResult(
+                bot, _NO_REGRESSION, bool(own) and not worse, reason if own else "no query is in both runs"
+            )
         )
     return tuple(results)
 

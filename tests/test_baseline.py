@@ -125,7 +125,19 @@ def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: 
     assert lines["RQS"]["Verdict"] == "worse"
     assert lines["RQS"]["Change"] == pytest.approx(lines["RQS"]["Now"] - lines["RQS"]["Baseline"])
     assert lines["RQS"]["Queries compared"] == len(FACTS)
-    assert "no_regression" in (tmp_path / "gates.xml").read_text()
+    assert 'name="no_regression"' in (tmp_path / "gates.xml").read_text()
+
+
+def test_a_bot_that_is_gone_since_the_baseline_is_named(run_cli: Run, tmp_path: Path) -> None:
+    header = ["Query", "Ground_Truth", "Context"]
+    rows = [[f"When does it open on day {n}?", fact, fact, fact] for n, fact in enumerate(FACTS)]
+    write_sheet(tmp_path / "two.xlsx", [*header, "Bot_A", "Bot_B"], *([*row, row[1]] for row in rows))
+    write_sheet(tmp_path / "one.xlsx", [*header, "Bot_A"], *rows)
+    run_cli("two.xlsx", "-o", "old.xlsx", "--judge", "offline")
+    ended = run_cli("one.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
+    assert "In the baseline, but not in this run: B." in ended.out
+    ended = run_cli("two.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
+    assert "not in this run" not in ended.out
 
 
 def test_the_same_run_again_is_no_regression(run_cli: Run, tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ def junit_xml(results: Sequence[GateResult], properties: Mapping[str, str]) -> s
     for name, value in properties.items():
         SubElement(listed, "property", name=printable(name), value=printable(value))
     for result in results:
-        name = f"{result.gate.name} >= {result.gate.least:g}"
-        case = SubElement(suite, "testcase", classname=printable(result.bot), name=name)
+        case = SubElement(suite, "testcase", classname=printable(result.bot), name=result.gate.title)
         if not result.passed:
             SubElement(case, "failure", message=printable(result.reason))
     return f"{tostring(suite, encoding='unicode', xml_declaration=True)}\n"
