@@ -1,6 +1,5 @@
 """Where a run writes: over nothing that it reads or writes otherwise, and only where there is room."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,8 @@ class Places:
 
     def check_room(self, settings: "Settings") -> None:
         """Report and gates can be written; the folders of the report, of temporary files and of replies have room."""
+        import tempfile
+
         from rag_eval.in_force import store_path
         from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
 
