@@ -80,16 +80,7 @@ def read_table(
             below = _header_below(place, header_row, opened.rows, prefix)
             raise TableError([*error.problems, *below, *opened.warnings]) from None
         reader = _RowReader(place, columns, delimiter, criteria)
-        last_row, cut_rows = header_row, 0
-        for number, cells in opened.rows:
-            if columns.is_blank(cells):
-                continue
-            if len(reader.rows) == max_rows:
-                cut_rows += 1
-                continue
-            reader.read(number, cells)
-            last_row = number
-            on_row()
+        last_row, cut_rows = reader.read_all(opened.rows, header_row, max_rows, on_row)
     problems = [*opened.problems, *reader.problems]
     if not reader.rows and not problems:
         problems = [f"{place}: no row below the header (row {header_row}) holds anything; nothing to judge"]
@@ -179,7 +170,27 @@ class _RowReader:
         self._broken_json: dict[int, list[int]] = defaultdict(list)
         self._first_dropped = ""
 
-    def read(self, number: int, cells: Sequence[Cell]) -> None:
+    def read_all(
+        self,
+        rows: Iterator[tuple[int, Sequence[Cell]]],
+        header_row: int,
+        max_rows: int,
+        on_row: Callable[[], None],
+    ) -> tuple[int, int]:
+        """Number of the last row that was read, and how many beyond `max_rows` were not."""
+        last_row, cut_rows = header_row, 0
+        for number, cells in rows:
+            if self._columns.is_blank(cells):
+                continue
+            if len(self.rows) == max_rows:
+                cut_rows += 1
+                continue
+            self._read(number, cells)
+            last_row = number
+            on_row()
+        return last_row, cut_rows
+
+    def _read(self, number: int, cells: Sequence[Cell]) -> None:
         columns = self._columns
         texts = {index: self._text(number, index, cell_at(cells, index)) for index in sorted(columns.names)}
         query = texts[columns.query]
