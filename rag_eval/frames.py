@@ -117,7 +117,7 @@ _CSV = TextForm(encoding="utf-8", separator=",")
 def _as_csv(frame: "pd.DataFrame", folder: Path) -> Path:
     """Every cell in quotes: pandas by itself puts none around a lone carriage return, which then ends the row."""
     path = folder / "frame.csv"
-    frame.map(_as_text).to_csv(path, index=False, encoding="utf-8", quoting=csv.QUOTE_ALL)
+    frame.map(_as_text).to_csv(path, index=False, encoding=_CSV.encoding, quoting=csv.QUOTE_ALL)
     return path
 
 

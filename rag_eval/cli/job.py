@@ -42,7 +42,6 @@ class Job:
 
     def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
         self._input = input_path
-        self._target = target
         self._options = options
         self._places = Places(input_path, target, options)
         self._is_quiet = is_quiet
@@ -71,14 +70,14 @@ class Job:
             return self._plan(loaded.settings, table)
         self._places.check_room(loaded.settings)
         with self._locked():
-            panel = open_panel(loaded.settings, self._target, self._options, self._rubric)
+            panel = open_panel(loaded.settings, self._places.report, self._options, self._rubric)
             facts = facts_at_start(loaded.settings, table, panel)
             self._announce(loaded.settings, facts, panel)
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, panel, facts, gates)
 
     def _locked(self) -> AbstractContextManager[None]:
-        return locked(self._target, patience=self._options.wait * 60)
+        return locked(self._places.report, patience=self._options.wait * 60)
 
     # Before
 
@@ -135,7 +134,7 @@ class Job:
         show_plan(
             settings,
             table,
-            self._target,
+            self._places.report,
             self._say,
             self._rubric,
             fresh=self._options.fresh,
@@ -208,7 +207,7 @@ class Job:
         run.check_slices(settings.report.slice_by)
         self._places.check(loaded)
         if self._options.dry_run:
-            self._say(f"{self._target} would be made of {self._input}, without any call.")
+            self._say(f"{self._places.report} would be made of {self._input}, without any call.")
             return ExitCode.COMPLETE
         self._places.check_room(settings)
         run = run.rescored(facts_again(run.facts, settings, run.name))
@@ -236,7 +235,7 @@ class Job:
         *,
         is_journal_kept: bool = False,
     ) -> ExitCode:
-        conclusion = Conclusion(self._target, self._options, gates, self._past, self._say)
+        conclusion = Conclusion(self._places.report, self._options, gates, self._past, self._say)
         code = conclusion.of(
             ending, settings.evaluation.min_coverage, stopped, is_journal_kept=is_journal_kept
         )

@@ -45,9 +45,8 @@ class Workers:
         self._settle = settle
         self._pool = ThreadPoolExecutor(number, thread_name_prefix="judge")
         self._ticket = count()
-        self._queued: list[
-            tuple[int, int, Job]
-        ] = []  # a heap: earlier coroutines first, then first come first
+        # A heap: earlier coroutines first, then first come first.
+        self._queued: list[tuple[int, int, Job]] = []
         self._under_way: list[Job] = []  # with the pool, begun or not
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
