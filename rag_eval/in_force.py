@@ -9,6 +9,7 @@ from rag_eval.judge.calls import Judge
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
+from rag_eval.judge.masking import secrets_in
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 from rag_eval.redaction import Redactor
 from rag_eval.settings import Settings
@@ -53,6 +54,14 @@ def endpoint_of(settings: Settings) -> Endpoint:
         requests_per_minute=settings.limits.requests_per_minute,
         tokens_per_minute=settings.limits.tokens_per_minute,
         token_provider=token_provider() if is_azure and azure.auth == "entra" else None,
+    )
+
+
+def secrets_of(settings: Settings) -> frozenset[str]:
+    """What must not be shown: the keys of all providers, and what looks like a key in their addresses."""
+    azure, openai = settings.azure, settings.openai
+    return secrets_in(azure.api_key.get_secret_value(), azure.endpoint) | secrets_in(
+        openai.api_key.get_secret_value(), openai.base_url
     )
 
 

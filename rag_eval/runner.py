@@ -4,9 +4,18 @@ from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
+from rag_eval.concealing import concealed
 from rag_eval.errors import RunStoppedError
-from rag_eval.in_force import redactor_of, shortener_of, thresholds_in_force, weights_in_force, workers_of
+from rag_eval.in_force import (
+    redactor_of,
+    secrets_of,
+    shortener_of,
+    thresholds_in_force,
+    weights_in_force,
+    workers_of,
+)
 from rag_eval.judge.calls import gather, sampled
+from rag_eval.judge.masking import without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import Metric
 from rag_eval.panel import Panel as Panel
@@ -34,6 +43,7 @@ class Evaluation:
         self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
         self._weights = weights_in_force(settings)
         self._samples = 1 if panel.is_proxy else settings.evaluation.samples
+        self._secrets = frozenset() if panel.is_proxy else secrets_of(settings)
         self._gold_decides = settings.diagnostics.gold_ids
 
     @property
@@ -78,12 +88,12 @@ class Evaluation:
         parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
         toxicity, *verdicts = await gather(parts)
         results = [
-            self._result(case, scores, further, rubric, toxicity)
+            concealed(self._result(case, scores, further, rubric, toxicity), self._secrets)
             for case, (scores, further, rubric) in zip(seen.cases, verdicts, strict=True)
         ]
         advice = await self._advise(results)
         return tuple(
-            replace(result, case=case, recommendation=text)
+            replace(result, case=case, recommendation=without_keys(text, self._secrets))
             for case, result, text in zip(row.cases, results, advice, strict=True)
         )
 

@@ -141,7 +141,10 @@ def test_r76_a_run_that_succeeds_writes_no_key(
 def test_r76_a_key_that_the_endpoint_quotes_in_its_replies_is_not_passed_on(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """A gateway that throws headers back into the text of a completion; the report is what others get to see."""
+    """A gateway that throws headers back into the text of a completion; the report is what others get to see.
+
+    The store, which its owner alone can read, keeps the reply as it came.
+    """
 
     def quote(request: Request) -> Any:
         if request.task == "preflight":
@@ -152,9 +155,68 @@ def test_r76_a_key_that_the_endpoint_quotes_in_its_replies_is_not_passed_on(
     judge.always = quote
     sheet(tmp_path)
     (tmp_path / "config.ini").write_text(CONFIG)
-    ended = run_cli("in.xlsx", "--debug", **variables(judge))
+    ended = run_cli("in.xlsx", "--debug", *EVERY_OUTPUT, **variables(judge))
     assert ended.code == 0
-    assert leaks(tmp_path, ended) == []
+    assert leaks(tmp_path, ended) == ["replies.sqlite"]
+    assert "header api-key: [key]" in (tmp_path / "r.json").read_text()
+
+
+WORDS_OF_KEYS = {
+    "x": "x",
+    "1": "1",
+    "a deposit": "deposit",
+    "a dummy of a local server": "sk-no-key-required",
+    "16 letters of a local server": "requirednessabcd",
+    "a piece of a real key": "Zq7-is-deposit-Vw9xKe",
+    "a figure": "3333333333333333",
+}
+
+
+@pytest.mark.parametrize("key", WORDS_OF_KEYS.values(), ids=WORDS_OF_KEYS)
+def test_no_key_whatsoever_changes_a_reply_or_a_figure(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, key: str
+) -> None:
+    """What a judge wrote is parsed, scored, printed and reported as it came, whatever the key looks like."""
+
+    def reported(key: str) -> tuple[Any, ...]:
+        ended = run_cli(
+            "in.xlsx", "--json", "r.json", "--manifest", "m.json", **variables(judge) | {"AZURE_OPENAI_API_KEY": key}
+        )
+        assert ended.code == 0, ended.err
+        run, manifest = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "m.json"))
+        told = re.sub(r"[0-9.]+ s\b|in_report.*", "", ended.out)
+        return run["cases"], run["bots"], manifest["judged"], manifest["usage"], manifest["run"], told
+
+    def answer(request: Request) -> Any:
+        reply = honest_reply(request.prompt).replace("shared words", "A deposit is required, of 0.3333")
+        return None if request.task == "preflight" else completion(reply, request)
+
+    judge.always = answer
+    sheet(tmp_path)
+    plain = reported("Q9wErTzUiOpAsDfGhJkL42")
+    assert "A deposit is required, of 0.3333" in json.dumps(plain[0])
+    assert reported(key) == plain
+
+
+def test_a_key_in_the_path_of_an_address_is_shown_nowhere(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Neither in JSON nor in the manifest, however short it is; and not in an error, if it looks like a key."""
+    sheet(tmp_path)
+    outputs = (*EVERY_OUTPUT, "--manifest", "m.json", "--debug")
+    for secret in (KEY, "s3cr3t"):
+        given = {"OPENAI_BASE_URL": f"{judge.url}/{secret}/v1", "OPENAI_API_KEY": "sk-other"}
+        judge.always = None
+        ended = run_cli("in.xlsx", "--judge", "openai", *outputs, **given)
+        assert ended.code == 0, ended.err
+        assert judge.requests[-1].path == f"/{secret}/v1/chat/completions"
+        judge.always = error(404, "404", f"nothing at /{KEY}/v1")
+        failed = run_cli("in.xlsx", "--judge", "openai", "--fresh", *outputs, **given)
+        assert "HTTP 404 at /…/v1/chat/completions" in failed.err
+        written = "".join(path.read_text() for path in tmp_path.glob("*.json")) + ended.err + failed.err + failed.out
+        assert f"{judge.url}/…/v1" in written
+        assert secret not in written
+        assert leaks(tmp_path, failed) == []
 
 
 @pytest.fixture
@@ -195,20 +257,19 @@ def test_r77_a_bug_does_not_tell_the_key(run_cli: Run, judge: FakeJudge, tmp_pat
 def test_r76_r77_what_is_hidden_is_neither_said_nor_warned_of_nor_logged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    console.hide(KEY)
-    console.hide("")
+    console.hide({KEY})
     console.set_up_logging(debug=True)
-    console.say(f"the key {KEY}.")
+    console.say(f"the key {KEY}, not {KEY[3:14]}.")
     console.warn(f"a piece of it: {KEY[3:14]}")
     try:
         raise ValueError(f"a bug quotes {KEY}")
     except ValueError as bug:
         logging.getLogger("rag_eval.test").debug("internal %s", KEY[:9], exc_info=bug)
     out, err = capsys.readouterr()
-    assert out == "the key [key].\n"
+    assert out == f"the key [key], not {KEY[3:14]}.\n"
     assert err.startswith("rag-eval: a piece of it: [key]\n")
     assert "ValueError: a bug quotes [key]" in err
-    assert not [piece for piece in PIECES if piece.decode() in out + err]
+    assert not [piece for piece in PIECES if piece.decode() in err]
 
 
 BAD_KEYS = (

@@ -24,7 +24,6 @@ from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.proxy import proxy_of
 from rag_eval.judge.transport import Transport
@@ -808,22 +807,6 @@ def test_r22_r76_the_key_and_the_prompt_are_told_nowhere(
         KEY[start : start + 8] for start in range(len(KEY) - 7) if KEY[start : start + 8] in everything
     ]
     assert "a confidential text" not in everything
-
-
-@pytest.mark.parametrize(
-    ("text", "secret", "expected"),
-    [
-        ("key abcdefghij.", "abcdefghij", "key [key]."),
-        ("key bcdefghi and cdefghij", "abcdefghij", "key [key] and [key]"),
-        ("only abcdefg", "abcdefghij", "only abcdefg"),
-        ("abcdefghijabcdefghij", "abcdefghij", "[key]"),
-        ("a short one", "short", "a [key] one"),
-        ("none", "", "none"),
-        ("", "abcdefghij", ""),
-    ],
-)
-def test_r76_pieces_of_a_key_are_masked(text: str, secret: str, expected: str) -> None:
-    assert masked(text, secret) == expected
 
 
 # Pace

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -15,13 +15,13 @@ from rag_eval.terminal import counter, printable
 def say(line: str) -> None:
     """A line of the result, on standard output."""
     with speaking_to(sys.stdout):
-        click.echo(_harmless(line, sys.stdout))
+        click.echo(_harmless(without_secrets(line), sys.stdout))
 
 
 def warn(sentence: str) -> None:
     """Something that the user should know, on standard error."""
     with speaking_to(sys.stderr):
-        click.echo(f"rag-eval: {_harmless(sentence, sys.stderr)}", err=True)
+        click.echo(f"rag-eval: {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
 
 
 def complain(*problems: str) -> None:
@@ -30,29 +30,27 @@ def complain(*problems: str) -> None:
         warn(problem)
 
 
-def hide(secret: str) -> None:
-    """From now on, [key] is shown in place of this secret and of every piece of it of 8 or more characters."""
-    if secret:
-        _hidden.add(secret)
+def hide(secrets: Iterable[str]) -> None:
+    """From now on, [key] is shown in place of each secret and, in warnings, errors and logs, of pieces of it."""
+    _hidden.update(secrets)
 
 
 _hidden: set[str] = set()
 
 
 def _harmless(text: str, stream: TextIO) -> str:
-    """One line without secrets and control characters, in characters that the stream can carry."""
+    """One line without control characters, in characters that the stream can carry."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    return printable(without_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
+    return printable(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def without_secrets(text: str) -> str:
-    """`text` with [key] in place of every secret that is to be hidden."""
-    if _hidden:
-        from rag_eval.judge.masking import masked
+def without_secrets(text: str, *, is_error: bool = False) -> str:
+    """`text` with [key] in place of every secret that is to be hidden and, in an error, of pieces of it."""
+    if not _hidden:
+        return text
+    from rag_eval.judge.masking import masked, without_keys
 
-        for secret in sorted(_hidden, key=len, reverse=True):  # one may be a piece of another
-            text = masked(text, secret)
-    return text
+    return masked(text, _hidden) if is_error else without_keys(text, _hidden)
 
 
 @contextmanager
@@ -112,4 +110,5 @@ class _HarmlessFormatter(logging.Formatter):
     """For tracebacks as well, whose messages may quote anything."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(_harmless(line, sys.stderr) for line in super().format(record).split("\n"))
+        lines = without_secrets(super().format(record), is_error=True).split("\n")
+        return "\n".join(_harmless(line, sys.stderr) for line in lines)

@@ -44,6 +44,7 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
+    from rag_eval.in_force import secrets_of
 
     set_up_logging(debug=False)
     overrides = {"judge.provider": judge, "model": model}
@@ -52,7 +53,7 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     except SettingsError as error:
         problems = map(_problem, error.problems)
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
-    _hide_keys(loaded.settings)
+    hide(secrets_of(loaded.settings))
     say("Settings, and where they come from:")
     for line in _setting_lines(loaded):
         say(line)
@@ -100,13 +101,6 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 
 # Settings
-
-
-def _hide_keys(settings: "Settings") -> None:
-    """A key that also stands where it does not belong is not shown there. A shorter one would blot out words."""
-    for provider in (settings.azure, settings.openai):
-        if len(key := provider.api_key.get_secret_value()) >= 8:
-            hide(key)
 
 
 def _setting_lines(loaded: "LoadedSettings") -> Iterator[str]:

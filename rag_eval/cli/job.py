@@ -92,10 +92,10 @@ class Job:
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
+        from rag_eval.in_force import secrets_of
 
         loaded = load_settings(self._options.config, self._options.overrides(), os.environ, Path.cwd())
-        for provider in (loaded.settings.azure, loaded.settings.openai):
-            hide(provider.api_key.get_secret_value())
+        hide(secrets_of(loaded.settings))
         for warning in loaded.warnings:
             warn(warning)
         return loaded

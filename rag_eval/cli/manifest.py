@@ -68,7 +68,7 @@ class Manifest:
             ending = {"status": "complete", "exit_code": int(ExitCode.COMPLETE)}
         else:
             code = error.exit_code if isinstance(error, RagEvalError) else ExitCode.STOPPED
-            ending = {"status": "failed", "exit_code": int(code), "reason": str(error)}
+            ending = {"status": "failed", "exit_code": int(code), "reason": without_secrets(str(error), is_error=True)}
         self._members |= {**ending, "ended": _now()}
         try:
             self._write()
@@ -106,12 +106,21 @@ class Manifest:
             return
         from rag_eval.report.replacement import write_text
 
-        text = without_secrets(json.dumps(self._members, ensure_ascii=False, allow_nan=False, indent=1))
+        text = json.dumps(_harmless(self._members), ensure_ascii=False, allow_nan=False, indent=1)
         write_text(self._target, text + "\n", "--manifest")
 
 
 def _now() -> str:
     return datetime.now().astimezone().isoformat()
+
+
+def _harmless(value: Any) -> Any:
+    """The texts in it without secrets; numbers stay as they are."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, Mapping):
+        return {without_secrets(name): _harmless(each) for name, each in value.items()}
+    return [_harmless(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _shown(value: object) -> object:

@@ -1,9 +1,10 @@
 """The providers that need credentials, and what can be wrong with a key or an address."""
 
-import ipaddress
 import re
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
+
+from rag_eval.addresses import is_loopback, shown_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +74,14 @@ def find_url_problem(url: str, provider: Provider) -> str | None:
         return "this is not a URL"
     if not parts.hostname or parts.scheme not in ("https", "http"):
         return "the URL must begin with https:// and name a host"
-    if parts.scheme == "http" and not is_loopback(parts):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         return "the URL must begin with https://; http is only for localhost, 127.0.0.0/8 and ::1"
     if "@" in parts.netloc:
         return "the URL must not hold a user name or password"
     if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
         return "this is a placeholder, not the URL of a resource"
     if pasted := provider.pasted.search(parts.path):
-        return f"this is the URL of a request; keep only {origin}{parts.path[: pasted.start()] or '/'}"
+        return f"this is the URL of a request; keep only {origin}{shown_path(parts.path[: pasted.start()]) or '/'}"
     if "?" in url or "#" in url:
         return "the URL must not hold a query (?…) or fragment (#…)"
     return None
-
-
-def is_loopback(url: SplitResult) -> bool:
-    if url.hostname == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(url.hostname or "").is_loopback
-    except ValueError:
-        return False

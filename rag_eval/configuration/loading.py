@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from rag_eval.addresses import is_loopback
 from rag_eval.configuration.credentials import (
     PROVIDERS,
     VARIABLES,
     find_key_problem,
     find_url_problem,
-    is_loopback,
     unwrap,
 )
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
@@ -195,7 +195,7 @@ class _Loading:
         self._check_credential(key, find_key_problem)
         if self.problems:
             return
-        if name == "openai" and not self._value(key) and is_loopback(urlsplit(str(self._value(url)))):
+        if name == "openai" and not self._value(key) and is_loopback(urlsplit(str(self._value(url))).hostname or ""):
             self.given[key] = Given("not-needed", _DEFAULT)
         self._warn_if_parted(key, url)
 

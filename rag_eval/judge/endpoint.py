@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rag_eval.judge.calls import Call
+from rag_eval.judge.masking import secrets_in, without_keys
 from rag_eval.judge.outcomes import Parameter
 
 NO_KEY = "not-needed"
@@ -47,14 +48,20 @@ class Endpoint:
         return f"Endpoint({self.description})"
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """What of it must not be shown."""
+        return secrets_in(self.api_key, self.url)
+
+    @property
     def host(self) -> str:
         return urlsplit(self.url).hostname or self.url
 
     @property
     def description(self) -> str:
+        model = without_keys(self.model, self.secrets)
         if self.provider == "azure":
-            return f"Azure OpenAI, deployment {self.model}, at {self.host}"
-        return f"{self.model} at {self.host}"
+            return f"Azure OpenAI, deployment {model}, at {self.host}"
+        return f"{model} at {self.host}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from rag_eval.addresses import shown_path
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.endpoint import Endpoint
 
@@ -26,7 +28,7 @@ _SECONDS_VALID = 60.0
 class Letterhead:
     url: str
     path: str
-    """Path and query of the address."""
+    """Path and query of the address, for people."""
     headers: Mapping[str, str]
     written_at: float
 
@@ -39,6 +41,7 @@ class Writer:
             _check_key(endpoint.api_key)
         _quieten_clients()
         self._client = _client(endpoint)
+        self._base = urlsplit(endpoint.url).path.rstrip("/")
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
         self._heads: dict[str, Letterhead] = {}
         self._writing = asyncio.Lock()
@@ -62,10 +65,15 @@ class Writer:
         url, headers = answer.request.url, answer.request.headers
         return Letterhead(
             url=str(url),
-            path=url.raw_path.decode("ascii", "replace"),
+            path=_shown(url.raw_path.decode("ascii", "replace"), self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
             written_at=time.monotonic(),
         )
+
+
+def _shown(path: str, base: str) -> str:
+    """The user's part of it may contain a key; the rest is the client's own."""
+    return shown_path(base) + path.removeprefix(base)
 
 
 _OF_ONE_REQUEST = frozenset({"host", "connection", "content-length", "accept-encoding"})

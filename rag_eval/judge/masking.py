@@ -1,30 +1,90 @@
-"""An API key does not get into a report, though an endpoint quotes it."""
+"""An API key does not get into what people read, though an endpoint quotes it.
 
+A judge's reply is read and stored as it came: a key may look like one of its words or figures. Error texts are masked
+in full; all other texts only where they contain the whole key.
+"""
+
+from collections.abc import Iterable
 from functools import lru_cache
+from urllib.parse import urlsplit
 
+from rag_eval.addresses import is_loopback
+
+_SHORTEST = 16
+"""Characters of a secret. A shorter key may be a word of any text."""
 _PIECE = 8
-"""Characters of a secret that are hidden wherever they stand together."""
+"""Characters of a secret that are hidden in an error where they are together, with a digit among them."""
+_MASK = "[key]"
 
 
-def masked(text: str, secret: str) -> str:
-    """The text with [key] in place of the secret and of every piece of it of 8 or more characters."""
+def secrets_in(key: str, url: str) -> frozenset[str]:
+    """What of a provider's key and address must not be shown; the address may have a key in its path.
+
+    A server on this computer is often given words in place of a key, such as 'sk-no-key-required': without a digit,
+    that is not a secret.
+    """
+    host, path = _host_and_path(url)
+    wanted = {segment for segment in path.split("/") if _has_digit(segment)}
+    if _has_digit(key) or not is_loopback(host):
+        wanted.add(key)
+    return frozenset(secret for secret in wanted if len(secret) >= _SHORTEST)
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """An error text with [key] in place of the secrets, and of pieces of them of 8 or more characters with a digit."""
+    ordered = _longest_first(secrets)
+    text = without_keys(text, ordered)
+    for secret in ordered:
+        text = _without_pieces(text, secret)
+    return text
+
+
+def without_keys(text: str, secrets: Iterable[str]) -> str:
+    """Any other text, with [key] in place of the secrets that it contains as a whole."""
+    for secret in _longest_first(secrets):
+        text = text.replace(secret, _MASK)
+    return text
+
+
+def _longest_first(secrets: Iterable[str]) -> list[str]:
+    """One may be a piece of another."""
+    return sorted(secrets, key=len, reverse=True)
+
+
+def _host_and_path(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.path
+    except ValueError:
+        return "", ""
+
+
+def _without_pieces(text: str, secret: str) -> str:
     pieces = _pieces(secret)
     if not any(piece in text for piece in pieces):
         return text
-    size = min(_PIECE, len(secret))
-    covered = {
-        place
-        for start in range(len(text) - size + 1)
-        if text[start : start + size] in pieces
-        for place in range(start, start + size)
-    }
-    return "".join(
-        "" if place in covered and place - 1 in covered else "[key]" if place in covered else letter
-        for place, letter in enumerate(text)
-    )
+    kept, end = [], 0
+    for start, stop in _runs(text, pieces):
+        if _has_digit(text[start:stop]):
+            kept += [text[end:start], _MASK]
+            end = stop
+    return "".join([*kept, text[end:]])
+
+
+def _runs(text: str, pieces: frozenset[str]) -> list[tuple[int, int]]:
+    """Where pieces of a secret are; those that overlap or touch are one."""
+    runs: list[tuple[int, int]] = []
+    for start in range(len(text) - _PIECE + 1):
+        if text[start : start + _PIECE] in pieces:
+            begin = runs.pop()[0] if runs and start <= runs[-1][1] else start
+            runs.append((begin, start + _PIECE))
+    return runs
 
 
 @lru_cache(maxsize=8)
 def _pieces(secret: str) -> frozenset[str]:
-    size = min(_PIECE, len(secret))
-    return frozenset(secret[start : start + size] for start in range(len(secret) - size + 1)) - {""}
+    return frozenset(secret[start : start + _PIECE] for start in range(len(secret) - _PIECE + 1))
+
+
+def _has_digit(text: str) -> bool:
+    return any(character.isdigit() for character in text)

@@ -1,10 +1,10 @@
 """Which proxy, if any, the environment names for an address."""
 
-import ipaddress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
+from rag_eval.addresses import is_loopback
 from rag_eval.errors import RunStoppedError
 
 
@@ -42,13 +42,6 @@ def proxy_of(url: str) -> str:
     """Host and port of the proxy for an address, without credentials; or empty."""
     proxy = proxy_for(url)
     return urlsplit(proxy.url).netloc if proxy else ""
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _split(proxy: str) -> SplitResult | None:

@@ -1,6 +1,7 @@
-"""Calls over HTTP, through the openai package: to Azure OpenAI, OpenAI or any server that speaks like them.
+"""Calls over HTTP: to Azure OpenAI, OpenAI or any server that speaks like them.
 
-The package's own retries are off. The one retry layer is here; what it meets is named in `outcomes`.
+The openai package writes the head of a request, aiohttp sends it, and neither tries again. The one retry layer is
+here; what it meets is named in `outcomes`.
 """
 
 import logging
@@ -22,7 +23,7 @@ from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message
 from rag_eval.judge.connection import Connection, Response
-from rag_eval.judge.endpoint import NO_KEY, Dialect, Endpoint, reply_limit, request_body, request_key
+from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault
@@ -104,11 +105,6 @@ class Transport:
                 cost=self._budget.spent,
                 by_task=dict(self._by_task),
             )
-
-    @property
-    def _secret(self) -> str:
-        """The API key, unless the server needs none."""
-        return "" if self.endpoint.api_key == NO_KEY else self.endpoint.api_key
 
     @property
     def possibly_billed(self) -> int:
@@ -234,7 +230,7 @@ class Transport:
                 self._meter["possibly_billed"] += found.possibly_billed
 
     def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
-        text = masked(strip_fence(completion.content), self._secret)
+        text = strip_fence(completion.content)
         try:
             reply = read_reply(text, attempt.call)
         except ValueError as error:
@@ -273,7 +269,7 @@ class Transport:
         return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
 
     def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
-        message = masked(fault.message, self._secret)
+        message = masked(fault.message, self.endpoint.secrets)
         if fault.action is Action.STOP:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
         return JudgeError(fault.code, message)

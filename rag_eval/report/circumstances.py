@@ -1,9 +1,8 @@
 """What a run ran with: its settings and where they came from, without secrets, and the versions of the packages."""
 
 import platform
-import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_eval import __version__
+from rag_eval.addresses import shown_url
+from rag_eval.in_force import secrets_of
+from rag_eval.judge.masking import without_keys
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -41,23 +43,27 @@ def circumstances(loaded: "LoadedSettings", made_from: Mapping[str, Any] | None 
 
 
 def _configuration(loaded: "LoadedSettings") -> Mapping[str, Any]:
+    secrets = secrets_of(loaded.settings)
     return {
         section: {
-            key: {"value": _shown(value), "source": str(loaded.sources[f"{section}.{key}"])}
+            key: {"value": _shown(key, value, secrets), "source": str(loaded.sources[f"{section}.{key}"])}
             for key, value in values
         }
         for section, values in loaded.settings
     }
 
 
-def _shown(value: object) -> object:
+def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     """A setting as JSON may hold it: of a secret only whether there is one."""
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
-    if isinstance(value, str) and "://" in value:
-        # The URLs of providers that do not judge were not checked: they might carry a password.
-        return re.sub(r"//[^/]*@", "//", value).partition("?")[0]
-    return str(value) if isinstance(value, Path) else value
+    if key in _URLS and value:
+        return shown_url(str(value))
+    return without_keys(str(value), secrets) if isinstance(value, str | Path) else value
+
+
+_URLS = frozenset({"endpoint", "base_url"})
+"""Those of providers that do not judge were not checked: they may contain a password."""
 
 
 def _versions() -> Mapping[str, str]:
