@@ -122,8 +122,9 @@ class Overlay:
         self._made_up: dict[str, str] = {}
 
     def reply(self, key: str) -> str | None:
-        known = self._store.reply(key) if self._store else None
-        return known if known is not None else self._made_up.get(key)
+        """What was made up comes first: it stands for a stored reply that would not be taken."""
+        made_up = self._made_up.get(key)
+        return made_up if made_up is not None or not self._store else self._store.reply(key)
 
     def failure(self, key: str) -> tuple[str, str] | None:
         return self._store.failure(key) if self._store else None
@@ -153,7 +154,7 @@ def _made_up(call: Call[Any]) -> BaseModel:
 
 def _number_of(about: Mapping[str, object], what: str) -> int:
     count = about.get(what)
-    return count if isinstance(count, int) else 1
+    return count if isinstance(count, int) else _length_of(about, what) or 1
 
 
 def _sentences_of(about: Mapping[str, object]) -> list[str]:

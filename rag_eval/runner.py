@@ -59,6 +59,11 @@ class Evaluation:
     def usage(self) -> Usage:
         return self._scheduler.usage()
 
+    @property
+    def outdated(self) -> int:
+        """Stored replies that were asked for again, since they are empty or do not fit any more."""
+        return self._scheduler.counts.outdated
+
     def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of each row, bots in the order of the sheet, rows in the order given.
 

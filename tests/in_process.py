@@ -25,6 +25,8 @@ class ObjectJudge:
     def __init__(self, reply: Callable[[str], str | Exception] = honest_reply, seconds: float = 0.0) -> None:
         self.prompts: list[str] = []
         self.prepared: list[str] = []
+        self.deployments: list[str] = []
+        """Of each call that was made."""
         self.refuses_at_first: RunStoppedError | None = None
         self._reply = reply
         self._seconds = seconds
@@ -43,6 +45,7 @@ class ObjectJudge:
     def ask(self, call: Call[Any]) -> Answer:
         with self._lock:
             self.prompts.append(prompt_of(call))
+            self.deployments.append(call.deployment)
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
         try:

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, redirect_stdout
+from contextlib import closing, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import AsyncMock, MagicMock
@@ -47,6 +47,7 @@ from rag_eval.evaluators import (
 from rag_eval.evaluators.columns import AnswerCoverage, ChunkRelevanceShare
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, render
 from rag_eval.judge.endpoint import Endpoint, strict_schema
+from rag_eval.judge.replies import read_reply, read_stored
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.records import Case, Evidence, Outcome
@@ -313,6 +314,30 @@ def test_faithfulness_is_the_share_of_statements_that_a_chunk_supports() -> None
     assert FaithfulnessResult.model_validate(reply).score == 0.5
 
 
+@pytest.mark.parametrize(
+    ("answer", "statement", "is_refused"),
+    [
+        ("It is Paris.", None, True),
+        ("It is Paris.", " …", True),
+        ("It is Paris.", "Paris is the capital.", False),
+        ("Hello! How can I help you?", None, False),
+        ("Hello! It is Paris.", None, True),
+        ("…", None, False),
+        (None, None, False),
+    ],
+)
+def test_an_answer_that_claims_something_has_statements(
+    answer: str | None, statement: str | None, is_refused: bool
+) -> None:
+    """A judge of ours is asked again; the prompt lets it leave out greetings and offers of help."""
+    statements = [] if statement is None else [{"statement": statement, "supporting_chunk_ids": []}]
+    call = Faithfulness.call(QUESTION, answer, CHUNKS)
+    reply = json.dumps({"statements": statements})
+    for read in (read_reply, read_stored):
+        with pytest.raises(ValueError, match="there is no statement") if is_refused else nullcontext():
+            assert isinstance(read(reply, call), FaithfulnessResult)
+
+
 def test_answer_relevance_is_the_mean_over_the_parts_of_the_question() -> None:
     parts = [
         {"part": name, "addressed": how} for name, how in zip("abc", ("fully", "partly", "not"), strict=True)
@@ -321,6 +346,8 @@ def test_answer_relevance_is_the_mean_over_the_parts_of_the_question() -> None:
     assert (result.score, result.open_parts) == (0.5, ["b", "c"])
     with pytest.raises(ValidationError):
         AnswerRelevanceResult(reason="r", parts=[])
+    with pytest.raises(ValidationError, match="no part of the question is named"):
+        AnswerRelevanceResult.model_validate({"reason": "r", "parts": [{"part": " ", "addressed": "fully"}]})
 
 
 # The prompt
@@ -673,7 +700,8 @@ def test_a_call_says_all_that_the_judge_must_know() -> None:
         QUESTION, None, tuple(CHUNKS), task="precision", max_tokens=99, deployment="mini"
     )
     assert (call.task, call.max_tokens, call.deployment) == ("precision", 99, "mini")
-    assert call.agrees_with == {"context": CHUNKS, "complete": True}
+    assert call.agrees_with == {"context": CHUNKS, "answer": None, "complete": True}
+    assert ChunkPrecision.call(QUESTION, ANSWER, ()).agrees_with["answer"] == ANSWER
     assert [message.role for message in call.messages] == ["system", "user"]
     assert call.messages[0].text.startswith(ChunkPrecision.prompt)
     assert '"relevant_ids"' not in prompt_of(call)

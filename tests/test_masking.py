@@ -98,7 +98,14 @@ def test_of_a_path_words_and_versions_are_shown() -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("localhost", True), ("127.9.9.9", True), ("::1", True), ("10.0.0.1", False), ("", False), ("a.b", False)],
+    [
+        ("localhost", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("10.0.0.1", False),
+        ("", False),
+        ("a.b", False),
+    ],
 )
 def test_which_host_is_this_computer(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected

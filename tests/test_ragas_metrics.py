@@ -6,21 +6,28 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_judge import task_of
+from fake_judge import _input, task_of
 from hypothesis import given
 from hypothesis import strategies as st
-from in_process import ObjectJudge, run
+from in_process import DictStore, ObjectJudge, run
 
 from rag_eval.errors import JudgeError
+from rag_eval.judge.calls import Call
+from rag_eval.judge.replies import read_reply, read_stored
+from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.base import settle_without_judge
+from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
 from rag_eval.metrics.ragas_metrics import average_precision, ragas_metrics
 from rag_eval.metrics.ragas_prompts import _COLLECTIONS, _template
-from rag_eval.metrics.toxicity import LlmToxicity
-from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
+from rag_eval.metrics.replies import Classification, QueryToxicity, Toxicities
+from rag_eval.metrics.toxicity import _TASK, LlmToxicity
+from rag_eval.records import METRIC_LABELS, Case, Evidence, Outcome, Score
 
 ROOT = Path(__file__).parent.parent
 CASE = Case(
@@ -78,6 +85,9 @@ Q = {"question": "Why is the sky blue?", "noncommittal": 0}
         ("context_precision", {"usefulness": {"reason": "r", "verdict": 0}}, 0.0),
         ("answer_correctness", {"statements": TWO, "classification": classified(1, 1, 2)}, 2 / 5),
         ("answer_correctness", {"statements": TWO, "classification": classified(0, 2, 2)}, 0.0),
+        ("answer_correctness", {"statements": TWO, "classification": classified(2, 0, 0)}, 1.0),
+        ("answer_correctness", {"statements": TWO, "classification": classified(3, 1, 0)}, 6 / 7),
+        ("answer_correctness", {"statements": TWO, "classification": classified(2, 0, 1)}, 4 / 5),
         ("answer_relevancy", {"question": Q, "closeness": {"reason": "r", "closeness": 4}}, 1.0),
         ("answer_relevancy", {"question": Q, "closeness": {"reason": "r", "closeness": 1}}, 0.25),
         ("answer_relevancy", {"question": {**Q, "noncommittal": 1}}, 0.0),
@@ -99,25 +109,175 @@ def test_average_precision_is_the_mean_precision_at_the_useful_ranks(useful: lis
     assert average_precision(useful) == pytest.approx(expected)
 
 
+WORDLESS = Case(2, "A", "Why is the sky blue?", "🤷", "…", ("c1",))
+
+
 @pytest.mark.parametrize(
     ("metric", "replies", "reason"),
     [
-        ("faithfulness", {"statements": NONE}, "no statement"),
-        ("faithfulness", {"statements": {"statements": ["  "]}}, "no statement"),
-        ("context_recall", {"attributions": attributed()}, "no statement"),
-        ("answer_correctness", {"statements": NONE}, "neither"),
+        ("faithfulness", {"statements": NONE}, "the response makes no statement"),
+        ("faithfulness", {"statements": {"statements": ["  "]}}, "the response makes no statement"),
+        ("context_recall", {"attributions": attributed()}, "the ground truth makes no statement"),
+        (
+            "answer_correctness",
+            {"statements": NONE},
+            "neither the response nor the ground truth makes a statement",
+        ),
     ],
 )
-def test_nothing_to_judge_is_not_applicable(metric: str, replies: dict[str, Any], reason: str) -> None:
-    result = score(metric, replies)
-    assert result.outcome is Outcome.NOT_APPLICABLE
-    assert reason in result.reason
+def test_texts_without_a_word_have_nothing_to_judge(
+    metric: str, replies: dict[str, Any], reason: str
+) -> None:
+    assert score(metric, replies, WORDLESS) == Score.not_applicable(metric, reason)
 
 
-def test_statements_on_one_side_only_are_incorrect() -> None:
+@pytest.mark.parametrize(("wordless", "side"), [("response", "response"), ("reference", "ground truth")])
+def test_statements_on_one_side_only_are_incorrect(wordless: str, side: str) -> None:
     """ragas gives 1.0 when either side has no statements."""
-    no_response = {"statements": lambda prompt: NONE if "It is big" in prompt else TWO}
-    assert score("answer_correctness", no_response).value == 0.0
+    case = replace(CASE, **{wordless: "🤷"})
+    replies = {"statements": lambda prompt: NONE if "🤷" in prompt else TWO}
+    expected = Score.scored("answer_correctness", 0.0, f"the {side} makes no statement")
+    assert score("answer_correctness", replies, case) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "replies"),
+    [
+        ("faithfulness", {"statements": NONE}),
+        ("faithfulness", {"statements": {"statements": ["", " … "]}}),
+        ("faithfulness", {"statements": TWO, "verdicts": verdicts()}),
+        ("answer_correctness", {"statements": lambda prompt: NONE if "It is big" in prompt else TWO}),
+        ("answer_correctness", {"statements": TWO, "classification": classified(0, 0, 2)}),
+        ("answer_correctness", {"statements": TWO, "classification": classified(0, 2, 0)}),
+        ("context_recall", {"attributions": attributed()}),
+        ("context_recall", {"attributions": {"classifications": [{"statement": " ", "reason": "", "attributed": 1}]}}),
+        ("answer_relevancy", {"question": {"question": " ? ", "noncommittal": 0}}),
+    ],
+)  # fmt: skip
+def test_a_reply_that_says_nothing_of_a_text_with_words_is_no_reply(
+    metric: str, replies: dict[str, Any]
+) -> None:
+    """It would be a 0 for the response, or take a bad one out of the mean."""
+    result = score(metric, replies)
+    assert (result.outcome, result.code) == (Outcome.FAILED, "unparseable")
+
+
+def test_an_evasive_response_needs_no_question() -> None:
+    result = score("answer_relevancy", {"question": {"question": "", "noncommittal": 1}})
+    assert (result.value, result.reason) == (0.0, "the response is evasive")
+
+
+def test_a_stored_reply_that_says_nothing_is_asked_for_again() -> None:
+    """Earlier versions took it. A good one is served, though today its omission would be refused in a new one."""
+    judge, store = ObjectJudge(), DictStore()
+    (recall,) = ragas_metrics(["context_recall"])
+    case = replace(CASE, reference="Air scatters blue light. The evening sky turns red.")
+    (good,) = run([recall.measure(case)], judge, store)
+    ((key, text),) = store.replies.items()
+    for stored, asked in (('{"classifications":[]}', 1), (text, 0), (json.dumps(attributed(1)), 0)):
+        again = ObjectJudge()
+        store.replies[key] = stored
+        scheduler = Scheduler(again, store, workers=1)
+        (result,) = scheduler.run([recall.measure(case)], window=1)
+        scheduler.close()
+        assert (len(again.prompts), scheduler.counts.outdated) == (asked, asked)
+        assert result.outcome is Outcome.SCORED
+        assert (result == good) == (stored != json.dumps(attributed(1)))
+
+
+OURS = ["The tower is 330 metres tall.", "It was built in 1889."]
+THEIRS = ["The height of the tower is 330 m.", "Gustave Eiffel drew the plans.", "Paint is renewed often."]
+
+
+@pytest.mark.parametrize(
+    ("hits", "extra", "missing", "problem"),
+    [
+        (OURS[:1], OURS[1:], THEIRS[1:], ""),
+        (OURS[:1], [], THEIRS[1:], "response"),  # nothing about 1889
+        ([], OURS[:1], THEIRS, "response"),
+        (OURS, [], THEIRS[1:2], ""),  # as many as were asked about
+        (OURS[:1], OURS[1:], THEIRS[1:2], "reference"),  # nothing about paint
+        (OURS[:1], OURS[1:], [], "reference"),
+        ([" and ".join(OURS)], [], THEIRS[1:], ""),  # two are merged
+        (OURS[:1], ["Built: 1889"], THEIRS[1:], ""),
+        (OURS[:1], OURS[1:], [" ".join(THEIRS[1:])], ""),
+        (["the TOWER is 330 metres tall. "], ["It is old."], THEIRS[1:], ""),  # in other words, but as many
+        (["the TOWER is 330 metres tall. "], [], THEIRS[1:], "response"),
+    ],
+)
+def test_a_classification_that_leaves_a_statement_out_is_no_reply(
+    hits: list[str], extra: list[str], missing: list[str], problem: str
+) -> None:
+    """Only where it has fewer statements than were sent, and one of these has no near match; once stored, it stays."""
+    lists = {"TP": hits, "FP": extra, "FN": missing}
+    reply = json.dumps({name: [{"statement": each, "reason": "r"} for each in lists[name]] for name in lists})
+    sent = {"response_statements": OURS, "reference_statements": THEIRS}
+    call = Call("t", (), Classification, agrees_with=sent)
+    assert isinstance(read_stored(reply, call), Classification)
+    told = pytest.raises(ValueError, match=f"a statement of the {problem} is not classified")
+    with told if problem else nullcontext():
+        assert isinstance(read_reply(reply, call), Classification)
+
+
+LIKE = [f"The service number {word} of the long catalogue is free of charge" for word in ("four", "five")]
+
+
+@pytest.mark.parametrize(
+    ("sent", "replied", "skipped"),
+    [
+        (["a", "b"], ["a"], "b"),
+        (["a", "a"], ["A"], None),
+        (["a", "b"], ["b", "c"], None),
+        (LIKE, LIKE[:1], LIKE[1]),  # a copy of one statement does not stand for another
+        (LIKE, ["Numbers four and five are free of charge"], None),
+        (["red green blue", "x"], ["x red"], None),
+        (["red green blue", "x"], ["x"], "red green blue"),
+        (["red green blue", "grey"], ["red pink white"], "red green blue"),  # a third
+        (["red green", "grey"], ["red pink white grey"], None),  # half
+        (["…", "x"], ["x"], None),
+        (["巴黎是法国的首都", "塔高三百三十米"], ["巴黎是法国的首都"], "塔高三百三十米"),
+    ],
+)
+def test_what_a_reply_skips(sent: list[str], replied: list[str], skipped: str | None) -> None:
+    assert skipped_statement(sent, replied) == skipped
+
+
+@pytest.mark.parametrize(
+    ("sent", "replied", "hits", "others", "unanswered"),
+    [
+        (["red green blue", "red"], [], ["red pink white"], [], None),  # a third is enough for another text
+        (["red green blue grey", "red"], [], ["red pink white black"], [], "red green blue grey"),
+        (["red green blue", "x"], ["red pink white"], [], [], "red green blue"),
+        (["red green blue", "x"], ["red green"], ["x"], [], None),
+        (["red green", "x"], [], ["x"], ["red roses"], None),  # contradicted, and so seen
+        (["red green", "x"], ["x"], [], ["red roses", "y"], None),
+        (["a", "b"], ["a"], ["c"], [], None),
+        (["a", "b"], ["a"], [], ["c"], "b"),
+        (["a", "b", "c"], ["b"], ["a"], [], "c"),
+    ],
+)
+def test_what_a_reply_leaves_unanswered(
+    sent: list[str], replied: list[str], hits: list[str], others: list[str], unanswered: str | None
+) -> None:
+    assert unanswered_statement(sent, replied, hits, others) == unanswered
+
+
+@pytest.mark.parametrize(
+    ("text", "replied", "skipped"),
+    [
+        (
+            "Red roses grow here. Blue violets bloom there.",
+            ["Red roses grow here."],
+            "Blue violets bloom there.",
+        ),
+        ("Red roses grow here. Yes, indeed.", ["Red roses grow here."], None),
+        ("Red roses grow. Blue violets bloom.", ["Roses and violets bloom red and blue"], None),
+        ("Red roses grow. Blue violets bloom.", ["x", "y"], None),
+        ("", [], None),
+    ],
+)
+def test_which_sentence_a_reply_skips(text: str, replied: list[str], skipped: str | None) -> None:
+    assert skipped_sentence(text, replied) == skipped
 
 
 @pytest.mark.parametrize(
@@ -129,6 +289,7 @@ def test_statements_on_one_side_only_are_incorrect() -> None:
         ("faithfulness", {"statements": TWO, "verdicts": verdicts(1, True)}),
         ("faithfulness", {"statements": TWO, "verdicts": {**verdicts(1, 1), "note": "extra"}}),
         ("context_recall", {"attributions": attributed(2)}),  # ragas returns 2.0
+        ("context_recall", {"attributions": attributed()}),
         ("context_precision", {"usefulness": {"reason": "r", "verdict": 7}}),
         (
             "answer_correctness",
@@ -152,12 +313,104 @@ def test_a_failed_call_fails_its_score_with_code_and_reason() -> None:
     )
 
 
-def test_evidence_holds_statements_verdicts_and_reasons() -> None:
-    result = score("faithfulness", {"statements": TWO, "verdicts": verdicts(1, 0)})
-    assert [(each.text, each.verdict, each.favourable, each.reason) for each in result.evidence] == [
-        ("s0", "supported", True, "r"),
-        ("s1", "not supported", False, "r"),
+def reasoned(*statements: str) -> list[dict[str, str]]:
+    return [{"statement": each, "reason": f"why {each}"} for each in statements]
+
+
+def useful(prompt: str) -> Any:
+    return {"reason": "r1", "verdict": 1} if "c1" in prompt else {"reason": "r2", "verdict": 0}
+
+
+EVIDENCE: dict[str, tuple[str, dict[str, Any], tuple[Evidence, ...]]] = {
+    "faithfulness": (
+        "faithfulness",
+        {"statements": TWO, "verdicts": verdicts(1, 0)},
+        (
+            Evidence("statement", "s0", "supported", True, "r"),
+            Evidence("statement", "s1", "not supported", False, "r"),
+        ),
+    ),
+    "precision": (
+        "context_precision",
+        {"usefulness": useful},
+        (
+            Evidence("chunk", "c1", "useful", True, "r1", 1),
+            Evidence("chunk", "c2", "not useful", False, "r2", 2),
+        ),
+    ),
+    "recall": (
+        "context_recall",
+        {"attributions": attributed(0, 1)},
+        (
+            Evidence("reference statement", "s", "missing from the context", False, "r"),
+            Evidence("reference statement", "s", "found in the context", True, "r"),
+        ),
+    ),
+    "correctness": (
+        "answer_correctness",
+        {"statements": TWO, "classification": {"TP": reasoned("s0"), "FP": reasoned("s1"), "FN": reasoned("s2")}},
+        (
+            Evidence("statement", "s0", "in the ground truth", True, "why s0"),
+            Evidence("statement", "s1", "not in the ground truth", False, "why s1"),
+            Evidence("reference statement", "s2", "missing from the response", False, "why s2"),
+        ),
+    ),
+    "evasive": (
+        "answer_relevancy",
+        {"question": {**Q, "noncommittal": 1}},
+        (Evidence("question", "Why is the sky blue?", "evasive response", False),),
+    ),
+    **{
+        f"closeness {step}": (
+            "answer_relevancy",
+            {"question": Q, "closeness": {"reason": "r", "closeness": step}},
+            (Evidence("question", "Why is the sky blue?", words, step > 2, "r"),),
+        )
+        for step, words in enumerate(
+            (
+                "unrelated question",
+                "same topic only",
+                "overlapping question",
+                "nearly the same question",
+                "same question",
+            )
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "replies", "evidence"), EVIDENCE.values(), ids=EVIDENCE)
+def test_evidence_says_what_was_judged_and_how(
+    metric: str, replies: dict[str, Any], evidence: tuple[Evidence, ...]
+) -> None:
+    result = score(metric, replies)
+    assert result.evidence == evidence
+    expected = "the response is evasive" if evidence[0].verdict == "evasive response" else ""
+    assert (result.outcome, result.reason) == (Outcome.SCORED, expected)
+
+
+def test_each_question_is_asked_about_the_right_texts() -> None:
+    """Which text stands where in a prompt decides what is judged; none may be swapped."""
+    case = Case(2, "A", "the query", "the response", "the reference", ("chunk 1", "chunk 2"))
+    judge = ObjectJudge()
+    run([metric.measure(case) for metric in ragas_metrics(METRIC_LABELS)], judge)
+    both = "chunk 1\nchunk 2"
+    expected = [
+        ("statements", {"question": "the query", "answer": "the reference"}),
+        ("statements", {"question": "the query", "answer": "the response"}),
+        ("verdicts", {"context": both, "statements": ["the response"]}),
+        ("question", {"response": "the response"}),
+        ("closeness", {"question_1": "the query", "question_2": "What about this: the response"}),
+        ("usefulness", {"question": "the query", "context": "chunk 1", "answer": "the reference"}),
+        ("usefulness", {"question": "the query", "context": "chunk 2", "answer": "the reference"}),
+        ("attributions", {"question": "the query", "context": both, "answer": "the reference"}),
+        (
+            "classification",
+            {"question": "the query", "answer": ["the response"], "ground_truth": ["the reference"]},
+        ),
     ]
+    asked = [(task_of(prompt), _input(prompt)) for prompt in judge.prompts]
+    assert sorted(map(repr, asked)) == sorted(map(repr, expected))
 
 
 def test_precision_without_a_reference_is_judged_against_the_response() -> None:
@@ -349,3 +602,43 @@ def test_a_batch_reply_with_wrong_positions_is_never_believed(positions: list[in
     toxicity = LlmToxicity()
     scores = run([toxicity.judge_query(query) for query in ("a", "b")], ObjectJudge(reply))
     assert [each.value for each in scores] == [0.1, 0.1]
+
+
+@pytest.mark.parametrize(("rating", "favourable"), [(0.49, True), (0.5, False), (1.0, False)])
+def test_toxicity_shows_its_rating_and_why(rating: float, favourable: bool) -> None:
+    reply = json.dumps({"reason": "rude", "toxicity": rating})
+    (result,) = run([LlmToxicity().judge_query("you!")], ObjectJudge(lambda _: reply))
+    seen = Evidence("query", "you!", f"toxicity {rating:.2f}", favourable, "rude")
+    assert result == Score.scored("toxicity", rating, "rude", (seen,))
+
+
+@pytest.mark.parametrize("queries", [["a"], ["a", "b", "c"]])
+def test_toxicity_is_asked_of_the_deployment_that_is_named_for_it(queries: list[str]) -> None:
+    """Alone and in a batch: it is another model at another price."""
+    judge = ObjectJudge()
+    toxicity = LlmToxicity("cheap")
+    run([toxicity.judge_query(query) for query in queries], judge)
+    assert judge.prepared == judge.deployments == ["cheap"]
+
+
+def test_toxicity_is_asked_of_the_judge_unless_another_deployment_is_named() -> None:
+    judge = ObjectJudge()
+    run([LlmToxicity().judge_query("a")], judge)
+    assert judge.deployments == [""]
+
+
+def test_a_batch_may_use_as_many_tokens_as_its_questions_together() -> None:
+    batch = _TASK.batch()
+    calls = [_TASK.call({"query": query}, batch, "cheap") for query in ("a", "b", "c")]
+    combined = batch.combine(calls)
+    assert (combined.task, combined.deployment, combined.max_tokens) == ("toxicity", "cheap", 3 * 128)
+    assert [(each.task, each.max_tokens, each.reply_type) for each in calls] == [
+        ("toxicity", 128, QueryToxicity)
+    ] * 3
+    assert combined.reply_type is Toxicities
+    assert combined.agrees_with == {"positions": 3}
+    assert json.loads(combined.messages[-1].text) == {
+        "items": [{"position": n, "query": query} for n, query in enumerate("abc", 1)]
+    }
+    assert "with exactly one entry for each position" in combined.messages[0].text
+    assert (batch.size, calls[0].batch) == (10, batch)

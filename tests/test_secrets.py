@@ -180,7 +180,12 @@ def test_no_key_whatsoever_changes_a_reply_or_a_figure(
 
     def reported(key: str) -> tuple[Any, ...]:
         ended = run_cli(
-            "in.xlsx", "--json", "r.json", "--manifest", "m.json", **variables(judge) | {"AZURE_OPENAI_API_KEY": key}
+            "in.xlsx",
+            "--json",
+            "r.json",
+            "--manifest",
+            "m.json",
+            **variables(judge) | {"AZURE_OPENAI_API_KEY": key},
         )
         assert ended.code == 0, ended.err
         run, manifest = (json.loads((tmp_path / name).read_text()) for name in ("r.json", "m.json"))
@@ -213,7 +218,12 @@ def test_a_key_in_the_path_of_an_address_is_shown_nowhere(
         judge.always = error(404, "404", f"nothing at /{KEY}/v1")
         failed = run_cli("in.xlsx", "--judge", "openai", "--fresh", *outputs, **given)
         assert "HTTP 404 at /…/v1/chat/completions" in failed.err
-        written = "".join(path.read_text() for path in tmp_path.glob("*.json")) + ended.err + failed.err + failed.out
+        written = (
+            "".join(path.read_text() for path in tmp_path.glob("*.json"))
+            + ended.err
+            + failed.err
+            + failed.out
+        )
         assert f"{judge.url}/…/v1" in written
         assert secret not in written
         assert leaks(tmp_path, failed) == []

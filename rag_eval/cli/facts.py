@@ -117,7 +117,21 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
         seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
-        notes=(*facts.notes, *evaluation.panel.judge.adaptations, *redacted, *_imbalance_notes(summary)),
+        notes=(
+            *facts.notes,
+            *evaluation.panel.judge.adaptations,
+            *_outdated_notes(evaluation.outdated),
+            *redacted,
+            *_imbalance_notes(summary),
+        ),
+    )
+
+
+def _outdated_notes(outdated: int) -> tuple[str, ...]:
+    return (
+        (f"Stored replies that were empty or did not fit, and were asked again: {outdated}.",)
+        if outdated
+        else ()
     )
 
 

@@ -68,7 +68,11 @@ class Manifest:
             ending = {"status": "complete", "exit_code": int(ExitCode.COMPLETE)}
         else:
             code = error.exit_code if isinstance(error, RagEvalError) else ExitCode.STOPPED
-            ending = {"status": "failed", "exit_code": int(code), "reason": without_secrets(str(error), is_error=True)}
+            ending = {
+                "status": "failed",
+                "exit_code": int(code),
+                "reason": without_secrets(str(error), is_error=True),
+            }
         self._members |= {**ending, "ended": _now()}
         try:
             self._write()

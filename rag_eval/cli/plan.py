@@ -48,6 +48,8 @@ def show_plan(
     say(
         f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Replies that are stored already: {evaluation.usage.cached}."
     )
+    if evaluation.outdated:
+        say(f"Stored replies that are empty or do not fit, and will be asked again: {evaluation.outdated}.")
     for line in _call_lines(judge.estimate):
         say(line)
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):

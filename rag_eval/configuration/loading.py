@@ -195,7 +195,11 @@ class _Loading:
         self._check_credential(key, find_key_problem)
         if self.problems:
             return
-        if name == "openai" and not self._value(key) and is_loopback(urlsplit(str(self._value(url))).hostname or ""):
+        if (
+            name == "openai"
+            and not self._value(key)
+            and is_loopback(urlsplit(str(self._value(url))).hostname or "")
+        ):
             self.given[key] = Given("not-needed", _DEFAULT)
         self._warn_if_parted(key, url)
 

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation
+from rag_eval.text import has_words
 
 _POINTS = {"fully": 1.0, "partly": 0.5, "not": 0.0}
 
@@ -19,6 +20,13 @@ class AnswerRelevanceResult(BaseModel):
     parts: list[QuestionPart] = Field(
         min_length=1, description="The parts of the question; one for a simple question."
     )
+
+    @field_validator("parts")
+    @classmethod
+    def _name_something(cls, parts: list[QuestionPart]) -> list[QuestionPart]:
+        if not any(has_words(each.part) for each in parts):
+            raise ValueError("no part of the question is named")
+        return parts
 
     @property
     def score(self) -> float:

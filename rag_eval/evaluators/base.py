@@ -97,6 +97,8 @@ class ContextEvaluation(BaseModel, Generic[Result]):
     ) -> Call[Result]:
         """The question as a call to our own judge, which asks again for a reply that leaves out a chunk.
 
+        Beside the chunks, validators then find the answer in their context, under the key 'answer'.
+
         `task` is what usage is accounted by; without it, the name of the response model.
         """
         return Call(
@@ -106,7 +108,7 @@ class ContextEvaluation(BaseModel, Generic[Result]):
                 Message("user", render(self.chunk_template, question, answer, context)),
             ),
             reply_type=self.response_model,
-            agrees_with={"context": list(context), "complete": True},
+            agrees_with={"context": list(context), "answer": answer, "complete": True},
             max_tokens=max_tokens,
             deployment=deployment,
         )

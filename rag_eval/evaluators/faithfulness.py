@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation, mean
 from rag_eval.evaluators.chunk_ids import ChunkId, chunk_count, refuse_unknown
+from rag_eval.text import has_words, sentences
 
 
 class StatementEvaluation(BaseModel):
@@ -30,6 +31,15 @@ class FaithfulnessResult(BaseModel):
             refuse_unknown(named, chunk_count(info))
         return statements
 
+    @field_validator("statements")
+    @classmethod
+    def _say_something(
+        cls, statements: list[StatementEvaluation], info: ValidationInfo
+    ) -> list[StatementEvaluation]:
+        if not any(has_words(each.statement) for each in statements) and _claims_something(info):
+            raise ValueError("there is no statement, though the answer makes one")
+        return statements
+
     @property
     def score(self) -> float | None:
         """Share of the statements that a chunk supports; None without any statement."""
@@ -38,6 +48,12 @@ class FaithfulnessResult(BaseModel):
     @property
     def unsupported_statements(self) -> list[str]:
         return [each.statement for each in self.statements if not each.is_supported]
+
+
+def _claims_something(info: ValidationInfo) -> bool:
+    """Questions and exclamations need not: 'Hello! How can I help you?'."""
+    answer = (info.context or {}).get("answer") or ""
+    return any(not sentence.endswith(("?", "!")) for sentence in sentences(answer))
 
 
 Faithfulness = ContextEvaluation(

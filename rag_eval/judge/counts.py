@@ -16,6 +16,8 @@ class CallCounts:
     """By task."""
     failures: Counter[str] = field(default_factory=Counter)
     """By code."""
+    outdated: int = 0
+    """Stored replies that were asked for again, since they are empty or do not fit any more."""
 
     def added_to(self, usage: Usage) -> Usage:
         """What the judge says that it sent, and how the calls were answered. Nothing sent costs nothing."""

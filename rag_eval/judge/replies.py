@@ -10,17 +10,23 @@ from pydantic import BaseModel, ValidationError
 from rag_eval.judge.calls import Call
 
 
+NEW = "is_new"
+"""Is true in the validation context of a reply that has just come, and not in that of a stored one."""
+
+
 def read_reply(text: str, call: Call[Any]) -> BaseModel:
-    """The reply as its type, from text that is exactly one JSON object.
+    """A new reply as its type, from text that is exactly one JSON object.
 
     No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
     would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
     """
     _check_json(text)
-    reply: BaseModel = call.reply_type.model_validate_json(
-        text, strict=True, extra="forbid", context=dict(call.agrees_with)
-    )
-    return reply
+    return _validated(text, call, is_new=True)
+
+
+def read_stored(text: str, call: Call[Any]) -> BaseModel:
+    """A reply that `read_reply` took once. Raises ValueError for one that it would not take any more."""
+    return _validated(text, call, is_new=False)
 
 
 def strip_fence(text: str) -> str:
@@ -37,6 +43,13 @@ def first_problem(error: ValueError) -> str:
         problem = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"[:200]
     return str(error)[:200]
+
+
+def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
+    reply: BaseModel = call.reply_type.model_validate_json(
+        text, strict=True, extra="forbid", context={**call.agrees_with, NEW: is_new}
+    )
+    return reply
 
 
 def _check_json(text: str) -> None:

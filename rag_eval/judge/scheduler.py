@@ -14,11 +14,12 @@ from functools import partial
 from itertools import count, islice
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
 from rag_eval.judge.calls import Batch, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
+from rag_eval.judge.replies import read_stored
 from rag_eval.judge.workers import Job, Part, Workers
 from rag_eval.records import Usage
 
@@ -150,7 +151,8 @@ class Scheduler:
             return
         key = self._judge.key(call)
         is_new = self._is_new(key)
-        known = self._known(key, call)
+        stored = self._store.reply(key)
+        known = None if stored is None else _read(stored, call)
         if known is not None:
             self.counts.cached[call.task] += is_new
             self._ready.append(_Step(task, known))
@@ -159,7 +161,12 @@ class Scheduler:
         elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
             self.counts.failures[failure[0]] += is_new
             self._ready.append(_Step(task, None, JudgeError(*failure)))
-        elif self.stopped:
+        else:
+            self.counts.outdated += is_new and stored is not None
+            self._ask(task, key, call)
+
+    def _ask(self, task: "_Task", key: str, call: Call[Any]) -> None:
+        if self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
         elif call.deployment not in self._prepared:
             self._held[call.deployment] = [(task, call)]
@@ -173,16 +180,6 @@ class Scheduler:
         met = len(self._met)
         self._met.add(hash(key))
         return len(self._met) > met
-
-    def _known(self, key: str, call: Call[Any]) -> BaseModel | None:
-        text = self._store.reply(key)
-        if text is None:
-            return None
-        try:
-            reply: BaseModel = call.reply_type.model_validate_json(text, context=dict(call.agrees_with))
-        except ValidationError:
-            return None
-        return reply
 
     def _prepare(self, deployment: str) -> None:
         """Coroutines go on meanwhile, as far as their first call."""
@@ -294,6 +291,14 @@ class Scheduler:
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
+
+
+def _read(stored: str, call: Call[Any]) -> BaseModel | None:
+    """A stored reply, unless it is one that would not be taken today."""
+    try:
+        return read_stored(stored, call)
+    except ValueError:
+        return None
 
 
 class _Task:

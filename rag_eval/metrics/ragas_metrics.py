@@ -150,7 +150,7 @@ class AnswerCorrectness(Metric):
             task="answer_correctness.classification",
             messages=prompts.classification_prompt(case.query, ours, theirs),
             reply_type=replies.Classification,
-            agrees_with={"response_statements": len(ours), "reference_statements": len(theirs)},
+            agrees_with={"response_statements": ours, "reference_statements": theirs},
             max_tokens=4096,
         )
         return Score.scored(self.name, f1(reply), evidence=_classified(reply))

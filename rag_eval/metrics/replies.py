@@ -1,13 +1,19 @@
 """What judges may reply, type by type. Strict: nothing is coerced, added or left out.
 
 The types of the ragas prompts have ragas' own field names, and are stricter than ragas': a verdict is 0 or 1,
-and a reply that skips a statement is no reply. What a reply must agree with comes as pydantic's validation
-context.
+and a reply that says nothing of a text with words, or skips a statement, is not a reply. What a reply must agree with
+comes as pydantic's validation context; NEW is in it for a reply that has just come. What is looked for only in those
+leaves earlier replies, which were paid for and scored, as they are.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+
+from rag_eval.judge.replies import NEW
+from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
+from rag_eval.text import has_words
 
 
 def _refuse_bool(value: object) -> object:
@@ -26,6 +32,11 @@ class StrictReply(BaseModel):
 
 class Statements(StrictReply):
     statements: list[str]
+
+    @model_validator(mode="after")
+    def _says_something(self, info: ValidationInfo) -> Self:
+        _refuse_silence(self.statements, info)
+        return self
 
 
 class StatementVerdict(StrictReply):
@@ -59,6 +70,14 @@ class Attribution(StrictReply):
 class Attributions(StrictReply):
     classifications: list[Attribution]
 
+    @model_validator(mode="after")
+    def _says_something_of_every_sentence(self, info: ValidationInfo) -> Self:
+        statements = [each.statement for each in self.classifications]
+        _refuse_silence(statements, info)
+        if _is_new(info) and skipped_sentence(_text(info), statements):
+            raise ValueError("a sentence of the text is not classified")
+        return self
+
 
 class ReasonedStatement(StrictReply):
     statement: str
@@ -74,16 +93,35 @@ class Classification(StrictReply):
 
     @model_validator(mode="after")
     def _speaks_of_both_sides(self, info: ValidationInfo) -> Self:
-        if _expected(info, "response_statements") and not self.TP and not self.FP:
+        ours, theirs = _statements(info, "response_statements"), _statements(info, "reference_statements")
+        if ours and not self.TP and not self.FP:
             raise ValueError("no statement of the response is classified")
-        if _expected(info, "reference_statements") and not self.TP and not self.FN:
+        if theirs and not self.TP and not self.FN:
             raise ValueError("no statement of the reference is classified")
+        if _is_new(info):
+            self._refuse_omissions(ours, theirs)
         return self
+
+    def _refuse_omissions(self, ours: Sequence[str], theirs: Sequence[str]) -> None:
+        hits, extra, missing = (
+            [each.statement for each in statements] for statements in (self.TP, self.FP, self.FN)
+        )
+        if skipped_statement(ours, [*hits, *extra]):
+            raise ValueError("a statement of the response is not classified")
+        if unanswered_statement(theirs, missing, hits, extra):
+            raise ValueError("a statement of the reference is not classified")
 
 
 class GeneratedQuestion(StrictReply):
     question: str
     noncommittal: Verdict
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        """Of an evasive response nothing but the verdict counts."""
+        if not self.noncommittal and not has_words(self.question):
+            raise ValueError("there is no question")
+        return self
 
 
 class Closeness(StrictReply):
@@ -100,6 +138,12 @@ class QueryToxicity(StrictReply):
 
 class Advice(StrictReply):
     recommendation: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _advises(self) -> Self:
+        if not has_words(self.recommendation):
+            raise ValueError("there is no recommendation")
+        return self
 
 
 class NumberedToxicity(QueryToxicity):
@@ -135,3 +179,21 @@ class Advices(_Numbered):
 def _expected(info: ValidationInfo, what: str) -> int | None:
     count = (info.context or {}).get(what)
     return count if isinstance(count, int) else None
+
+
+def _statements(info: ValidationInfo, what: str) -> Sequence[str]:
+    return (info.context or {}).get(what) or ()
+
+
+def _text(info: ValidationInfo) -> str:
+    """What the judge was asked about; empty when that is not known."""
+    return (info.context or {}).get("text") or ""
+
+
+def _is_new(info: ValidationInfo) -> bool:
+    return bool((info.context or {}).get(NEW))
+
+
+def _refuse_silence(statements: Sequence[str], info: ValidationInfo) -> None:
+    if has_words(_text(info)) and not any(map(has_words, statements)):
+        raise ValueError("there is no statement, though the text has words")

@@ -1,0 +1,74 @@
+"""Does a reply leave out what it was asked about? Told by the words, and only where that is beyond doubt.
+
+A judge may merge two statements, or say one in other words. So nothing is left out unless the reply has fewer
+statements than it was asked about, and one of these has no near match in it.
+"""
+
+from collections.abc import Collection, Sequence
+
+from rag_eval.text import normalise, read, sentences, stems_of
+
+_SHARED = 1 / 2
+"""Of the content of the shorter of two statements: so much in common makes a near match."""
+_SHARED_WITH_OTHER_TEXT = 1 / 3
+"""The same for statements of two texts."""
+_CONTENT = 3
+"""Stems that make a sentence worth classifying; fewer are a heading or a 'Yes.'."""
+
+
+def skipped_statement(sent: Sequence[str], replied: Sequence[str]) -> str | None:
+    """The first statement without a near match; None when the reply has as many as were sent, or leaves none out."""
+    if len(replied) >= len(sent):
+        return None
+    unknown, others = _without_copies(sent, replied)
+    return _first_without_match(unknown, others)
+
+
+def unanswered_statement(
+    sent: Sequence[str], replied: Sequence[str], hits: Sequence[str], others: Sequence[str]
+) -> str | None:
+    """As `skipped_statement`, where a hit stands for one or more of the sent, and says so in its own words.
+
+    `hits` and `others` are statements of another text: those that agree with the sent, and the rest.
+    """
+    if len(replied) + len(hits) >= len(sent):
+        return None
+    unknown, reworded = _without_copies(sent, replied)
+    unmatched = [each for each in unknown if _first_without_match([each], reworded)]
+    return _first_without_match(unmatched, [*hits, *others], _SHARED_WITH_OTHER_TEXT)
+
+
+def skipped_sentence(text: str, replied: Sequence[str]) -> str | None:
+    """The first sentence with content but without a near match; None when the reply has as many as there are."""
+    sent = [sentence for sentence in sentences(text) if len(_content(sentence)) >= _CONTENT]
+    return None if len(replied) >= len(sent) else _first_without_match(sent, replied)
+
+
+def _without_copies(sent: Sequence[str], replied: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What of both lists is not in the other word for word: a copy of one statement does not stand for another."""
+    known, given = _plain(sent), _plain(replied)
+    return (
+        [each for each in sent if normalise(each).strip() not in given],
+        [each for each in replied if normalise(each).strip() not in known],
+    )
+
+
+def _plain(statements: Sequence[str]) -> set[str]:
+    return {normalise(each).strip() for each in statements}
+
+
+def _first_without_match(sent: Sequence[str], replied: Sequence[str], shared: float = _SHARED) -> str | None:
+    contents = [_content(each) for each in replied]
+    for statement in sent:
+        content = _content(statement)
+        if content and not any(_has_in_common(content, other, shared) for other in contents):
+            return statement
+    return None
+
+
+def _has_in_common(content: Collection[str], other: Collection[str], shared: float) -> bool:
+    return len(set(content) & set(other)) >= shared * min(len(content), len(other))
+
+
+def _content(statement: str) -> Collection[str]:
+    return read(statement).stems or frozenset(stems_of(statement))
