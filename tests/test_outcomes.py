@@ -110,6 +110,44 @@ def test_tokens_of_an_unusable_reply_are_counted() -> None:
     assert found.tokens == Tokens(11, 5)
 
 
+@pytest.mark.parametrize(
+    ("given", "counted"),
+    [
+        (0, 0),
+        (7, 7),
+        (-5, 0),
+        (-1, 0),
+        (10**9, 10**9),
+        (10**9 + 1, 10**9),
+        (2**63, 10**9),
+        (10**400, 10**9),
+        (1.5, 0),
+        ("7", 0),
+        (None, 0),
+        ([], 0),
+    ],
+)
+def test_a_count_of_tokens_is_one_that_can_be_added_up_and_stored(given: Any, counted: int) -> None:
+    document = {"choices": [{"message": {"content": "x"}}]}
+    for name, expected in (("prompt_tokens", Tokens(counted, 3)), ("completion_tokens", Tokens(3, counted))):
+        usage = {"prompt_tokens": 3, "completion_tokens": 3} | {name: given}
+        assert read_body(json.dumps(document | {"usage": usage})) == Completion("x", expected)
+
+
+@pytest.mark.parametrize("usage", [None, [], "x", {}])
+def test_an_answer_without_counts_has_none(usage: Any) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "x"}}], "usage": usage})
+    assert read_body(body) == Completion("x", Tokens(0, 0))
+
+
+@pytest.mark.parametrize("place", ["code", "type"])
+@pytest.mark.parametrize("kind", ["insufficient_quota", "billing_not_active", "Billing_Hard_Limit_Reached"])
+def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) -> None:
+    """OpenAI puts it in both, gateways in either one."""
+    fault = read_status(429, {"retry-after": "1"}, json.dumps({"error": {place: kind, "message": "no"}}))
+    assert (fault.action, fault.code) == (Action.STOP, "insufficient_quota")
+
+
 BODY_KEYS = (
     "error code message innererror content_filter_result choices finish_reason content usage prompt_tokens "
     "param type refusal content_filter_results"

@@ -1,17 +1,21 @@
 """The transport over real HTTP: every outcome, counted in requests, with a clock that only waiting moves."""
 
+import gzip
+import json
 import logging
 import socket
 import ssl
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +26,7 @@ from pydantic import BaseModel, Field
 
 from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
@@ -232,6 +237,109 @@ def test_a17_r17_a_lost_connection_is_tried_again_and_possibly_billed(
     judge.always = answer
     assert failure(transport).code == "connection_lost"
     assert len(judge.requests) == 3 + ATTEMPTS
+
+
+# Answers that do not end
+
+
+@contextmanager
+def flooding(pieces: Callable[[], Iterator[bytes]]) -> Iterator[tuple[str, list[int]]]:
+    """A server that answers every request with these pieces until the client hangs up; how much it sent each time."""
+    sent: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):  # closed
+                while True:
+                    connection, _ = listening.accept()
+                    sent.append(0)
+                    with connection, suppress(OSError):
+                        connection.recv(65_536)
+                        for piece in pieces():
+                            sent[-1] += connection.send(piece)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", sent
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def chunks(piece: bytes, header: bytes = b"") -> Iterator[bytes]:
+    yield HEAD + header + b"Transfer-Encoding: chunked\r\n\r\n"
+    yield from repeat(b"%x\r\n%s\r\n" % (len(piece), piece))
+
+
+def bombs(encoding: bytes) -> Iterator[bytes]:
+    yield HEAD + b"Transfer-Encoding: chunked\r\nContent-Encoding: " + encoding + b"\r\n\r\n"
+    compressor = zlib.compressobj(wbits=31 if encoding == b"gzip" else 15)
+    for _ in repeat(None):
+        if piece := compressor.compress(b" " * 1_000_000):
+            yield b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+FLOODS: dict[str, tuple[Callable[[], Iterator[bytes]], str, int]] = {
+    "body": (lambda: chunks(b" " * 100_000), "oversized", 2),
+    "body that ends at once": (
+        lambda: iter([HEAD + b"\r\n", *repeat(b" " * 100_000, 10_000)]),
+        "oversized",
+        2,
+    ),
+    "gzip": (lambda: bombs(b"gzip"), "oversized", 2),
+    "deflate": (lambda: bombs(b"deflate"), "oversized", 2),
+    "error": (lambda: chain([b"HTTP/1.1 500 No\r\n\r\n"], repeat(b"x" * 100_000)), "server_error", ATTEMPTS),
+    "refusal": (lambda: chain([b"HTTP/1.1 401 No\r\n\r\n"], repeat(b"x" * 100_000)), "unauthorized", 1),
+    "header": (lambda: chain([HEAD + b"X: "], repeat(b"x" * 100_000)), "connection_lost", ATTEMPTS),
+    "headers": (lambda: chain([HEAD], repeat(b"X: x\r\n" * 1000)), "connection_lost", ATTEMPTS),
+    "status": (lambda: chain([b"HTTP/1.1 200 "], repeat(b"x" * 100_000)), "connection_lost", ATTEMPTS),
+}
+
+
+@pytest.mark.parametrize(("pieces", "code", "attempts"), FLOODS.values(), ids=FLOODS)
+def test_an_answer_without_end_is_hung_up_on(
+    pieces: Callable[[], Iterator[bytes]], code: str, attempts: int, make: Make
+) -> None:
+    """No more is read than a reply can have, compressed or not, and what came of it has a name."""
+    with flooding(pieces) as (url, sent):
+        transport = make(url=url)
+        assert failure(transport).code == code
+        assert transport.usage().requests == len(sent) == attempts
+        assert transport.possibly_billed == (0 if code in ("server_error", "unauthorized") else attempts)
+    assert max(sent) < 12_000_000  # what is under way between the two counts as well
+
+
+@pytest.mark.parametrize("too_much", [0, 1])
+@pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate"])
+def test_the_largest_answer_that_is_read(encoding: str, too_much: int, make: Make, judge: FakeJudge) -> None:
+    compress = {"identity": bytes, "gzip": gzip.compress, "deflate": zlib.compress}[encoding]
+    whole = OK.body + b" " * (LARGEST_BODY + too_much - len(OK.body))
+    judge.always = Answer(body=compress(whole), headers={"Content-Encoding": encoding})
+    transport = make()
+    if not too_much:
+        assert transport.ask(call()).attempts == 1
+        return
+    raised = failure(transport)
+    assert (raised.code, len(judge.requests)) == ("oversized", 2)
+    assert "more than 2 MB" in str(raised)
+    with pytest.raises(RunStoppedError, match="more than 2 MB"):
+        make().prepare("")
+    judge.always = OK
+    assert transport.ask(call()).attempts == 1
+
+
+@pytest.mark.parametrize("charset", ["latin-1", "utf-16", "idna", "undefined", "zlib", "no-such-thing", ""])
+def test_json_is_utf_8_whatever_its_headers_say(charset: str, make: Make, judge: FakeJudge) -> None:
+    raw = json.dumps({"choices": [{"message": {"content": '{"n":1,"é":"ü"}'}}]}, ensure_ascii=False)
+    judge.always = Answer(
+        body=b"\xef\xbb\xbf" + raw.encode(), headers={"Content-Type": f"application/json; charset={charset}"}
+    )
+
+    class Accented(BaseModel):
+        n: int
+        é: str
+
+    asked = Call("t", (Message("user", "x"),), Accented)
+    assert make().ask(asked).text == '{"n":1,"é":"ü"}'
 
 
 def test_a_connection_that_was_lost_does_not_spoil_the_next(make: Make, judge: FakeJudge) -> None:
@@ -475,12 +583,12 @@ def free_port() -> int:
 @pytest.mark.parametrize(
     ("url", "cause"),
     [
-        (f"http://127.0.0.1:{free_port()}", "nothing listens"),
+        ("http://127.0.0.1:{port}", "nothing listens"),
         ("https://judge.invalid", "cannot be resolved"),
     ],
 )
 def test_a20_r23_the_cause_of_a_failed_connection_is_named(url: str, cause: str, make: Make) -> None:
-    transport = make(url=url)
+    transport = make(url=url.format(port=free_port()))
     with pytest.raises(RunStoppedError, match=cause) as caught:
         transport.prepare("")
     assert (caught.value.code, transport.usage().requests) == ("unreachable", 1)

@@ -18,7 +18,11 @@ from rag_eval.judge.letterhead import Writer
 from rag_eval.judge.proxy import proxy_for
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
+
+
+LARGEST_BODY = 2_000_000
+"""Bytes that are read of an answer, counted as they are decompressed; several times the longest reply asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,8 @@ class Response:
     text: str
     path: str
     """Path and query of the address that was asked."""
+    is_whole: bool = True
+    """False when the body goes on beyond LARGEST_BODY."""
 
 
 class Connection:
@@ -82,8 +88,10 @@ class Connection:
                 allow_redirects=False,
             ) as answer,
         ):
-            text = await answer.text(errors="replace")
-            return Response(answer.status, answer.headers, text, head.path)
+            body, is_whole = await _body(answer)
+        # JSON is UTF-8, whatever the headers say.
+        text = body.decode("utf-8-sig", "replace")
+        return Response(answer.status, answer.headers, text, head.path, is_whole)
 
     async def _end(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -92,6 +100,17 @@ class Connection:
         await asyncio.gather(*others, return_exceptions=True)
         await self._session.close()
         await self._writer.close()
+
+
+async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
+    """As much of it as is read, and whether that is all. It is decompressed in pieces, as far as it is read."""
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece[: LARGEST_BODY + 1 - len(body)]
+        if len(body) > LARGEST_BODY:
+            answer.close()  # nobody reads the rest
+            return bytes(body[:LARGEST_BODY]), False
+    return bytes(body), True
 
 
 def _way(endpoint: Endpoint) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ValidationError
 
 from rag_eval.judge.calls import Call
 
-
 NEW = "is_new"
 """Is true in the validation context of a reply that has just come, and not in that of a stored one."""
 

@@ -22,7 +22,7 @@ from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message
-from rag_eval.judge.connection import Connection, Response
+from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
 from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
@@ -181,6 +181,7 @@ class Transport:
     def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
         import aiohttp
 
+        found: Completion | Fault
         body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
         try:
             response = self._connected().post(body)
@@ -190,7 +191,9 @@ class Transport:
             return outcomes.timed_out(self.endpoint.timeout_seconds)
         except CancelledError:
             raise _not_run() from None
-        if 200 <= response.status < 300:
+        if 200 <= response.status < 300 and not response.is_whole:
+            found = outcomes.oversized(LARGEST_BODY)
+        elif 200 <= response.status < 300:
             found = outcomes.read_body(response.text)
         else:
             found = outcomes.read_status(response.status, response.headers, response.text, response.path)
@@ -341,7 +344,13 @@ class Transport:
 _BACKOFF = wait_random_exponential(multiplier=1, max=60)
 """Seconds: exponential with full jitter."""
 _RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
-_FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {"unreachable", "not_json", "timeout", "exceeds_rate_limit"}
+_FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
+    "unreachable",
+    "not_json",
+    "oversized",
+    "timeout",
+    "exceeds_rate_limit",
+}
 _TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
 """A reply that does not fit is asked for anew; for a rate limit, the limiter waits."""
 _MOST_REFUSALS_FOR_SIZE = 3

@@ -16,7 +16,7 @@ from rag_eval.judge.outcomes.classes import (
     Tokens,
     unparseable,
 )
-from rag_eval.judge.outcomes.connections import timed_out, unreachable
+from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachable
 from rag_eval.judge.outcomes.statuses import read_status
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Fault",
     "Parameter",
     "Tokens",
+    "oversized",
     "read_body",
     "read_status",
     "timed_out",

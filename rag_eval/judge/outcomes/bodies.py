@@ -70,4 +70,8 @@ def _tokens(usage: Any) -> Tokens:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value >= 0 else 0
+    """No more than any model can have read or written: sums of it have to fit the store."""
+    return min(value, _MOST_TOKENS) if isinstance(value, int) and value >= 0 else 0
+
+
+_MOST_TOKENS = 10**9

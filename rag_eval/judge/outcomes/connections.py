@@ -1,4 +1,4 @@
-"""Requests that no answer came to."""
+"""Requests that no answer came to, or none that ends."""
 
 from collections.abc import Iterator
 
@@ -13,6 +13,17 @@ def timed_out(seconds: float) -> Fault:
         f"no complete answer within {seconds:g} s; a slow model may need a larger timeout_seconds",
         possibly_billed=True,
         most_attempts=3,
+    )
+
+
+def oversized(most: int) -> Fault:
+    """An answer that does not end where every reply has ended."""
+    return Fault(
+        Action.RETRY,
+        "oversized",
+        f"the endpoint's answer has more than {most / 1e6:g} MB; is something else than a chat model answering?",
+        possibly_billed=True,
+        most_attempts=2,
     )
 
 
