@@ -1,5 +1,6 @@
 """One run: rows in order → results in order, by one judge, over one store of paid replies."""
 
+import time
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,11 +36,15 @@ class Evaluation:
 
     def __init__(self, panel: Panel, settings: Settings, *, workers: int | None = None) -> None:
         """`workers` are as many as the settings say unless others are given."""
+        self._began = time.monotonic()
         self.panel = panel
         self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
         self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
         self._workers = workers or workers_of(settings)
-        self._scheduler = Scheduler(panel.judge, panel.store, workers=self._workers)
+        self._scheduler = Scheduler(
+            panel.judge, panel.store, workers=self._workers, origin=lambda number: f"row {self._rows[number]}"
+        )
+        self._rows: list[int] = []  # their numbers, in order
         self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
         self._weights = weights_in_force(settings)
         self._samples = 1 if panel.is_proxy else settings.evaluation.samples
@@ -58,6 +63,11 @@ class Evaluation:
     @property
     def usage(self) -> Usage:
         return self._scheduler.usage()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began; the clock on the wall may be put back meanwhile."""
+        return time.monotonic() - self._began
 
     @property
     def outdated(self) -> int:
@@ -85,6 +95,7 @@ class Evaluation:
         for row in rows:
             if self.panel.is_proxy and self.stopped:
                 return
+            self._rows.append(row.number)
             yield self._judge_row(row)
 
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:

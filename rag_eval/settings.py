@@ -4,7 +4,7 @@ import math
 import re
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
@@ -48,6 +48,26 @@ def _check_pattern(value: str) -> str:
         raise ValueError("no regular expression") from None
     if value and pattern.fullmatch(""):
         raise ValueError("matches nothing, everywhere")
+    return value
+
+
+class Secret(SecretStr):
+    """It stays in this process: a pickle has an empty one in its place. A copy is the secret itself."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ("",)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+def _read_secret(value: object) -> object:
+    """Any other class of secrets would be pickled."""
+    if isinstance(value, SecretStr) and not isinstance(value, Secret):
+        return value.get_secret_value()
     return value
 
 
@@ -103,7 +123,11 @@ BaseUrl = Annotated[
 OptionalUrl = Annotated[
     str, Field(description="an https URL, or empty; http only for localhost, 127.0.0.0/8 and ::1")
 ]
-Key = Annotated[SecretStr, Field(description="ASCII text without white space, or empty")]
+Key = Annotated[
+    Secret,
+    BeforeValidator(_read_secret),
+    Field(description="ASCII text without white space, or empty"),
+]
 ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
 AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
 LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error or truncate")]
@@ -141,7 +165,7 @@ class Azure(_Frozen):
     endpoint: OptionalUrl = ""
     auth: AzureAuth = "key"
     """By API key, or by a token of Microsoft Entra ID."""
-    api_key: Key = SecretStr("")
+    api_key: Key = Secret("")
     api_version: Name = "2024-12-01-preview"
     deployment: Name = "gpt-4o"
     temperature: Temperature = 0.0
@@ -151,7 +175,7 @@ class OpenAI(_Frozen):
     """OpenAI, or a server that speaks its protocol. `api_key` is empty while it is not set."""
 
     base_url: BaseUrl = "https://api.openai.com/v1"
-    api_key: Key = SecretStr("")
+    api_key: Key = Secret("")
     model: Name = "gpt-4o"
     temperature: Temperature = 0.0
 
@@ -344,3 +368,16 @@ class Settings(_Frozen):
     limits: Limits = Limits()
     prices: Prices = Prices()
     privacy: Privacy = Privacy()
+
+    def without_secrets(self) -> Self:
+        """The same without API keys, to be written down or sent to another process, which has keys of its own.
+
+        Its JSON reads back as the same settings. Addresses are in it as they are.
+        """
+        return self.model_copy(update={name: _without_secrets(section) for name, section in self})
+
+
+def _without_secrets(section: _Frozen) -> _Frozen:
+    return section.model_copy(
+        update={name: Secret("") for name, value in section if isinstance(value, SecretStr)}
+    )

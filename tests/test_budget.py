@@ -1,11 +1,14 @@
 """Estimates send nothing, caps are kept, and a capped run goes on where it stopped."""
 
+import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
-from fake_judge import Answer, FakeJudge, completion
+from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
@@ -54,6 +57,54 @@ def test_a_dry_run_plans_the_calls_that_a_run_makes(run_cli: Run, judge: FakeJud
     made.pop("recommendation")
     assert sum(plan.values()) == made.total()
     assert plan["statements"] == made["statements"]
+
+
+def test_counts_of_tokens_that_no_database_can_hold_lose_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    usage = {"prompt_tokens": 2**63, "completion_tokens": 10**30}
+    judge.always = lambda request: json_answer(
+        200, json.loads(completion(honest_reply(request.prompt)).body) | {"usage": usage}
+    )
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
+    sheet_of(tmp_path / "in.xlsx")
+    assert run_cli("in.xlsx", **azure(judge)).code == 0
+    asked = len(judge.requests)
+    assert run_cli("in.xlsx", **azure(judge)).code == 0
+    assert len(judge.requests) == asked
+    store = Store(tmp_path / ".nexus_cache" / "replies.sqlite")
+    assert all(0 < each.prompt_tokens <= asked * 10**9 for each in store.overview())
+    store.end(keep=True)
+
+
+def test_a_dry_run_says_how_many_stored_replies_are_asked_for_again(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Replies without content, which earlier versions took; the run asks for just these, and says so in its report."""
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")
+    sheet_of(tmp_path / "in.xlsx")
+    first = run_cli("in.xlsx", "--json", "first.json", **azure(judge))
+    assert "again" not in run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    path = tmp_path / ".nexus_cache" / "replies.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        keys = connection.execute("SELECT key FROM replies WHERE task = 'statements'").fetchall()
+    store, emptied = Store(path), len(keys)
+    for (key,) in keys:
+        paid = {"attempts": 1, "prompt_tokens": 1, "completion_tokens": 1}
+        store.put_reply(key, task="statements", reply='{"statements": []}', **paid)
+    store.end(keep=True)
+    plan = run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    assert f"Stored replies that are empty or do not fit, and will be asked again: {emptied}." in plan
+    assert planned(plan)["statements"] == emptied
+    judge.requests.clear()
+    ended = run_cli("in.xlsx", "--json", "again.json", **azure(judge))
+    assert (first.code, ended.code) == (0, 0)
+    assert judge.tasks() == {"preflight": 1, "statements": emptied}
+    old, new = (json.loads((tmp_path / name).read_text()) for name in ("first.json", "again.json"))
+    assert new["cases"] == old["cases"]
+    assert new["end"]["notes"] == [
+        f"Stored replies that were empty or did not fit, and were asked again: {emptied}."
+    ]
 
 
 def test_a_dry_run_knows_what_is_stored(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, write_sheet
-from fake_judge import FakeJudge
+from fake_judge import FakeJudge, error
 from in_process import DictStore
 from test_transport import Notebook
 
@@ -43,6 +43,19 @@ def test_the_token_is_sent_and_no_key(judge: FakeJudge, monkeypatch: pytest.Monk
     for request in judge.requests:
         assert request.headers["authorization"] == "Bearer entra-token"
         assert "api-key" not in request.headers
+
+
+def test_an_error_that_quotes_the_token_is_shown_without_it(judge: FakeJudge) -> None:
+    secret = "eyJ0eXAi.QiLCJhbGciOi.0123456789"
+
+    async def token() -> str:
+        return secret
+
+    judge.always = error(401, "401", f"Bearer {secret} ({secret[:14]}...) has expired")
+    transport = Transport(Endpoint("azure", judge.url, "", "m", "v", token_provider=token), Notebook())
+    with pytest.raises(RunStoppedError, match=r"Bearer \[key\] \(\[key\]\.\.\.\) has expired"):
+        transport.prepare("")
+    transport.close()
 
 
 def test_requests_that_come_at_once_need_one_token() -> None:

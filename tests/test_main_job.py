@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, read_sheet, write_sheet
-from fake_judge import FakeJudge, Request, completion, error, running_judge
+from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
 
 from rag_eval.records import METRIC_LABELS
 
@@ -382,6 +383,37 @@ def test_r78_debug_logs_what_is_done_without_keys_and_texts(
     assert "rag_eval" in ended.err
     assert KEY not in ended.err + ended.out
     assert "Seine" not in ended.err
+
+
+def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Task, row, what came of it, milliseconds, tokens and attempt."""
+
+    def told(text: str) -> list[tuple[str, ...]]:
+        line = r"transport: ([\w.]+)(?:, ([\w, ]+))?: (\w+), \d+ ms, (\d+ \+ \d+) tokens, attempt (\d)$"
+        return sorted(re.findall(line, text, re.MULTILINE))
+
+    def one_bad(request: Request) -> Answer | None:
+        is_first = request.task == "statements" and judge.tasks()["statements"] == 1
+        return completion("no JSON") if is_first else None
+
+    judge.always = one_bad
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[evaluation]\nmax_workers = 1\n")
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    first = told(run_cli("in.xlsx", "--debug", **azure(judge)).err)
+    assert len(first) == len(judge.requests)
+    asked = [each for each in first if each[0] == "statements"]
+    assert [each[2:] for each in asked if each[2] == "unparseable"] == [("unparseable", "0 + 2", "1")]
+    assert [each[4] for each in asked].count("2") == 1
+    assert {each[1] for each in asked} == {"row 2", "row 3"}
+    assert {each[1] for each in first if each[0] == "toxicity"} == {"row 2, row 3"}
+    assert {each[1] for each in first if each[0] == "preflight"} == {""}
+    again = run_cli("in.xlsx", "--debug", **azure(judge)).err
+    assert told(again) == []
+    stored = re.findall(r"scheduler: ([\w.]+), (row \d): stored$", again, re.MULTILINE)
+    assert stored.count(("statements", "row 2")) == stored.count(("statements", "row 3")) == 3
+    assert stored.count(("toxicity", "row 3")) == 1
 
 
 def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,13 @@ import pytest
 from conftest import KEY, Run, azure, write_sheet
 from fake_judge import FakeJudge, error, running_judge
 from jsonschema import Draft202012Validator
+from report_cases import facts_of, summary_of
 
+from rag_eval.cli.facts import facts_at_end
 from rag_eval.lock import locked
+from rag_eval.panel import offline_panel
+from rag_eval.runner import Evaluation
+from rag_eval.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = Draft202012Validator(
@@ -48,6 +55,16 @@ def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     assert found["usage"]["calls"] + 1 == found["usage"]["requests"] == len(judge.requests)
     assert found["judged"] == {"A": {"scored": 1, "failed": 0, "queries": 1}}
     assert found["outputs"] == ["r.xlsx"]
+
+
+def test_the_duration_is_not_told_by_the_clock_on_the_wall() -> None:
+    """It may be put back, or forward, while a run is under way."""
+    evaluation = Evaluation(offline_panel(Settings()), Settings())
+    facts = facts_of(["A"], 0)
+    for hours in (-1, 1):
+        late = replace(facts, started=datetime.now().astimezone() + timedelta(hours=hours))
+        assert 0 <= facts_at_end(late, evaluation, summary_of([], late)).seconds < 600
+    evaluation.close()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
 """What gets installed is what was tested."""
 
+import ast
 import re
+import sys
+import tomllib
 import xml.parsers.expat
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +29,29 @@ def test_r87_the_xml_parser_withstands_billions_of_laughs() -> None:
     """R-87: expat 2.4.1 and later limits how far entities may grow."""
     version = tuple(int(part) for part in re.findall(r"\d+", xml.parsers.expat.EXPAT_VERSION))
     assert version >= (2, 4, 1)
+
+
+def test_whatever_is_imported_is_declared() -> None:
+    """A package that only comes with another one may go with its next version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = project["optional-dependencies"]
+    extras = [each for name, extra in optional.items() if name not in ("dev", "all") for each in extra]
+    declared = {normal(re.split(r"[<>=\[ ]", each)[0]) for each in [*project["dependencies"], *extras]}
+    distributions = packages_distributions()
+    imported = {
+        name.partition(".")[0]
+        for path in (ROOT / "rag_eval").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _imports(node)
+    }
+    known = sys.stdlib_module_names | {"rag_eval", "pydantic_core"}  # which is pydantic's own half
+    assert not [name for name in imported - known if declared.isdisjoint(map(normal, distributions[name]))]
+
+
+def _imports(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
 
 
 def normal(name: str) -> str:

@@ -1,12 +1,15 @@
 """Configuration: what is read, what is refused, in which words, and that no secret is ever shown."""
 
+import copy
 import os
+import pickle
 import re
 import stat
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,9 @@ from pydantic import SecretStr, ValidationError
 
 from rag_eval.configuration import LoadedSettings, load_settings
 from rag_eval.errors import ExitCode, SettingsError
+from rag_eval.in_force import endpoint_of
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
-from rag_eval.settings import Azure, Judge, Settings, Weights
+from rag_eval.settings import Azure, Judge, OpenAI, Settings, Weights
 
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"
@@ -979,6 +983,92 @@ def test_key_and_endpoint_from_different_places(
         f"from {url_source}: set both in one place if this is not meant"
     )
     assert load(folder, environ=environ).warnings == ((warning,) if key_source else ())
+
+
+OTHER = "[azure]\nendpoint = https://{}\n"
+NAMED = "environment variable AZURE_OPENAI_ENDPOINT names https://r.example.com"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"config.ini": OTHER.format("other.example.com")}, ["config.ini line 2 names https://other.example.com"]),
+        ({"config.ini": OTHER.format("r.example.com/team")}, ["config.ini line 2 names https://r.example.com/team"]),
+        ({"config.ini": OTHER.format("r.example.com:8443")}, ["config.ini line 2 names https://r.example.com:8443"]),
+        ({".env": "AZURE_OPENAI_ENDPOINT=https://o.example.com/s3cr3t"}, [".env line 1 names https://o.example.com/…"]),
+        (
+            {
+                "config.ini": OTHER.format("a.example.com"),
+                ".env": "AZURE_OPENAI_ENDPOINT=https://b.example.com",
+                "backend/.env": "AZURE_OPENAI_ENDPOINT=https://c.example.com",
+            },
+            [
+                ".env line 1 names https://b.example.com",
+                "backend/.env line 1 names https://c.example.com",
+                "config.ini line 2 names https://a.example.com",
+            ],
+        ),
+        ({"config.ini": OTHER.format("R.example.com/")}, []),
+        ({"config.ini": '[azure]\nendpoint = "https://r.example.com"\n'}, []),
+        ({"config.ini": "[azure]\nendpoint =\n"}, []),
+        ({"config.ini": OTHER.format("your-resource.openai.azure.com")}, []),
+        ({"config.ini": "[openai]\nbase_url = https://o.example.com/v1\n"}, []),
+    ],
+)  # fmt: skip
+def test_places_that_name_different_resources(folder: Path, files: dict[str, str], told: list[str]) -> None:
+    """The order holds, and each place that is not followed is named, without a secret in its address."""
+    for name, text in files.items():
+        write(folder / name, text)
+    loaded = load(folder, environ=KEY_ENV | URL_ENV)
+    assert loaded.settings.azure.endpoint == "https://r.example.com"
+    assert loaded.warnings == tuple(
+        f"azure.endpoint: {NAMED}, {each}; judge calls go to the first: remove one of them" for each in told
+    )
+
+
+def test_places_that_name_different_servers_of_openais_kind(folder: Path) -> None:
+    """The address that is built in is nobody's choice."""
+    environ = {"OPENAI_BASE_URL": "https://a.example.com/v1", "OPENAI_API_KEY": CANARY}
+    chosen = {"judge.provider": "openai"}
+    loaded = load(
+        folder, "[openai]\nbase_url = https://a.example.com/v2\n", environ=environ, overrides=chosen
+    )
+    assert loaded.warnings == (
+        "openai.base_url: environment variable OPENAI_BASE_URL names https://a.example.com/v1, config.ini line 2 "
+        "names https://a.example.com/v2; judge calls go to the first: remove one of them",
+    )
+    assert load(folder, "", environ=environ, overrides=chosen).warnings == ()
+
+
+SECRETIVE = Settings(
+    azure=Azure(endpoint="https://r.example.com", api_key=SecretStr(CANARY)),  # type: ignore[arg-type]
+    openai=OpenAI(api_key=CANARY),  # type: ignore[arg-type]
+)
+
+
+def test_a_pickle_holds_no_key() -> None:
+    """What another process gets reads its own environment; whoever copies in this one keeps the key."""
+    for holder in (SECRETIVE, SECRETIVE.azure, SECRETIVE.azure.api_key, endpoint_of(SECRETIVE)):
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            assert CANARY.encode() not in pickle.dumps(holder, protocol)
+        for twin in (copy.copy(holder), copy.deepcopy(holder)):
+            assert twin == holder
+    assert pickle.loads(pickle.dumps(SECRETIVE)) == SECRETIVE.without_secrets()  # noqa: S301 - our own bytes
+    endpoint = endpoint_of(SECRETIVE)
+    assert pickle.loads(pickle.dumps(endpoint)) == replace(endpoint, api_key="")  # noqa: S301 - our own bytes
+    assert SECRETIVE.model_copy(deep=True).azure.api_key.get_secret_value() == CANARY
+
+
+def test_settings_without_secrets_are_the_same_otherwise_and_read_back() -> None:
+    plain = SECRETIVE.without_secrets()
+    assert plain.azure.endpoint == "https://r.example.com"
+    assert {key.get_secret_value() for key in (plain.azure.api_key, plain.openai.api_key)} == {""}
+    text = plain.model_dump_json()
+    assert CANARY not in text
+    assert Settings.model_validate_json(text) == plain
+    assert SECRETIVE.openai.api_key.get_secret_value() == CANARY
+    for shown in (repr(SECRETIVE), str(SECRETIVE), SECRETIVE.model_dump_json(), f"{SECRETIVE.azure.api_key}"):
+        assert CANARY not in shown
 
 
 def test_key_for_the_default_address_is_no_concern(folder: Path) -> None:

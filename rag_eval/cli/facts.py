@@ -114,7 +114,7 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
     redacted = [evaluation.redactor.summary()] if evaluation.redactor else []
     return replace(
         facts,
-        seconds=(datetime.now().astimezone() - facts.started).total_seconds(),
+        seconds=evaluation.seconds,
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
         notes=(

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rag_eval.addresses import is_loopback
+from rag_eval.addresses import is_loopback, shown_url
 from rag_eval.configuration.credentials import (
     PROVIDERS,
     VARIABLES,
+    Provider,
     find_key_problem,
     find_url_problem,
     unwrap,
@@ -109,6 +110,7 @@ class _Loading:
     def __init__(self, cwd: Path) -> None:
         self.cwd = cwd
         self.given: dict[str, Given] = {}
+        self._overridden: defaultdict[str, list[Given]] = defaultdict(list)
         self.files: dict[str, bool] = {}
         self.warnings: list[str] = []
         self.problems: list[tuple[Source, str]] = []
@@ -128,7 +130,14 @@ class _Loading:
             raise SettingsError(unreadable)
         ini, *dotenvs = found
         for given in (ini, *reversed(dotenvs)):
-            self.given.update(given)
+            self._update(given)
+
+    def _update(self, given: Mapping[str, Given]) -> None:
+        """Take values of higher precedence than all that were read before."""
+        for key, entry in given.items():
+            if key in self.given:
+                self._overridden[key].append(self.given[key])
+            self.given[key] = entry
 
     def _read_file(
         self, path: Path, parse: Callable[[str, str], dict[str, Given]], *, required: bool
@@ -145,9 +154,13 @@ class _Loading:
         return given
 
     def read_variables(self, environ: Mapping[str, str]) -> None:
-        for variable, key in VARIABLES.items():
-            if environ.get(variable, "").strip():
-                self.given[key] = Given(environ[variable], Source(Level.ENVIRONMENT, variable))
+        self._update(
+            {
+                key: Given(environ[variable], Source(Level.ENVIRONMENT, variable))
+                for variable, key in VARIABLES.items()
+                if environ.get(variable, "").strip()
+            }
+        )
 
     def read_overrides(self, overrides: Mapping[str, object]) -> None:
         given = {
@@ -156,7 +169,7 @@ class _Loading:
             if value is not None
         }
         neutral = {key: given.pop(key) for key in ("model", "temperature") if key in given}
-        self.given.update(given)
+        self._update(given)
         for key, entry in neutral.items():
             if provider := PROVIDERS.get(self._provider_name()):
                 own_key = provider.model_key if key == "model" else key
@@ -202,6 +215,7 @@ class _Loading:
         ):
             self.given[key] = Given("not-needed", _DEFAULT)
         self._warn_if_parted(key, url)
+        self._warn_of_others(url, provider)
 
     def _check_credential(self, key: str, find_problem: Callable[[str], str | None]) -> None:
         if key not in self.given:
@@ -222,6 +236,20 @@ class _Loading:
             self.warnings.append(
                 f"{key} comes from {self.source(key)}, but {url}, to which it is sent, "
                 f"from {self.source(url)}: set both in one place if this is not meant"
+            )
+
+    def _warn_of_others(self, url: str, provider: Provider) -> None:
+        """Two places name different resources: calls go to one of them, perhaps not to the one that was meant."""
+        if url not in self.given:
+            return
+        used = self.given[url]
+        for other in reversed(self._overridden[url]):
+            text = unwrap(str(other.value))
+            if not text or find_url_problem(text, provider) or _is_same_place(text, str(used.value)):
+                continue
+            self.warnings.append(
+                f"{url}: {used.source} names {shown_url(str(used.value))}, {other.source} names {shown_url(text)}; "
+                "judge calls go to the first: remove one of them"
             )
 
     def build(self) -> Settings:
@@ -268,6 +296,15 @@ class _Loading:
                 first = next(key for key in self.given if key.startswith(f"{section}."))
                 source = self.source(first)
                 self.problems.append((source, f"{source.heading}, [{section}]: {details['ctx']['error']}"))
+
+
+def _is_same_place(url: str, other: str) -> bool:
+    ours, theirs = (urlsplit(each.rstrip("/")) for each in (url, other))
+    return (ours.scheme, ours.netloc.lower(), ours.path) == (
+        theirs.scheme,
+        theirs.netloc.lower(),
+        theirs.path,
+    )
 
 
 def _describe_unknown(dotted: str) -> str:

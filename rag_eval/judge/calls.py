@@ -42,6 +42,8 @@ class Call(Generic[Reply]):
     """How several such calls are asked as one; None when each is asked alone."""
     sample: int = 0
     """Number of the repetition; the same question asked again is another call."""
+    origin: str = ""
+    """What asks first, such as 'row 7', for the log; set when the call is sent."""
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)

@@ -50,6 +50,11 @@ class Connection:
         self._thread.start()
         self._session = asyncio.run_coroutine_threadsafe(_session(endpoint), self._loop).result()
 
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Those that were sent in place of a key."""
+        return self._writer.tokens
+
     def post(self, body: Mapping[str, Any]) -> Response:
         """The answer, whatever its status.
 

@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -22,7 +22,7 @@ OutputForm = Literal["json_schema", "json_object", "prompt"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where calls go, and how. Holds the API key, so it shows itself without it."""
+    """Where calls go, and how. Holds the API key, so it shows and pickles itself without it."""
 
     provider: Literal["azure", "openai"]
     url: str
@@ -46,6 +46,16 @@ class Endpoint:
 
     def __repr__(self) -> str:
         return f"Endpoint({self.description})"
+
+    def __getstate__(self) -> list[Any]:
+        """The key stays in this process: a pickle has none."""
+        return ["" if field.name == "api_key" else getattr(self, field.name) for field in fields(self)]
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
     @property
     def secrets(self) -> frozenset[str]:

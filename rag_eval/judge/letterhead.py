@@ -41,6 +41,9 @@ class Writer:
             _check_key(endpoint.api_key)
         _quieten_clients()
         self._client = _client(endpoint)
+        self._has_tokens = endpoint.token_provider is not None
+        self.tokens: frozenset[str] = frozenset()
+        """Of Microsoft Entra ID, as far as they were sent."""
         self._base = urlsplit(endpoint.url).path.rstrip("/")
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
         self._heads: dict[str, Letterhead] = {}
@@ -63,6 +66,8 @@ class Writer:
             "/chat/completions", cast_to=httpx2.Response, body={"model": deployment}, options=self._options
         )
         url, headers = answer.request.url, answer.request.headers
+        if self._has_tokens:
+            self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
         return Letterhead(
             url=str(url),
             path=_shown(url.raw_path.decode("ascii", "replace"), self._base),

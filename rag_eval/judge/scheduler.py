@@ -5,11 +5,12 @@ that a metric touches needs a lock.
 """
 
 import inspect
+import logging
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -22,6 +23,8 @@ from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
 from rag_eval.judge.workers import Job, Part, Workers
 from rag_eval.records import Usage
+
+log = logging.getLogger(__name__)
 
 BREAKER_LIMIT = 10
 """So many failures in a row with one code stop the run."""
@@ -39,11 +42,21 @@ class Scheduler:
     judged until then is not lost.
     """
 
-    def __init__(self, judge: Judge, store: ReplyStore, *, workers: int, grace_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        store: ReplyStore,
+        *,
+        workers: int,
+        grace_seconds: float = 10.0,
+        origin: Callable[[int], str] = "coroutine {}".format,
+    ) -> None:
+        """`origin` names a coroutine, counted from 0, in the log."""
         self._judge = judge
         self._store = store
         self._workers = Workers(judge, store, workers, settle=self._settle)
         self._grace_seconds = grace_seconds
+        self._origin = origin
         self._ready: deque[_Step] = deque()
         self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
@@ -155,6 +168,8 @@ class Scheduler:
         known = None if stored is None else _read(stored, call)
         if known is not None:
             self.counts.cached[call.task] += is_new
+            if is_new and log.isEnabledFor(logging.DEBUG):
+                log.debug("%s, %s: stored", call.task, self._origin(task.order))
             self._ready.append(_Step(task, known))
         elif key in self._waiting:
             self._waiting[key].append(task)
@@ -173,7 +188,7 @@ class Scheduler:
             self._prepare(call.deployment)
         else:
             self._waiting[key] = [task]
-            self._send(Part(key, call, task.order))
+            self._send(Part(key, replace(call, origin=self._origin(task.order)), task.order))
 
     def _is_new(self, key: str) -> bool:
         """Whether the run meets the call for the first time."""
@@ -212,7 +227,10 @@ class Scheduler:
 
     def _submit_batch(self, batch: Batch) -> None:
         parts = tuple(self._unsent.pop(batch))
-        call = parts[0].call if len(parts) == 1 else batch.combine([part.call for part in parts])
+        call = parts[0].call
+        if len(parts) > 1:
+            origins = dict.fromkeys(part.call.origin for part in parts)
+            call = replace(batch.combine([part.call for part in parts]), origin=", ".join(origins))
         self._workers.submit(Job(call, parts))
 
     # Waiting

@@ -26,7 +26,7 @@ from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
 from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
-from rag_eval.judge.outcomes import Action, Completion, Fault
+from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.proxy import proxy_of
 from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
@@ -158,7 +158,9 @@ class Transport:
             )
             attempt.number += 1
             attempt.dialect = attempt.deployment.dialect
+            began = self._clock()
             found = self._post(attempt, turn)
+            seconds = self._clock() - began
             if isinstance(found, Fault) and found.possibly_billed and not found.tokens.prompt:
                 cost = self._budget.forfeit(held)
             else:
@@ -172,11 +174,9 @@ class Transport:
             elif found.wait:
                 limiter.pause(found.wait)
         read = self._read(found, attempt) if isinstance(found, Completion) else found
-        if isinstance(read, Answer):
-            return read
-        fault = self._second_thought(read, attempt)
-        log.debug("%s: %s (attempt %d)", attempt.call.task, fault.code, attempt.number)
-        return fault
+        result = read if isinstance(read, Answer) else self._second_thought(read, attempt)
+        _log(attempt, result, seconds, found.tokens)
+        return result
 
     def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
         import aiohttp
@@ -272,7 +272,8 @@ class Transport:
         return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
 
     def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
-        message = masked(fault.message, self.endpoint.secrets)
+        tokens = self._connection.tokens if self._connection else frozenset()
+        message = masked(fault.message, self.endpoint.secrets | tokens)
         if fault.action is Action.STOP:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
         return JudgeError(fault.code, message)
@@ -339,6 +340,20 @@ class Transport:
             self._sleep(seconds)
         if self._closed.is_set():
             raise _not_run()
+
+
+def _log(attempt: Attempt, result: Answer | Fault, seconds: float, tokens: Tokens) -> None:
+    """One line a request, without any text of it."""
+    call = attempt.call
+    log.debug(
+        "%s: %s, %.0f ms, %d + %d tokens, attempt %d",
+        f"{call.task}, {call.origin}" if call.origin else call.task,
+        result.code if isinstance(result, Fault) else "answered",
+        1000 * seconds,
+        tokens.prompt,
+        tokens.completion,
+        attempt.number,
+    )
 
 
 _BACKOFF = wait_random_exponential(multiplier=1, max=60)
