@@ -16,7 +16,8 @@ import pytest
 from rag_eval.errors import StoreError
 from rag_eval.file_systems import kind_of
 from rag_eval.lock import lock_path, locked
-from rag_eval.store import APPLICATION_ID, SCHEMA_VERSION, Store
+from rag_eval.store import Store
+from rag_eval.store_format import APPLICATION_ID, VERSION
 
 PAID = {"task": "t", "attempts": 1, "prompt_tokens": 3, "completion_tokens": 1}
 FAILED = {"task": "t", "code": "refused", "message": "no"}
@@ -325,13 +326,13 @@ def test_r57_every_damaged_store_keeps_a_name_of_its_own(tmp_path: Path) -> None
 def test_r59_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     Store(tmp_path / "s").end(keep=True)
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     said: list[str] = []
     with pytest.raises(StoreError, match="another version"):
         Store(tmp_path / "s", on_damage=said.append)
     assert said == []
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION + 1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
 
 
