@@ -165,6 +165,7 @@ def _become(request: dict[str, Any]) -> None:
     world = World(**request["world"])
     os.chdir(request["folder"])
     os.environ.update(request["variables"])
+    tempfile.tempdir = None  # what was imported may have asked for it already
     _redirect(f".said.{os.getpid()}", world.unheard)
     for number in world.ignored:
         signal.signal(number, signal.SIG_IGN)

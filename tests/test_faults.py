@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import azure, write_sheet
+from conftest import azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error
 from forking import Ended, Forker, forking
 from openpyxl import load_workbook
 from test_main_job import sheet_of
 
 from rag_eval.errors import OutputError
-from rag_eval.report.replacement import LEAST_SPACE, check_space, sweep
+from rag_eval.report.replacement import LEAST_SPACE, check_space
 
 WORKERS = 2
 ONE_METRIC = (
@@ -275,6 +275,42 @@ def test_r57_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_pa
     assert has_old_report(tmp_path / "job")
 
 
+@pytest.mark.parametrize(
+    ("statement", "asked"),
+    [
+        ("UPDATE replies SET reply = CAST(x'7b22ff227d' AS TEXT) || reply WHERE task != 'toxicity'", 1),
+        ('UPDATE replies SET reply = \'{"reason": "secret", "toxicity": 1.0}\' WHERE task = \'toxicity\'', 1),
+        ("DROP TABLE replies", 2),
+    ],
+)
+def test_a_damaged_reply_is_asked_for_again_and_shown_to_nobody(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, statement: str, asked: int
+) -> None:
+    """The dry run tells of it and leaves it; the run replaces it; the next is as before."""
+    folder = tmp_path / "job"
+    small_job(folder)
+    (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
+    store = folder / ".nexus_cache" / "replies.sqlite"
+    assert run(forker, folder, judge).code == 0
+    expected = read_sheet(folder / "r.xlsx", "Per-Query Metrics")
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute(statement)
+    before = store.read_bytes()
+    judge.requests.clear()
+    assert run(forker, folder, judge, "--strict-cache").code == 5
+    planned = run(forker, folder, judge, "--dry-run")
+    assert (planned.code, len(planned.complaints), store.read_bytes(), judge.requests) == (0, 1, before, [])
+    ended = run(forker, folder, judge)
+    assert (ended.code, len(ended.complaints)) == (0, 1), ended
+    assert "damaged" in ended.complaints[0]
+    assert "secret" not in ended.out + ended.err + planned.out + planned.err
+    assert judge.tasks().total() - judge.tasks()["preflight"] == asked
+    assert read_sheet(folder / "r.xlsx", "Per-Query Metrics") == expected
+    judge.requests.clear()
+    ended = run(forker, folder, judge)
+    assert (ended.code, ended.complaints, judge.requests) == (0, [], [])
+
+
 # What is asked again
 
 
@@ -343,7 +379,3 @@ def test_r61_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path
     left = {path.name for path in tmp_path.iterdir()}
     assert {name for name in names if name not in left} == {name for name, swept in names.items() if swept}
     assert ".rag-eval-ba9876543210.tmp" in left
-
-
-def test_a_folder_that_cannot_be_swept_is_no_reason_to_stop(tmp_path: Path) -> None:
-    sweep(tmp_path / "missing")
