@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import time
@@ -232,8 +233,15 @@ def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Pat
     assert str(disk) in ended.complaints[0]
 
 
-def test_r49_a_disk_with_room_is_let_pass(tmp_path: Path) -> None:
-    check_space(tmp_path)
+def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
+    least = -(-LEAST_SPACE // 4096) * 4096
+    (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - least))
+    assert (shutil.disk_usage(disk).free, LEAST_SPACE) == (least, 20_000_000)
+    check_space(disk)
+    (disk / "one page").touch()
+    (disk / "one page").write_bytes(b"x")
+    with pytest.raises(OutputError, match=r"only 20\.0 MB are free there, and at least 20 MB are needed"):
+        check_space(disk)
 
 
 def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:

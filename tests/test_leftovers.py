@@ -10,17 +10,19 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import azure
+from conftest import Run, azure
 from fake_judge import FakeJudge
 from forking import Forker
 from test_main_job import sheet_of, wait_for
 
+from rag_eval.frames import evaluate
 from rag_eval.leftovers import Scratch, new_file, sweep
 from rag_eval.report.replacement import Replacement
 
 _USE = """
 import sys
 from pathlib import Path
+from rag_eval.frames import evaluate
 from rag_eval.leftovers import Scratch, new_file
 target = Path(sys.argv[1])
 path, _ = new_file(target, 0o666)
@@ -195,6 +197,42 @@ def test_r61_a_run_removes_what_a_killed_run_of_the_same_report_left(
     is_swept.set()
     assert living.wait().code == 0
     assert temporary_files(tmp_path, temporary) == set()
+
+
+def leave_behind(target: Path) -> set[Path]:
+    """A file and a folder for that output, as of a process that was killed."""
+    process, *left = used_elsewhere(target)
+    with process:
+        process.kill()
+    assert all(path.exists() for path in left)
+    return set(left)
+
+
+def test_other_commands_remove_what_they_left_as_well(rag_eval: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    rag_eval("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--judge", "offline")
+    (tmp_path / "found.jsonl").write_text('{"qid": "q", "doc_ids": ["d"]}\n')
+    (tmp_path / "gold.jsonl").write_text('{"qid": "q", "gold_docs": ["d"]}\n')
+    for target, arguments in {
+        "again.xlsx": ("r.json", "--report-only", "-o", "again.xlsx"),
+        "gates.xml": ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--junit", "gates.xml"),
+        "run.json": ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--manifest", "run.json"),
+        "scores.xlsx": ("retrieval", "found.jsonl", "--reference", "gold.jsonl", "-o", "scores.xlsx"),
+    }.items():
+        left = leave_behind(tmp_path / target)
+        ended = rag_eval(*arguments)
+        assert ended.code == 0, ended.err
+        assert [path for path in left if path.exists()] == [], target
+
+
+def test_an_evaluation_of_a_frame_removes_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    left = leave_behind(tmp_path / "frame")
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    evaluate("in.xlsx")
+    assert [path for path in left if path.exists()] == []
 
 
 def temporary_files(folder: Path, temporary: Path) -> set[str]:
