@@ -8,13 +8,15 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from conftest import azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error
-from forking import Ended, Forker, forking
+from forking import Ended, Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
 
@@ -33,15 +35,26 @@ OLD = ["The old report"]
 def small_job(folder: Path) -> None:
     """One row, one metric, and an old report."""
     folder.mkdir()
-    (folder / "config.ini").write_text(ONE_METRIC)
-    write_sheet(
-        folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
-    )
-    write_sheet(folder / "r.xlsx", OLD)
+    for name, content in _small_job().items():
+        (folder / name).write_bytes(content)
+
+
+@cache
+def _small_job() -> dict[str, bytes]:
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "config.ini").write_text(ONE_METRIC)
+        write_sheet(
+            folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
+        )
+        write_sheet(folder / "r.xlsx", OLD)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def has_old_report(folder: Path) -> bool:
     """Whether the report is the old one. It can be read, whichever it is."""
+    if (folder / "r.xlsx").read_bytes() == _small_job()["r.xlsx"]:
+        return True
     workbook = load_workbook(folder / "r.xlsx", read_only=True)
     names = workbook.sheetnames
     workbook.close()
@@ -65,26 +78,26 @@ def in_parallel(numbers: range, size: int = 3) -> Iterator[range]:
         yield numbers[first - numbers.start : first - numbers.start + size]
 
 
-def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Up to the saving of the report, which the next test takes apart: a rerun completes.
 
     Odd steps fail alone, even ones and all that need room from then on.
     """
-    small_job(tmp_path / "0")
-    steps = tmp_path / "steps"
-    assert run(forker, tmp_path / "0", judge, steps=str(steps)).code == 0
+    small_job(memory_path / "0")
+    steps = memory_path / "steps"
+    assert run(forker, memory_path / "0", judge, steps=str(steps)).code == 0
     listed = steps.read_text().splitlines()
     asked = len(judge.requests)
     last = max(number for number, step in enumerate(listed, 1) if step.startswith(("execute", "commit")))
     assert last > 20
     for numbers in in_parallel(range(1, last + 1)):
         for number in numbers:
-            small_job(tmp_path / str(number))
+            small_job(memory_path / str(number))
         judge.requests.clear()
         for faulty in (True, False):
             runs = {
                 number: forker.start(
-                    tmp_path / str(number), "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge),
+                    memory_path / str(number), "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge),
                     fault=number if faulty else None, fault_lasts=number % 2 == 0,
                 )
                 for number in numbers
@@ -92,39 +105,33 @@ def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudg
             for number, each in runs.items():
                 ended = each.wait()
                 if faulty:
-                    assert_honest(tmp_path / str(number), ended, f"step {number}, {listed[number - 1]}")
+                    assert_honest(memory_path / str(number), ended, f"step {number}, {listed[number - 1]}")
                 else:
                     assert ended.code == 0, f"after step {number}, {listed[number - 1]}: {ended.err}"
-                    assert not has_old_report(tmp_path / str(number))
+                    assert not has_old_report(memory_path / str(number))
         assert len(judge.requests) <= len(numbers) * (
             asked + 2
         )  # a lost reply and a second look at the endpoint
 
 
-@pytest.fixture
-def offline_forker() -> Iterator[Forker]:
-    with forking("offline") as running:
-        yield running
-
-
-def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, tmp_path: Path) -> None:
+def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
     """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
     forker = offline_forker
-    small_job(tmp_path / "0")
-    steps = tmp_path / "steps"
+    small_job(memory_path / "0")
+    steps = memory_path / "steps"
     ended = forker.run(
-        tmp_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps)
+        memory_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps)
     )
     assert ended.code == 0
     listed = steps.read_text().splitlines()
     assert {"create", "open", "write", "fsync", "replace"} <= set(listed)
     for lane in range(3):
-        small_job(tmp_path / f"lane{lane}")
+        small_job(memory_path / f"lane{lane}")
     for numbers in in_parallel(range(1, len(listed) + 1)):
         runs = {}
         for lane, number in enumerate(numbers):
-            folder = tmp_path / f"lane{lane}"
-            write_sheet(folder / "r.xlsx", OLD)
+            folder = memory_path / f"lane{lane}"
+            (folder / "r.xlsx").write_bytes(_small_job()["r.xlsx"])
             runs[number] = folder, forker.start(
                 folder, "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", fault=number,
                 fault_lasts=number % 2 == 0,
@@ -133,8 +140,8 @@ def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, tmp_
             assert_honest(folder, each.wait(), f"step {number}, {listed[number - 1]}")
             left = {path.name for path in folder.iterdir() if not path.name.startswith(".said")}
             assert left == {"in.xlsx", "r.xlsx", "config.ini"}, f"step {number}, {listed[number - 1]}"
-    ended = forker.run(tmp_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
-    assert (ended.code, has_old_report(tmp_path / "lane0")) == (0, False)
+    ended = forker.run(memory_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
+    assert (ended.code, has_old_report(memory_path / "lane0")) == (0, False)
 
 
 def run(forker: Forker, folder: Path, judge: FakeJudge, *arguments: str, **world: Any) -> Ended:

@@ -264,10 +264,10 @@ def fill_from_processes(path: Path, rows: int) -> str:
     return said
 
 
-def test_r53_processes_share_a_store(tmp_path: Path) -> None:
+def test_r53_processes_share_a_store(memory_path: Path) -> None:
     """They begin it at the same time, too."""
-    assert fill_from_processes(tmp_path / "s", rows=800) == ""
-    store = Store(tmp_path / "s")
+    assert fill_from_processes(memory_path / "s", rows=800) == ""
+    store = Store(memory_path / "s")
     assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(800))
     store.end(keep=True)
 
