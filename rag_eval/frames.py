@@ -6,7 +6,6 @@ scores.groupby("bot")["rqs"].agg(["mean", "count"])
 """
 
 import csv
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.in_force import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
 from rag_eval.judge.transport import Transport
+from rag_eval.leftovers import Scratch, sweep
 from rag_eval.metrics.base import Metric
 from rag_eval.panel import Panel, llm_panel, offline_panel
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
@@ -53,6 +53,7 @@ def evaluate(
     """
     import pandas as pd
 
+    sweep([_FRAME])
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
@@ -95,7 +96,7 @@ def _reason_of(name: str) -> str:
 
 
 def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: EvaluationRubric | None) -> Table:
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+    with Scratch(_FRAME) as folder:
         if isinstance(data, str | Path):
             path, form = Path(data), TextForm()
         else:
@@ -111,6 +112,8 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
         )
 
 
+_FRAME = Path("frame")
+"""What the folders for temporary files are for: nothing is written beside it."""
 _CSV = TextForm(encoding="utf-8", separator=",")
 
 
@@ -145,14 +148,18 @@ def _warnings(table: Table, settings: Settings) -> Iterator[str]:
     yield from table.warnings
 
 
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=2)
+
+
 @contextmanager
 def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Panel]:
     if settings.judge.provider == "offline":
         yield offline_panel(settings)
         return
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as folder:
+    with Scratch(_FRAME) as folder:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
-        store = Store(keeping / CACHE_NAME)
+        store = Store(keeping / CACHE_NAME, on_damage=_warn)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
             yield llm_panel(settings, guarded(judge, settings), store, rubric)

@@ -42,7 +42,7 @@ def _acquire(path: Path, target: Path, give_up_at: float) -> int:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
         with ExitStack() as undo:
             undo.callback(os.close, descriptor)
-            if _try_lock(descriptor) and _is_at(path, descriptor):
+            if try_lock(descriptor) and is_at(path, descriptor):
                 _sign(descriptor)
                 undo.pop_all()
                 return descriptor
@@ -55,7 +55,7 @@ def _acquire(path: Path, target: Path, give_up_at: float) -> int:
 
 
 def _release(path: Path, descriptor: int) -> None:
-    """Remove the file while it is still locked: whoever has it open already notices by `_is_at`."""
+    """Remove the file while it is still locked: whoever has it open already notices by `is_at`."""
     if os.name == "posix":
         with suppress(OSError):
             path.unlink()
@@ -67,7 +67,7 @@ def _release(path: Path, descriptor: int) -> None:
             path.unlink()
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
+def is_at(path: Path, descriptor: int) -> bool:
     """Whether the locked file is the one that others will find: its last holder may just have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
@@ -92,7 +92,7 @@ def _holder(descriptor: int) -> str:
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
         os.lseek(
             descriptor, 1 << 30, os.SEEK_SET
         )  # beyond the text, since nobody else can read a locked byte
@@ -104,7 +104,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try_lock(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
+        """Whether the file is locked now; not if another holds it. Raises OSError where files have no locks."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

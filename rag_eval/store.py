@@ -5,43 +5,24 @@ so a killed process loses at most the calls in flight. Failures are journaled be
 served as replies.
 """
 
-import os
-import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from rag_eval.errors import StoreError
 from rag_eval.file_systems import NETWORK, kind_of
 from rag_eval.lock import locked
+from rag_eval.store_file import PATIENCE, open_file, open_file_unchanged, remove
+from rag_eval.store_format import Value, insertion, is_intact
 
-SCHEMA_VERSION = 1
-APPLICATION_ID = int.from_bytes(b"RAGe")
-"""How a store of ours is told from any other SQLite file."""
-
-_SCHEMA = f"""
-PRAGMA journal_mode = MEMORY;
-BEGIN;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-CREATE TABLE replies (
-    key TEXT PRIMARY KEY, task TEXT NOT NULL, reply TEXT NOT NULL, attempts INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, stored_at REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE failures (
-    key TEXT PRIMARY KEY, task TEXT NOT NULL, code TEXT NOT NULL, message TEXT NOT NULL, stored_at REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-COMMIT;
-"""
-_COMPANIONS = ("-wal", "-shm")
-_PATIENCE = 30.0
-"""Seconds that another process at work on the same store is waited for."""
+_MOST = 2**63 - 1
+"""The largest number that SQLite stores."""
+_UNWRITABLE = (sqlite3.Error, OverflowError, UnicodeError)
+"""A disk that is full, or a value that SQLite does not take."""
 
 
 class Store:
@@ -54,16 +35,18 @@ class Store:
         on_damage: Callable[[str], None] | None = None,
         fresh: bool = False,
         retry_errors: bool = False,
+        is_dry: bool = False,
         on_network: Callable[[str], None] = lambda sentence: None,
         file_system: Callable[[Path], str] = kind_of,
     ) -> None:
         """Open the store at `path`, or begin one.
 
-        A file there that is damaged, or no store at all, is renamed and a new store begun, and `on_damage` is told
-        so in a sentence; without `on_damage` such a file raises StoreError. With `fresh`, nothing that was stored
-        before is served; with `retry_errors`, no failure that was. `on_network` is told if `file_system` says that
-        the folder is on another computer: the store then does without SQLite's write-ahead log, which needs memory
-        that all its users share.
+        A file there that is damaged, or no store at all, is renamed, and a new store begun with what is intact of it;
+        rows that are damaged are dropped. `on_damage` is told so in a sentence; without `on_damage`, damage raises
+        StoreError. With `is_dry`, the file stays as it is: damage is told, and what is damaged is not served.
+        With `fresh`, nothing that was stored before is served; with `retry_errors`, no failure that was. `on_network`
+        is told if `file_system` says that the folder is on another computer: the store then does without SQLite's
+        write-ahead log, which needs memory that all its users share.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -73,13 +56,13 @@ class Store:
         self._failures_since = time.time() if fresh or retry_errors else 0.0
         with self._reporting("opened"):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with locked(path, patience=_PATIENCE):
-                _clear_the_place(path, on_damage)
-                if not path.exists():
-                    _create(path)
-                is_remote = file_system(path.parent) in NETWORK
-                self._connection = _connect(path, "DELETE" if is_remote else "WAL")
-                self._reader = _connect(path)  # of its own, so that no reader waits for the disk
+            is_remote = file_system(path.parent) in NETWORK
+            with locked(path, patience=PATIENCE):
+                if is_dry:
+                    opened = open_file_unchanged(path, on_damage)
+                else:
+                    opened = open_file(path, on_damage, journal="DELETE" if is_remote else "WAL")
+        self._connection, self._reader, self._version = opened.writer, opened.reader, opened.version
         if is_remote:
             on_network(
                 f"{path}: is on a network file system, where locks may not hold: let no two runs use it at once, or "
@@ -88,46 +71,42 @@ class Store:
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
-        row = self._row(
-            "SELECT reply FROM replies WHERE key = ? AND stored_at >= ?", key, self._replies_since
-        )
+        row = self._row("replies", "reply", "key = ? AND stored_at >= ?", key, self._replies_since)
         return None if row is None else str(row[0])
 
     def failure(self, key: str) -> tuple[str, str] | None:
         """Code and message of the failure journaled last under the key, or None."""
-        row = self._row(
-            "SELECT code, message FROM failures WHERE key = ? AND stored_at >= ?", key, self._failures_since
-        )
+        row = self._row("failures", "code, message", "key = ? AND stored_at >= ?", key, self._failures_since)
         return None if row is None else (str(row[0]), str(row[1]))
 
     def put_reply(
         self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
     ) -> None:
         """Commit a validated reply; it replaces a failure journaled under the same key."""
-        values = (key, task, reply, attempts, prompt_tokens, completion_tokens, time.time())
+        tokens = min(prompt_tokens, _MOST), min(completion_tokens, _MOST)
         self._commit(
-            ("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)", values),
+            insertion("replies", (key, task, _encodable(reply), attempts, *tokens, time.time())),
             ("DELETE FROM failures WHERE key = ?", (key,)),
         )
 
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
-        values = (key, task, code, message, time.time())
-        self._commit(("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?)", values))
+        self._commit(insertion("failures", (key, task, code, _encodable(message), time.time())))
 
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""
-        row = self._row("SELECT value FROM notes WHERE name = ?", name)
+        row = self._row("notes", "value", "name = ?", name)
         return None if row is None else str(row[0])
 
     def put_note(self, name: str, value: str) -> None:
-        self._commit(("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value)))
+        self._commit(insertion("notes", (name, value)))
 
     def overview(self) -> "list[StoredTask]":
         """What there is of each task, by its name."""
         with self._reporting("read"), self._reading:
             rows = self._reader.execute(
-                "SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens), min(stored_at), max(stored_at) "
-                "FROM replies GROUP BY task ORDER BY task"
+                "SELECT task, count(*), CAST(total(prompt_tokens) AS INTEGER), "  # noqa: S608 - names of ours
+                "CAST(total(completion_tokens) AS INTEGER), min(stored_at), max(stored_at) "
+                f"FROM replies WHERE {is_intact('replies', self._version)} GROUP BY task ORDER BY task"
             ).fetchall()
         return [StoredTask(*row) for row in rows]
 
@@ -151,10 +130,11 @@ class Store:
             self._connection.close()
         if not keep:
             with self._reporting("removed"):
-                for path in (*_companions(self.path), self.path):
-                    path.unlink(missing_ok=True)
+                remove(self.path)
 
-    def _row(self, query: str, *arguments: str | float) -> tuple[object, ...] | None:
+    def _row(self, table: str, columns: str, condition: str, *arguments: Value) -> tuple[object, ...] | None:
+        """The row if there is one and it is intact."""
+        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)}"  # noqa: S608
         with self._reporting("read"), self._reading:
             row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
         return row
@@ -164,17 +144,30 @@ class Store:
         mine = _Write(statements)
         self._unwritten.append(mine)
         with self._reporting("written"), self._writing:
-            if mine.is_committed:
+            if not mine.is_done:
+                writes = self._unwritten[:]
+                try:
+                    self._write(writes)
+                except BaseException:
+                    self._unwritten.remove(mine)  # the others try theirs
+                    raise
+                del self._unwritten[: len(writes)]  # in place: others may append meanwhile
+            if mine.error:
+                raise mine.error
+
+    def _write(self, writes: "Sequence[_Write]") -> None:
+        """Commit them together or, if that fails, each by itself: one that fails takes no other with it."""
+        try:
+            self._execute(statement for write in writes for statement in write.statements)
+        except _UNWRITABLE as error:
+            if len(writes) > 1 and not _is_busy(error):
+                for write in writes:
+                    self._write([write])
                 return
-            writes = self._unwritten[:]
-            try:
-                self._execute(statement for write in writes for statement in write.statements)
-            except BaseException:
-                self._unwritten.remove(mine)  # the others try theirs, and say it if they fail
-                raise
             for write in writes:
-                write.is_committed = True
-            del self._unwritten[: len(writes)]  # in place: others may append meanwhile
+                write.error = error
+        for write in writes:
+            write.is_done = True
 
     def _execute(self, statements: "Iterable[_Statement]") -> None:
         with self._connection:
@@ -186,7 +179,7 @@ class Store:
     def _reporting(self, done: str) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (*_UNWRITABLE, OSError) as error:
             raise StoreError(
                 f"{self.path}: the store of judge replies cannot be {done} ({error}); what was stored before is "
                 "safe: free some space or repair the path, and run the same command again"
@@ -207,7 +200,7 @@ class StoredTask:
     """… and the newest."""
 
 
-_Statement = tuple[str, tuple[str | float, ...]]
+_Statement = tuple[str, tuple[Value | bytes, ...]]
 
 
 @dataclass(slots=True, eq=False)
@@ -215,82 +208,16 @@ class _Write:
     """Statements that a thread waits for."""
 
     statements: Sequence[_Statement]
-    is_committed: bool = False
+    is_done: bool = False
+    """Committed, or failed."""
+    error: Exception | None = None
 
 
-def _clear_the_place(path: Path, on_damage: Callable[[str], None] | None) -> None:
-    damage = _damage(path)
-    if not damage:
-        return
-    if on_damage is None:
-        raise StoreError(
-            f"{path}: the store of judge replies is damaged ({damage}); move it away, and run the same command again"
-        )
-    place = _set_aside(path, datetime.now())
-    on_damage(
-        f"{path}: the store of judge replies is damaged ({damage}). It was renamed to {place.name} and a new one "
-        "begun: what it held is asked for again."
-    )
+def _is_busy(error: Exception) -> bool:
+    """Whether another process kept the store to itself for so long that waiting once more would be no use."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _damage(path: Path) -> str:
-    """What is wrong with the file; empty when it is a whole store of any version, or when there is none."""
-    if not path.exists():
-        # SQLite would take the changes noted there into the new file, of which they know nothing
-        return "its main file is missing" if path.with_name(f"{path.name}-wal").exists() else ""
-    if path.stat().st_size == 0:
-        return "it is empty"
-    try:
-        with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
-            if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-                return "it is a database of another program"
-            (finding,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise
-        return str(error)
-    return "" if finding == "ok" else " ".join(str(finding).split())
-
-
-def _set_aside(path: Path, now: datetime) -> Path:
-    """Rename the file and its companions; nothing that may have been paid for is ever deleted."""
-    place = path.with_name(f"{path.name}.damaged-{now:%Y%m%d-%H%M%S-%f}")
-    for source, target in zip((path, *_companions(path)), (place, *_companions(place)), strict=True):
-        if source.exists():
-            source.rename(target)
-    return place
-
-
-def _create(path: Path) -> None:
-    """Make a store that appears whole or not at all, for its owner alone: replies may quote the texts judged."""
-    temporary = path.with_name(f".rag-eval-{secrets.token_hex(6)}.tmp")
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(temporary)) as connection:
-            connection.executescript(_SCHEMA)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _connect(path: Path, journal: str = "") -> sqlite3.Connection:
-    """Without the kind of a journal the store keeps the one that it has."""
-    connection = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
-    with ExitStack() as undo:
-        undo.callback(connection.close)
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{path}: this store was written by another version of rag-eval (format {version}, "
-                f"expected {SCHEMA_VERSION}); move it away or choose another [cache] directory"
-            )
-        if journal:
-            connection.execute(f"PRAGMA journal_mode = {journal}")
-        connection.execute("PRAGMA synchronous = FULL")
-        undo.pop_all()
-    return connection
-
-
-def _companions(path: Path) -> list[Path]:
-    """The files that SQLite keeps beside a database."""
-    return [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
+def _encodable(text: str) -> str:
+    r"""Lone surrogates, which UTF-8 has no bytes for, are spelled \udXXX, as JSON spells them too."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from fake_judge import FakeJudge, running_judge
-from forking import Forker, forking
+from forking import MEMORY, Forker, forking
 from hypothesis import settings
 from openpyxl import Workbook, load_workbook
 
@@ -57,6 +58,23 @@ def _no_network_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def judge() -> Iterator[FakeJudge]:
     with running_judge() as running:
+        yield running
+
+
+@pytest.fixture
+def memory_path(tmp_path: Path) -> Iterator[Path]:
+    """Like tmp_path, and in memory where that is possible: for tests that make thousands of files and flushes."""
+    if MEMORY is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def offline_forker() -> Iterator[Forker]:
+    """Begins faster than `forker`, for runs that ask no endpoint."""
+    with forking("offline") as running:
         yield running
 
 

@@ -19,11 +19,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 from io_faults import Faults
 
 ROOT = Path(__file__).parent.parent
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - folders of our own are made in it
+MEMORY = (
+    _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) and disk_usage(_SHARED_MEMORY).free > 2e8 else None
+)
+"""A folder in memory, where files are made and removed without waiting for a disk; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +80,11 @@ class Fork:
             self._status = self._forker.ask(poll=self.pid)
         return self._status is not None
 
-    def wait(self, seconds: float = 60.0) -> Ended:
+    def wait(self, seconds: float = 300.0) -> Ended:
         until = time.monotonic() + seconds
         while not self.has_ended():
             assert time.monotonic() < until, f"still running; it said: {self.said('err')}"
-            time.sleep(0.003)
+            time.sleep(0.005)
         assert self._status is not None
         return Ended(os.waitstatus_to_exitcode(self._status), self.said("out"), self.said("err"))
 
@@ -119,13 +125,16 @@ class Forker:
 
 @contextmanager
 def forking(provider: str = "any") -> Iterator[Forker]:
-    """`provider` may be 'offline': without ragas and its company, a fork begins and ends much faster."""
+    """`provider` may be 'offline': without what asks an endpoint, a fork begins and ends faster."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("AZURE", "OPENAI"))
     }
-    environment |= {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "RAGAS_DO_NOT_TRACK": "true"}
+    environment |= {
+        "PYTHONPATH": str(ROOT),
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     with (
-        tempfile.TemporaryDirectory() as left_by_killed_runs,
+        tempfile.TemporaryDirectory(dir=MEMORY) as left_by_killed_runs,
         subprocess.Popen(
             [sys.executable, __file__, provider],
             stdin=subprocess.PIPE,
@@ -165,6 +174,7 @@ def _become(request: dict[str, Any]) -> None:
     world = World(**request["world"])
     os.chdir(request["folder"])
     os.environ.update(request["variables"])
+    tempfile.tempdir = None  # what was imported may have asked for it already
     _redirect(f".said.{os.getpid()}", world.unheard)
     for number in world.ignored:
         signal.signal(number, signal.SIG_IGN)
@@ -206,36 +216,45 @@ def _list_steps(faults: Faults, descriptor: int) -> None:
 def _import_everything(provider: str) -> None:
     """Whatever a run imports on its way, so that a fork has it already.
 
-    The threads that ragas and pyarrow begin (a telemetry queue that is off, a memory allocator's) are not missed in
-    a fork. Objects that are frozen are not looked at by the garbage collector, and so not copied.
+    Objects that are frozen are not looked at by the garbage collector, and so not copied.
     """
-    warnings.simplefilter("ignore")  # deprecations inside ragas and langchain
+    warnings.simplefilter("ignore")
     for name in _OFFLINE_MODULES if provider == "offline" else _OFFLINE_MODULES + _LLM_MODULES:
         importlib.import_module(name)
     gc.freeze()
 
 
 _OFFLINE_MODULES = [
+    "numpy.random",
     "openpyxl",
     "rag_eval.cli.job",
     "rag_eval.cli.run",
     "rag_eval.configuration",
+    "rag_eval.flags",
     "rag_eval.metrics.offline",
+    "rag_eval.noise",
+    "rag_eval.report.beside_lines",
+    "rag_eval.report.circumstances",
+    "rag_eval.report.csv_files",
     "rag_eval.report.excel",
+    "rag_eval.report.json_file",
+    "rag_eval.report.outputs",
+    "rag_eval.report.tallies",
     "rag_eval.runner",
-    "rag_eval.statistics",
-    "rag_eval.workbook",
+    "rag_eval.statistics.comparison",
+    "rag_eval.statistics.intervals",
+    "rag_eval.workbook.excel",
     "xlsxwriter",
 ]
 _LLM_MODULES = [
-    "h11",
-    "httpcore2",
+    "aiohttp",
+    "httpx2",
+    "openai.lib.azure",
     "openai.resources.chat.completions",
     "rag_eval.judge.connection",
     "rag_eval.judge.transport",
     "rag_eval.metrics.ragas_metrics",
     "rag_eval.store",
-    "ragas.metrics.collections",
 ]
 
 

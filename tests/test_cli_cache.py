@@ -64,6 +64,30 @@ def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:
     assert store.path.stat().st_size < 100_000
 
 
+def test_damaged_replies_are_told_and_counted_and_pruning_lets_them_go(rag_eval: Run, tmp_path: Path) -> None:
+    path = tmp_path / "kept" / "replies.sqlite"
+    store = Store(path)
+    for key in "abc":
+        store.put_reply(key, task="t", reply="{}", attempts=1, prompt_tokens=1000, completion_tokens=20)
+    store.end(keep=True)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE replies SET reply = CAST(x'ff73656372657400' AS TEXT) WHERE key = 'b'")
+    today = time.strftime("%Y-%m-%d")
+    wrong = "kept/replies.sqlite: the store of judge replies has damaged rows (replies: 1)."
+    for _ in range(2):
+        shown = rag_eval("cache", "show")
+        assert (shown.code, shown.err) == (0, "")
+        assert shown.out.splitlines() == [
+            f"{wrong} A run drops them and asks the judge for them again.",
+            "kept/replies.sqlite: 0.0 MB",
+            f"  t: 2 replies, 2,000 + 40 tokens, {today} to {today}",
+        ]
+    pruned = rag_eval("cache", "prune", "--older-than", "1")
+    assert pruned.err == f"rag-eval: {wrong} RAG Eval dropped them and asks the judge for them again.\n"
+    assert pruned.out == "kept/replies.sqlite: 0 replies and 0 failures removed, 0.0 MB freed\n"
+    assert len(rag_eval("cache", "show").out.splitlines()) == 2
+
+
 @pytest.mark.parametrize("arguments", [("show",), ("prune", "--older-than", "1")])
 def test_without_a_store_nothing_is_made(rag_eval: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ended = rag_eval("cache", *arguments)

@@ -99,9 +99,9 @@ def test_a_folder_that_is_a_file_is_refused(rag_eval: Run, tmp_path: Path) -> No
     assert rag_eval("init", "shop").code == 2
 
 
-def test_on_a_full_disk_nothing_half_done_stays(forker: Forker, tmp_path: Path) -> None:
+def test_on_a_full_disk_nothing_half_done_stays(offline_forker: Forker, tmp_path: Path) -> None:
     """The first file fits, the second does not; left there, it would stop the next try."""
-    ended = forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) + 500)
+    ended = offline_forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) + 500)
     assert (ended.code, len(ended.complaints)) == (5, 1)
     assert "answers.xlsx: cannot be written" in ended.err
     assert list((tmp_path / "shop").iterdir()) == []

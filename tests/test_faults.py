@@ -2,23 +2,26 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from conftest import azure, write_sheet
+from conftest import azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error
-from forking import Ended, Forker, forking
+from forking import Ended, Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
 
 from rag_eval.errors import OutputError
-from rag_eval.report.replacement import LEAST_SPACE, check_space, sweep
+from rag_eval.report.replacement import LEAST_SPACE, check_space
 
 WORKERS = 2
 ONE_METRIC = (
@@ -32,15 +35,26 @@ OLD = ["The old report"]
 def small_job(folder: Path) -> None:
     """One row, one metric, and an old report."""
     folder.mkdir()
-    (folder / "config.ini").write_text(ONE_METRIC)
-    write_sheet(
-        folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
-    )
-    write_sheet(folder / "r.xlsx", OLD)
+    for name, content in _small_job().items():
+        (folder / name).write_bytes(content)
+
+
+@cache
+def _small_job() -> dict[str, bytes]:
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "config.ini").write_text(ONE_METRIC)
+        write_sheet(
+            folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
+        )
+        write_sheet(folder / "r.xlsx", OLD)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def has_old_report(folder: Path) -> bool:
     """Whether the report is the old one. It can be read, whichever it is."""
+    if (folder / "r.xlsx").read_bytes() == _small_job()["r.xlsx"]:
+        return True
     workbook = load_workbook(folder / "r.xlsx", read_only=True)
     names = workbook.sheetnames
     workbook.close()
@@ -64,26 +78,26 @@ def in_parallel(numbers: range, size: int = 3) -> Iterator[range]:
         yield numbers[first - numbers.start : first - numbers.start + size]
 
 
-def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Up to the saving of the report, which the next test takes apart: a rerun completes.
 
     Odd steps fail alone, even ones and all that need room from then on.
     """
-    small_job(tmp_path / "0")
-    steps = tmp_path / "steps"
-    assert run(forker, tmp_path / "0", judge, steps=str(steps)).code == 0
+    small_job(memory_path / "0")
+    steps = memory_path / "steps"
+    assert run(forker, memory_path / "0", judge, steps=str(steps)).code == 0
     listed = steps.read_text().splitlines()
     asked = len(judge.requests)
     last = max(number for number, step in enumerate(listed, 1) if step.startswith(("execute", "commit")))
     assert last > 20
     for numbers in in_parallel(range(1, last + 1)):
         for number in numbers:
-            small_job(tmp_path / str(number))
+            small_job(memory_path / str(number))
         judge.requests.clear()
         for faulty in (True, False):
             runs = {
                 number: forker.start(
-                    tmp_path / str(number), "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge),
+                    memory_path / str(number), "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge),
                     fault=number if faulty else None, fault_lasts=number % 2 == 0,
                 )
                 for number in numbers
@@ -91,39 +105,33 @@ def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudg
             for number, each in runs.items():
                 ended = each.wait()
                 if faulty:
-                    assert_honest(tmp_path / str(number), ended, f"step {number}, {listed[number - 1]}")
+                    assert_honest(memory_path / str(number), ended, f"step {number}, {listed[number - 1]}")
                 else:
                     assert ended.code == 0, f"after step {number}, {listed[number - 1]}: {ended.err}"
-                    assert not has_old_report(tmp_path / str(number))
+                    assert not has_old_report(memory_path / str(number))
         assert len(judge.requests) <= len(numbers) * (
             asked + 2
         )  # a lost reply and a second look at the endpoint
 
 
-@pytest.fixture
-def offline_forker() -> Iterator[Forker]:
-    with forking("offline") as running:
-        yield running
-
-
-def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, tmp_path: Path) -> None:
+def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
     """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
     forker = offline_forker
-    small_job(tmp_path / "0")
-    steps = tmp_path / "steps"
+    small_job(memory_path / "0")
+    steps = memory_path / "steps"
     ended = forker.run(
-        tmp_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps)
+        memory_path / "0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", steps=str(steps)
     )
     assert ended.code == 0
     listed = steps.read_text().splitlines()
     assert {"create", "open", "write", "fsync", "replace"} <= set(listed)
     for lane in range(3):
-        small_job(tmp_path / f"lane{lane}")
+        small_job(memory_path / f"lane{lane}")
     for numbers in in_parallel(range(1, len(listed) + 1)):
         runs = {}
         for lane, number in enumerate(numbers):
-            folder = tmp_path / f"lane{lane}"
-            write_sheet(folder / "r.xlsx", OLD)
+            folder = memory_path / f"lane{lane}"
+            (folder / "r.xlsx").write_bytes(_small_job()["r.xlsx"])
             runs[number] = folder, forker.start(
                 folder, "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", fault=number,
                 fault_lasts=number % 2 == 0,
@@ -132,8 +140,8 @@ def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, tmp_
             assert_honest(folder, each.wait(), f"step {number}, {listed[number - 1]}")
             left = {path.name for path in folder.iterdir() if not path.name.startswith(".said")}
             assert left == {"in.xlsx", "r.xlsx", "config.ini"}, f"step {number}, {listed[number - 1]}"
-    ended = forker.run(tmp_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
-    assert (ended.code, has_old_report(tmp_path / "lane0")) == (0, False)
+    ended = forker.run(memory_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
+    assert (ended.code, has_old_report(memory_path / "lane0")) == (0, False)
 
 
 def run(forker: Forker, folder: Path, judge: FakeJudge, *arguments: str, **world: Any) -> Ended:
@@ -232,8 +240,15 @@ def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Pat
     assert str(disk) in ended.complaints[0]
 
 
-def test_r49_a_disk_with_room_is_let_pass(tmp_path: Path) -> None:
-    check_space(tmp_path)
+def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
+    least = -(-LEAST_SPACE // 4096) * 4096
+    (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - least))
+    assert (shutil.disk_usage(disk).free, LEAST_SPACE) == (least, 20_000_000)
+    check_space(disk)
+    (disk / "one page").touch()
+    (disk / "one page").write_bytes(b"x")
+    with pytest.raises(OutputError, match=r"only 20\.0 MB are free there, and at least 20 MB are needed"):
+        check_space(disk)
 
 
 def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:
@@ -273,6 +288,42 @@ def test_r57_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_pa
     assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
     assert (tmp_path / "job" / "r.xlsx.journal").read_bytes() == b"garbage"
     assert has_old_report(tmp_path / "job")
+
+
+@pytest.mark.parametrize(
+    ("statement", "asked"),
+    [
+        ("UPDATE replies SET reply = CAST(x'7b22ff227d' AS TEXT) || reply WHERE task != 'toxicity'", 1),
+        ('UPDATE replies SET reply = \'{"reason": "secret", "toxicity": 1.0}\' WHERE task = \'toxicity\'', 1),
+        ("DROP TABLE replies", 2),
+    ],
+)
+def test_a_damaged_reply_is_asked_for_again_and_shown_to_nobody(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, statement: str, asked: int
+) -> None:
+    """The dry run tells of it and leaves it; the run replaces it; the next is as before."""
+    folder = tmp_path / "job"
+    small_job(folder)
+    (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
+    store = folder / ".nexus_cache" / "replies.sqlite"
+    assert run(forker, folder, judge).code == 0
+    expected = read_sheet(folder / "r.xlsx", "Per-Query Metrics")
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute(statement)
+    before = store.read_bytes()
+    judge.requests.clear()
+    assert run(forker, folder, judge, "--strict-cache").code == 5
+    planned = run(forker, folder, judge, "--dry-run")
+    assert (planned.code, len(planned.complaints), store.read_bytes(), judge.requests) == (0, 1, before, [])
+    ended = run(forker, folder, judge)
+    assert (ended.code, len(ended.complaints)) == (0, 1), ended
+    assert "damaged" in ended.complaints[0]
+    assert "secret" not in ended.out + ended.err + planned.out + planned.err
+    assert judge.tasks().total() - judge.tasks()["preflight"] == asked
+    assert read_sheet(folder / "r.xlsx", "Per-Query Metrics") == expected
+    judge.requests.clear()
+    ended = run(forker, folder, judge)
+    assert (ended.code, ended.complaints, judge.requests) == (0, [], [])
 
 
 # What is asked again
@@ -343,7 +394,3 @@ def test_r61_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path
     left = {path.name for path in tmp_path.iterdir()}
     assert {name for name in names if name not in left} == {name for name, swept in names.items() if swept}
     assert ".rag-eval-ba9876543210.tmp" in left
-
-
-def test_a_folder_that_cannot_be_swept_is_no_reason_to_stop(tmp_path: Path) -> None:
-    sweep(tmp_path / "missing")

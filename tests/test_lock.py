@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,23 +85,42 @@ def test_r52_the_lock_dies_with_its_process(tmp_path: Path) -> None:
 
 def test_different_targets_do_not_hinder_each_other(tmp_path: Path) -> None:
     with locked(tmp_path / "a.xlsx"), locked(tmp_path / "b.xlsx"):
-        pass
+        held = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert held.keys() == {".rag-eval-a.xlsx.lock", ".rag-eval-b.xlsx.lock"}
+    assert all(text.startswith(f"process {os.getpid()} on ") for text in held.values())
 
 
 def test_two_names_of_one_file_have_one_lock(tmp_path: Path) -> None:
     (tmp_path / "r.xlsx").touch()
     (tmp_path / "link.xlsx").symlink_to("r.xlsx")
-    with locked(tmp_path / "link.xlsx"), pytest.raises(LockedError), locked(tmp_path / "r.xlsx"):
-        pass
+    with locked(tmp_path / "link.xlsx"):
+        with pytest.raises(LockedError) as refusal, locked(tmp_path / "r.xlsx"):
+            pass
+        assert lock_path(tmp_path / "link.xlsx") == lock_path(tmp_path / "r.xlsx")
+    assert f"(process {os.getpid()} on " in str(refusal.value)
 
 
 def test_a_patient_one_gets_the_lock_when_it_is_free(tmp_path: Path) -> None:
     target = tmp_path / "s"
     with held_elsewhere(target) as process:
         assert process.stdin is not None
-        threading.Timer(0.2, process.stdin.close).start()
-        with locked(target, patience=10):
-            pass
+        with ThreadPoolExecutor(1) as pool:
+            entered = pool.submit(holder_inside, target)
+            with pytest.raises(TimeoutError):
+                entered.result(timeout=0.2)
+            process.stdin.close()
+            assert entered.result().startswith(f"process {os.getpid()} on ")
+
+
+def holder_inside(target: Path) -> str:
+    with locked(target, patience=60):
+        return lock_path(target).read_text()
+
+
+def test_patience_comes_to_an_end(tmp_path: Path) -> None:
+    with locked(tmp_path / "s"), pytest.raises(LockedError), locked(tmp_path / "s", patience=0.1):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_lock_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:

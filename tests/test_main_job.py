@@ -504,7 +504,7 @@ def start(folder: Path, judge: FakeJudge) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
+def wait_for(condition: Any, seconds: float = 300.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until

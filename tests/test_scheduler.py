@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
-from rag_eval.errors import JudgeError, RunStoppedError
+from rag_eval.errors import JudgeError, RunStoppedError, StoreError
 from rag_eval.judge.calls import Answer, Batch, Call, Message, gather
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
 from rag_eval.records import TaskUsage
@@ -423,3 +423,27 @@ def test_usage_by_task_counts_joined_calls_and_batches_once() -> None:
     scheduler.close()
     assert scheduler.usage().by_task == {"t": TaskUsage(calls=1), "batched": TaskUsage(calls=1)}
     assert scheduler.usage().calls == 2
+
+
+@pytest.mark.parametrize("bad", ["1", "2", "3"])
+def test_a_part_of_a_batch_that_cannot_be_stored_keeps_no_other_from_it(bad: str) -> None:
+    """All of them are paid for; the run ends with the error all the same."""
+
+    class Picky(DictStore):
+        def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
+            if key.endswith(bad):
+                raise StoreError("too long")
+            super().put_reply(key, reply=reply)
+
+    def combine(calls: Sequence[Call[Any]]) -> Call[Any]:
+        return replace(calls[0], batch=None)
+
+    batch = Batch(3, combine, lambda reply, parts: [reply] * parts)
+
+    async def batched(n: int) -> int:
+        return (await replace(call(n), batch=batch)).n
+
+    store = Picky()
+    with pytest.raises(StoreError, match="too long"):
+        run([batched(n) for n in (1, 2, 3)], ObjectJudge(echo), store, workers=1)
+    assert sorted(key[-1] for key in store.replies) == sorted({"1", "2", "3"} - {bad})

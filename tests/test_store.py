@@ -6,9 +6,10 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ import pytest
 from rag_eval.errors import StoreError
 from rag_eval.file_systems import kind_of
 from rag_eval.lock import lock_path, locked
-from rag_eval.store import APPLICATION_ID, SCHEMA_VERSION, Store
+from rag_eval.store import Store
+from rag_eval.store_format import APPLICATION_ID, VERSION
 
 PAID = {"task": "t", "attempts": 1, "prompt_tokens": 3, "completion_tokens": 1}
 FAILED = {"task": "t", "code": "refused", "message": "no"}
@@ -153,6 +155,88 @@ def test_r48_a_commit_that_fails_fails_for_each_that_waited_for_it_and_for_none_
     store.end(keep=True)
 
 
+def test_what_is_written_is_not_written_again(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    for number in range(5):
+        store.put_reply(str(number), reply="{}", **PAID)
+        assert store._unwritten == []
+    inserted: list[str] = []
+    store._connection.set_trace_callback(
+        lambda sql: inserted.append(sql) if sql.startswith("INSERT") else None
+    )
+    store.put_reply("last", reply="{}", **PAID)
+    store.end(keep=True)
+    assert len(inserted) == 1
+
+
+def together(store: Store, writes: Sequence[Callable[[], None]]) -> list[BaseException | None]:
+    """The errors of writes that share a commit, by threads that wait for the same moment."""
+    with ThreadPoolExecutor(len(writes)) as pool:
+        with store._writing:
+            futures = [pool.submit(write) for write in writes]
+            while len(store._unwritten) < len(writes):
+                time.sleep(0.001)
+        return [future.exception() for future in futures]
+
+
+@pytest.mark.parametrize("bad", range(4))
+def test_a_write_that_cannot_be_made_takes_no_other_with_it(tmp_path: Path, bad: int) -> None:
+    """Those that share a commit are then committed one by one."""
+    store = Store(tmp_path / "s")
+    store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 5_000)
+    texts = ["x" * (10_000 if number == bad else 10) for number in range(4)]
+    errors = together(
+        store,
+        [partial(store.put_reply, str(number), reply=text, **PAID) for number, text in enumerate(texts)],
+    )
+    assert [type(error) for error in errors] == [StoreError if n == bad else type(None) for n in range(4)]
+    assert "string or blob too big" in str(errors[bad])
+    served = [store.reply(str(number)) for number in range(4)]
+    assert served == [None if number == bad else text for number, text in enumerate(texts)]
+    assert store._unwritten == []
+    store.end(keep=True)
+
+
+def test_a_store_that_stays_taken_is_waited_for_once(tmp_path: Path) -> None:
+    """And not once more for each write that shares the commit: that would be minutes."""
+    store = Store(tmp_path / "s")
+    store._connection.execute("PRAGMA busy_timeout = 100")
+    begun: list[str] = []
+    store._connection.set_trace_callback(begun.append)
+    with closing(sqlite3.connect(store.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        errors = together(store, [partial(store.put_note, str(number), "v") for number in range(4)])
+    assert ["database is locked" in str(error) for error in errors] == [True] * 4
+    assert begun == ["BEGIN IMMEDIATE"]
+    assert store._unwritten == []
+    store.end(keep=True)
+
+
+@pytest.mark.parametrize("tokens", [2**63 - 1, 2**63, 10**30])
+def test_counts_of_tokens_may_be_of_any_size(tmp_path: Path, tokens: int) -> None:
+    """What an endpoint counts is not ours to check, and its reply is paid for."""
+    store = Store(tmp_path / "s")
+    for key in "ab":
+        store.put_reply(key, task="t", reply="{}", attempts=1, prompt_tokens=tokens, completion_tokens=tokens)
+    assert store.reply("a") == "{}"
+    (task,) = store.overview()
+    assert (task.prompt_tokens, task.completion_tokens) == (
+        2**63 - 1,
+        2**63 - 1,
+    )  # the sum is no error either
+    store.end(keep=True)
+
+
+def test_text_that_no_file_can_hold_is_spelled_out(tmp_path: Path) -> None:
+    """Lone surrogates: half of a character that an endpoint cut."""
+    store = Store(tmp_path / "s")
+    store.put_reply("r", reply='"\ud83d"', **PAID)
+    store.put_failure("f", task="t", code="refused", message="cut \ud83d")
+    assert store.reply("r") == '"\\ud83d"'
+    assert store.failure("f") == ("refused", "cut \\ud83d")
+    store.end(keep=True)
+
+
 _FILL = textwrap.dedent(
     """
     import sys
@@ -180,10 +264,10 @@ def fill_from_processes(path: Path, rows: int) -> str:
     return said
 
 
-def test_r53_processes_share_a_store(tmp_path: Path) -> None:
+def test_r53_processes_share_a_store(memory_path: Path) -> None:
     """They begin it at the same time, too."""
-    assert fill_from_processes(tmp_path / "s", rows=800) == ""
-    store = Store(tmp_path / "s")
+    assert fill_from_processes(memory_path / "s", rows=800) == ""
+    store = Store(memory_path / "s")
     assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(800))
     store.end(keep=True)
 
@@ -325,13 +409,13 @@ def test_r57_every_damaged_store_keeps_a_name_of_its_own(tmp_path: Path) -> None
 def test_r59_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     Store(tmp_path / "s").end(keep=True)
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     said: list[str] = []
     with pytest.raises(StoreError, match="another version"):
         Store(tmp_path / "s", on_damage=said.append)
     assert said == []
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION + 1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
 
 

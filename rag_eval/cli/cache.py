@@ -4,11 +4,11 @@ import os
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_eval.cli.console import say
+from rag_eval.cli.console import say, warn
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def command() -> None:
 @_CONFIG
 def show(config: Path | None) -> None:
     """Print how many replies there are of which kind, what they took, and from when they are."""
-    store = _opened(config)
+    store = _opened(config, on_damage=say, is_dry=True)
     try:
         say(f"{store.path}: {store.path.stat().st_size / 1e6:,.1f} MB")
         for line in store.overview():
@@ -55,7 +55,7 @@ def show(config: Path | None) -> None:
 )
 def prune(config: Path | None, days: float) -> None:
     """Remove replies and failures that were stored more than DAYS days ago. They would have to be paid for again."""
-    store = _opened(config)
+    store = _opened(config, on_damage=warn)
     try:
         before = store.path.stat().st_size
         replies, failures = store.prune(time.time() - days * _DAY)
@@ -67,7 +67,8 @@ def prune(config: Path | None, days: float) -> None:
         store.end(keep=True)
 
 
-def _opened(config: Path | None) -> "Store":
+def _opened(config: Path | None, **how: Any) -> "Store":
+    """The store that the configuration names; `how` it is opened is said as to Store."""
     from rag_eval.configuration import load_settings
     from rag_eval.in_force import CACHE_NAME
     from rag_eval.store import Store
@@ -76,4 +77,4 @@ def _opened(config: Path | None) -> "Store":
     path = settings.cache.directory / CACHE_NAME
     if not path.exists():
         raise InputError(f"{path}: no replies are stored there; [cache] directory says where to look")
-    return Store(path)
+    return Store(path, **how)

@@ -68,8 +68,9 @@ class Job:
         self._places.check(loaded)
         if self._options.dry_run:
             return self._plan(loaded.settings, table)
-        self._places.check_room(loaded.settings)
+        self._places.check_writable()
         with self._locked():
+            self._places.make_room(loaded.settings)
             panel = open_panel(loaded.settings, self._places.report, self._options, self._rubric)
             facts = facts_at_start(loaded.settings, table, panel)
             self._announce(loaded.settings, facts, panel)
@@ -139,6 +140,7 @@ class Job:
             self._rubric,
             fresh=self._options.fresh,
             retry_errors=self._options.retry_errors,
+            strict_cache=self._options.strict_cache,
         )
         if redactor := redactor_of(settings):
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
@@ -209,21 +211,20 @@ class Job:
         if self._options.dry_run:
             self._say(f"{self._places.report} would be made of {self._input}, without any call.")
             return ExitCode.COMPLETE
-        self._places.check_room(settings)
+        self._places.check_writable()
         run = run.rescored(facts_again(run.facts, settings, run.name))
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
         origin = {"name": run.name, **run.circumstances}
         has_baseline = self._past is not None
-        with (
-            self._locked(),
-            self._places.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs,
-        ):
-            for result in run.results:
-                outputs.add(result)
-                tallies.add(result)
-            ending = Ending.of(outputs, tallies, lambda _: facts)
+        with self._locked():
+            self._places.make_room(settings)
+            with self._places.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs:
+                for result in run.results:
+                    outputs.add(result)
+                    tallies.add(result)
+                ending = Ending.of(outputs, tallies, lambda _: facts)
         return self._conclude(ending, gates, settings)
 
     def _conclude(

@@ -36,22 +36,36 @@ class Places:
         rubric = loaded.settings.rubric.file
         self._refuse_overwriting(self._json(loaded.settings), {**read, "the rubric": rubric or None})
 
-    def check_room(self, settings: "Settings") -> None:
-        """Report and gates can be written; the folders of the report, of temporary files and of replies have room."""
-        import tempfile
-
-        from rag_eval.in_force import store_path
-        from rag_eval.report.replacement import check_space, check_writable, output_errors, sweep
+    def check_writable(self) -> None:
+        """Report and gates can be written. Raises OutputError."""
+        from rag_eval.report.replacement import check_writable
 
         check_writable(self.report)
         if junit := self._options.junit:  # written last of all, when everything is paid for
             check_writable(junit, "--junit")
+
+    def make_room(self, settings: "Settings") -> None:
+        """Remove what killed runs left; then the report, temporary files and replies must have room. Or OutputError."""
+        import tempfile
+
+        from rag_eval.in_force import store_path
+        from rag_eval.leftovers import sweep
+        from rag_eval.report.replacement import check_space, output_errors
+
+        stored = [store_path(settings, self.report)] if settings.judge.provider != "offline" else []
+        options = self._options
+        outputs = [
+            self.report,
+            self._json(settings),
+            options.junit,
+            options.manifest,
+            *self._csv_files().values(),
+        ]
+        sweep([*filter(None, outputs), *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
             folders = {self.report.resolve().parent, Path(tempfile.gettempdir())}
-        if settings.judge.provider != "offline":
-            folders.add(store_path(settings, self.report).resolve().parent)
+        folders.update(path.resolve().parent for path in stored)
         for folder in folders:
-            sweep(folder)
             if folder.exists():
                 check_space(folder)
 

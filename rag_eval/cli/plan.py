@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval.cli.console import warn
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
 from rag_eval.in_force import endpoint_of, guarded, prices_of, store_path
@@ -27,14 +28,20 @@ def show_plan(
     *,
     fresh: bool = False,
     retry_errors: bool = False,
+    strict_cache: bool = False,
 ) -> None:
     """Run the whole evaluation over a judge that makes its replies up, and say what it came to.
 
-    `fresh` and `retry_errors` leave stored replies out as they would in the run.
+    `fresh` and `retry_errors` leave stored replies out as they would in the run, and `strict_cache` stops at damaged
+    ones. The store stays as it is.
     """
     endpoint = endpoint_of(settings)
     path = store_path(settings, target)
-    store = Overlay(Store(path, fresh=fresh, retry_errors=retry_errors) if path.exists() else None)
+    stored = None
+    if path.exists():
+        on_damage = None if strict_cache else warn
+        stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
+    store = Overlay(stored)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
     panel = llm_panel(settings, guarded(judge, settings), store, rubric)
     evaluation = Evaluation(panel, settings, workers=1)  # so that all batches are full but the last

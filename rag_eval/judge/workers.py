@@ -2,7 +2,7 @@
 
 import heapq
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_eval.errors import JudgeError
+from rag_eval.errors import JudgeError, StoreError
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore
 
 
@@ -134,9 +134,19 @@ class Workers:
             return [answer.reply]
         assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
         replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
-        for index, (part, reply) in enumerate(zip(job.parts, replies, strict=True)):
-            self._keep(part, reply.model_dump_json(), answer if index == 0 else None)
+        self._keep_all(job.parts, replies, answer)
         return replies
+
+    def _keep_all(self, parts: Sequence[Part], replies: Sequence[BaseModel], answer: Answer) -> None:
+        """One that cannot be stored keeps no other from it, since all are paid for. Raises the first error."""
+        errors: list[StoreError] = []
+        for index, (part, reply) in enumerate(zip(parts, replies, strict=True)):
+            try:
+                self._keep(part, reply.model_dump_json(), answer if index == 0 else None)
+            except StoreError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _keep(self, part: Part, text: str, answer: Answer | None) -> None:
         self._store.put_reply(

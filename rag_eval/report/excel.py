@@ -1,6 +1,5 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import OutputError
+from rag_eval.leftovers import Scratch
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
 from rag_eval.report.alignment_sheet import write_alignment
@@ -62,7 +62,7 @@ class ExcelReport:
         names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
         try:
             with _errors(target):
-                self._workbook = _StreamedWorkbook(self._replacement.path, names)
+                self._workbook = _StreamedWorkbook(self._replacement.path, names, Scratch(target))
         except OutputError:
             self._replacement.discard()
             raise
@@ -153,10 +153,10 @@ class ExcelReport:
 class _StreamedWorkbook:
     """An XlsxWriter workbook that keeps its rows on disk, in a folder of its own."""
 
-    def __init__(self, path: Path, names: Sequence[str]) -> None:
+    def __init__(self, path: Path, names: Sequence[str], scratch: Scratch) -> None:
         from xlsxwriter import Workbook
 
-        self._scratch = tempfile.TemporaryDirectory(prefix="rag-eval-")
+        self._scratch = scratch
         options = {
             "constant_memory": True,
             "tmpdir": self._scratch.name,

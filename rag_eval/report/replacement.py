@@ -2,25 +2,20 @@
 
 import errno
 import os
-import re
-import secrets
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from rag_eval.errors import OutputError
+from rag_eval.leftovers import new_file
 
 Replace = Callable[[Path, Path], None]
 
 LEAST_SPACE = 20_000_000
 """Bytes that must be free where a run stores replies or writes its report."""
-_ONE_DAY = 24 * 60 * 60
-_TEMPORARY = re.compile(r"\.rag-eval-[0-9a-f]{12}\.tmp")
-"""Names of our temporary files, those of the report and those of a store that is being made."""
 
 
 class Replacement:
@@ -37,7 +32,8 @@ class Replacement:
         with output_errors(target, option):
             self._target = Path(os.path.realpath(target))
             self._mode = _mode_of(self._target)
-            self.path = _create_beside(self._target, self._mode)
+            permissions = 0o666 if self._mode is None else self._mode | stat.S_IRUSR | stat.S_IWUSR
+            self.path, self._hold = new_file(self._target, permissions)
 
     def commit(self) -> Path:
         """Put the file in its place and return where that is: beside the target if that is locked."""
@@ -46,12 +42,19 @@ class Replacement:
             if self._mode is not None:
                 self.path.chmod(self._mode)
             place = self._move()
+        self._let_go()
         _flush_folder(self._target.parent)
         return place
 
     def discard(self) -> None:
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._hold is not None:
+            os.close(self._hold)
+            self._hold = None
 
     def _move(self) -> Path:
         try:
@@ -90,14 +93,6 @@ def check_space(folder: Path) -> None:
         )
 
 
-def sweep(folder: Path) -> None:
-    """Remove the temporary files that killed runs left in `folder` more than a day ago."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ONE_DAY:
-                path.unlink()
-
-
 @contextmanager
 def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
     """Turns an OSError into an OutputError that names the path and the remedy."""
@@ -131,14 +126,6 @@ def _mode_of(target: Path) -> int | None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     return stat.S_IMODE(status.st_mode)
-
-
-def _create_beside(target: Path, mode: int | None) -> Path:
-    # Not tempfile: its files are 0600 whatever the umask says, and a report is meant to be shared.
-    path = target.with_name(f".rag-eval-{secrets.token_hex(6)}.tmp")
-    permissions = 0o666 if mode is None else mode | stat.S_IRUSR | stat.S_IWUSR
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, permissions))
-    return path
 
 
 def _sibling(target: Path, now: datetime) -> Path:

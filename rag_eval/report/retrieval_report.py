@@ -6,7 +6,6 @@ A line a query, written as the scores come, and moved into place once the file i
 import csv
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rag_eval.errors import InputError
+from rag_eval.leftovers import Scratch, sweep
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Cell, Column
 from rag_eval.report.look import Formats, Look
@@ -37,9 +37,14 @@ def write_retrieval(
         raise InputError(f"{target.name}: scores are written to a file that ends in {', '.join(_FORMATS)}")
     if target.resolve() in [Path(path).resolve() for path in (results, references)]:
         raise InputError(f"{target.name}: the output would replace an input")
+    sweep([target])
     replacement = Replacement(target)
     try:
-        with output_errors(target), opener(replacement.path, wanted) as writer:
+        with (
+            output_errors(target),
+            Scratch(target) as scratch,
+            opener(replacement.path, wanted, scratch) as writer,
+        ):
             summary = evaluate_files(results, references, wanted, writer.add)
             writer.finish(summary)
         if opener is _workbook:
@@ -85,7 +90,7 @@ class _Writer(Protocol):
 
 
 @contextmanager
-def _json_lines(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_JsonLines"]:
+def _json_lines(path: Path, cutoffs: tuple[int, ...], _scratch: str) -> Iterator["_JsonLines"]:
     with path.open("w", encoding="utf-8") as file:
         yield _JsonLines(file.write, cutoffs)
 
@@ -127,7 +132,7 @@ def _fields(scores: RetrievalScores, cutoffs: tuple[int, ...]) -> Mapping[str, b
 
 
 @contextmanager
-def _csv(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_Csv"]:
+def _csv(path: Path, cutoffs: tuple[int, ...], _scratch: str) -> Iterator["_Csv"]:
     # With a byte order mark, or Excel takes the ids for another encoding.
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         yield _Csv(csv.writer(file), cutoffs)
@@ -161,21 +166,20 @@ RETRIEVAL, SUMMARY = "Retrieval", "Summary"
 
 
 @contextmanager
-def _workbook(path: Path, cutoffs: tuple[int, ...]) -> Iterator["_Workbook"]:
+def _workbook(path: Path, cutoffs: tuple[int, ...], scratch: str) -> Iterator["_Workbook"]:
     from xlsxwriter import Workbook
     from xlsxwriter.exceptions import FileCreateError
 
-    with tempfile.TemporaryDirectory(prefix="rag-eval-") as scratch:
-        book = Workbook(path, {"constant_memory": True, "tmpdir": scratch})
-        book.use_zip64()
-        writer = _Workbook(book, cutoffs)
-        try:
-            yield writer
-            book.close()
-        except FileCreateError as error:
-            raise OSError(str(error)) from error
-        finally:
-            writer.close_scratch()
+    book = Workbook(path, {"constant_memory": True, "tmpdir": scratch})
+    book.use_zip64()
+    writer = _Workbook(book, cutoffs)
+    try:
+        yield writer
+        book.close()
+    except FileCreateError as error:
+        raise OSError(str(error)) from error
+    finally:
+        writer.close_scratch()
 
 
 class _Workbook:
@@ -253,7 +257,7 @@ def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_Summar
         )
 
 
-_FORMATS: Mapping[str, Callable[[Path, tuple[int, ...]], Any]] = {
+_FORMATS: Mapping[str, Callable[[Path, tuple[int, ...], str], Any]] = {
     ".xlsx": _workbook,
     ".csv": _csv,
     ".jsonl": _json_lines,

@@ -1,0 +1,177 @@
+"""The tables of a store of replies: their columns, and how an intact row is told from a damaged one.
+
+Every row ends in a checksum over its other columns. A row is served only if its checksum fits.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+VERSION = 2
+FIRST_VERSION = 1
+"""Its rows have no checksum. A row counts as intact if it can be read."""
+APPLICATION_ID = int.from_bytes(b"RAGe")
+"""How a store of ours is told from any other SQLite file."""
+
+Value = str | int | float
+Row = tuple[Value, ...]
+_TIME = "stored_at"
+_YEAR_3000 = 32_503_680_000
+"""In seconds since 1970. Other moments cannot be printed as dates everywhere."""
+_KEYED = {"key": "TEXT", "task": "TEXT"}
+_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "replies": {
+        **_KEYED,
+        "reply": "TEXT",
+        "attempts": "INTEGER",
+        "prompt_tokens": "INTEGER",
+        "completion_tokens": "INTEGER",
+        _TIME: "REAL",
+    },
+    "failures": {**_KEYED, "code": "TEXT", "message": "TEXT", _TIME: "REAL"},
+    "notes": {"name": "TEXT", "value": "TEXT"},
+}
+"""By table; the first column is the key."""
+TABLES = tuple(_COLUMNS)
+_CHECKSUM = "checksum"
+_NO_CHECKSUM = b""
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Make the tables, in one transaction."""
+    tables = "".join(
+        f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID;" for table in TABLES
+    )
+    connection.executescript(
+        f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; {tables} COMMIT;"
+    )
+
+
+def insertion(table: str, values: Row) -> tuple[str, tuple[Value | bytes, ...]]:
+    """The statement that stores a row, in place of one with the same key, and its arguments."""
+    places = ", ".join("?" * (len(values) + 1))
+    statement = f"INSERT OR REPLACE INTO {table} VALUES ({places})"  # noqa: S608
+    columns = (value.encode() if isinstance(value, str) else value for value in values)
+    return statement, (*values, _checksum(table, columns))
+
+
+def define_functions(connection: sqlite3.Connection) -> None:
+    """Define the functions that the expressions of this module call."""
+    for function in (_fits, _is_readable, _checksum_of_readable):
+        connection.create_function(function.__name__, -1, function, deterministic=True)
+
+
+def is_intact(table: str, version: int) -> str:
+    """An SQL expression: whether the row of a store of that version is served."""
+    if version == FIRST_VERSION:
+        return f"_is_readable('{table}', {_typed_columns(table)})"
+    return f"_fits('{table}', {_CHECKSUM}, {_typed_columns(table)})"
+
+
+def count_damaged(connection: sqlite3.Connection, version: int) -> Counter[str]:
+    """How many rows are not served, by table; tables without one are left out."""
+    found: Counter[str] = Counter()
+    for table in TABLES:
+        query = f"SELECT count(*) FROM {table} WHERE NOT {is_intact(table, version)}"  # noqa: S608 - names of ours
+        (found[table],) = connection.execute(query).fetchone()
+    return +found
+
+
+def drop_damaged(connection: sqlite3.Connection) -> Counter[str]:
+    """Remove the rows whose checksum does not fit, and count them. The caller commits."""
+    return +Counter(
+        {
+            table: connection.execute(f"DELETE FROM {table} WHERE NOT {is_intact(table, VERSION)}").rowcount  # noqa: S608
+            for table in TABLES
+        }
+    )
+
+
+def migrate(connection: sqlite3.Connection) -> Counter[str]:
+    """From the first version to this one: add checksums to rows that can be read, and drop and count the others.
+
+    The caller commits.
+    """
+    lost: Counter[str] = Counter()
+    for table in TABLES:
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CHECKSUM_DEFINITION}")
+        connection.execute(
+            f"UPDATE {table} SET {_CHECKSUM} = _checksum_of_readable('{table}', {_typed_columns(table)})"  # noqa: S608
+        )
+        lost[table] = connection.execute(f"DELETE FROM {table} WHERE {_CHECKSUM} = x''").rowcount  # noqa: S608
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    return +lost
+
+
+def intact_rows(connection: sqlite3.Connection, table: str, *, is_reversed: bool) -> Iterator[Row]:
+    """Every row of a store of this version whose checksum fits, without the checksum, in the order of the keys."""
+    key, *others = _COLUMNS[table]
+    yield from connection.execute(
+        f"SELECT {', '.join((key, *others))} FROM {table} WHERE {is_intact(table, VERSION)} "  # noqa: S608
+        f"ORDER BY {key} {'DESC' if is_reversed else 'ASC'}"
+    )
+
+
+def difference(connection: sqlite3.Connection, version: int) -> str:
+    """How the tables differ from those of a store of that version; empty if they do not."""
+    for table in TABLES:
+        found = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (table,)).fetchall()
+        columns = [*_COLUMNS[table].items(), *([(_CHECKSUM, "BLOB")] if version >= VERSION else [])]
+        if found != [(name, kind, int(place == 0)) for place, (name, kind) in enumerate(columns)]:
+            return f"it has no table of {table}" if not found else f"its table of {table} has other columns"
+    return ""
+
+
+_CHECKSUM_DEFINITION = f"{_CHECKSUM} BLOB NOT NULL DEFAULT x''"
+
+
+def _definitions(table: str) -> Iterator[str]:
+    for place, (name, kind) in enumerate(_COLUMNS[table].items()):
+        yield f"{name} {kind} {'NOT NULL' if place else 'PRIMARY KEY'}"
+    yield _CHECKSUM_DEFINITION
+
+
+def _typed_columns(table: str) -> str:
+    """The columns as SQL expressions: text as its bytes, which need not be text, and NULL for what cannot be right."""
+    return ", ".join(_typed(name, kind) for name, kind in _COLUMNS[table].items())
+
+
+def _typed(name: str, kind: str) -> str:
+    condition = f"typeof({name}) = '{kind.lower()}'"
+    if name == _TIME:
+        condition += f" AND abs({name}) < {_YEAR_3000}"
+    return f"CASE WHEN {condition} THEN {f'CAST({name} AS BLOB)' if kind == 'TEXT' else name} END"
+
+
+def _fits(table: str, checksum: object, *columns: bytes | int | float | None) -> bool:
+    return None not in columns and _checksum(table, columns) == checksum
+
+
+def _is_readable(table: str, *columns: bytes | int | float | None) -> bool:
+    if None in columns:
+        return False
+    try:
+        texts = [column.decode() for column in columns if isinstance(column, bytes)]
+        if table == "replies":
+            _key, _task, reply = texts
+            json.loads(reply)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _checksum_of_readable(table: str, *columns: bytes | int | float | None) -> bytes:
+    return _checksum(table, columns) if _is_readable(table, *columns) else _NO_CHECKSUM
+
+
+def _checksum(table: str, columns: Iterable[bytes | int | float | None]) -> bytes:
+    """Of the columns in their order, text as its bytes. Without the time, which is not part of what is served."""
+    parts = [
+        column if isinstance(column, bytes) else repr(column).encode()
+        for name, column in zip(_COLUMNS[table], columns, strict=True)
+        if name != _TIME
+    ]
+    lengths = ",".join([table, *(str(len(part)) for part in parts)])
+    return hashlib.blake2b(b"".join((lengths.encode(), b":", *parts)), digest_size=16).digest()
