@@ -15,7 +15,7 @@ _PATH = click.Path(path_type=Path)
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("rubric", context_settings=_HELP)
+@click.group("rubric", context_settings=_HELP, short_help="Check a rubric, or compare two raters.")
 def command() -> None:
     """Check a rubric's file, or say how far two raters agree by it."""
 
