@@ -247,6 +247,37 @@ def test_gold_documents_decide_about_retrieval_failure_only_if_they_are_told_to(
     assert {key: line["Failure Mode"] for key, line in cases(tmp_path).items()} == modes["yes"]
 
 
+def test_a_bot_without_retrieved_documents_has_no_retrieval_figures(run_cli: Run, tmp_path: Path) -> None:
+    """Nothing is known of what it retrieved, which is not the same as nothing retrieved."""
+    sheet(tmp_path / "in.xlsx", Gold_Docs=["faq", "faq"], Retrieved_Docs_A=["faq", ""])
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    found = cases(tmp_path)
+    assert [found[row, "A"]["Doc Recall"] for row in (2, 3)] == [1, 0]
+    for name in ("Doc Recall", "Doc Precision", "NDCG@10", "Correct Docs", "Missing Docs"):
+        assert [found[row, "B"][name] for row in (2, 3)] == [None, None]
+    (line,) = read_sheet(tmp_path / "r.xlsx", "Retrieval")
+    assert (line["Bot"], line["Doc Recall"], line["Scored"], line["Not Applicable"]) == ("A", 0.5, 2, 0)
+    assert (line["Hit Rate@5"], line["Hit Rate@10"]) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(("told", "counted"), [("no", [None, None]), ("yes", [0, 2])])
+def test_by_gold_documents_alone_retrieval_failures_are_counted_and_0_is_a_count(
+    run_cli: Run, tmp_path: Path, told: str, counted: list[int | None]
+) -> None:
+    """Without contexts no metric could show the failure: then the cell is empty unless gold documents decide."""
+    (tmp_path / "config.ini").write_text(f"[diagnostics]\ngold_ids = {told}\n")
+    write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot_A", "Bot_B", "Gold_Docs", "Retrieved_Docs_A", "Retrieved_Docs_B"],
+        ["What is tea?", "A drink.", "A drink.", "faq", "faq", "blog"],
+        ["What is coffee?", "A drink.", "A drink.", "faq", "faq", "blog"],
+    )
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    lines = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert [line["Retrieval Failures"] for line in lines] == counted
+    assert [line["Hallucinations"] for line in lines] == [None, None]
+
+
 def test_human_labels_give_an_alignment_sheet_with_links_to_the_disagreements(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

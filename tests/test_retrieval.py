@@ -280,7 +280,9 @@ def test_ids_are_read_from_every_documented_form(cell, expected):
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_was_expected(cell):
     """Above all no iteration over characters, and no two ids glued into one as numpy's print invites."""
-    with pytest.raises(ValueError, match=r'is no list of document ids; expected \["id", …\] or id \|\| id$'):
+    with pytest.raises(
+        ValueError, match=r'is not a list of document ids; expected \["id", …\] or id \|\| id$'
+    ):
         parse_ids(cell)
 
 
@@ -362,7 +364,7 @@ def test_query_ids_are_text(cell, qid):
     "cell", [None, "", " ", 1.0, True, np.bool_(True), np.float64(1), "nan", ["1"], float("nan")]
 )
 def test_what_is_no_query_id_is_refused(cell):
-    with pytest.raises(ValueError, match="is no query id"):
+    with pytest.raises(ValueError, match="is not a query id"):
         parse_query_id(cell)
 
 
@@ -462,7 +464,7 @@ def test_every_problem_is_reported_at_once():
     with pytest.raises(InputError) as caught:
         ContextRecall().evaluate(results, references)
     assert caught.value.problems == (
-        "result 1: 'a b' is no list of document ids; expected [\"id\", …] or id || id",
+        "result 1: 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
         "result 2: has none of the fields qid, query_id, question_id, id",
         "result 3: has none of the fields doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context",
         "reference 2: query id '1' occurs more than once",
@@ -685,9 +687,9 @@ def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
 
 BAD_FILES = [
     ("r.tsv", "qid\tdoc_ids\n1\ta b\n\ta\n3\tnan\n", [
-        "r.tsv, line 2, column 'doc_ids': 'a b' is no list of document ids; expected [\"id\", …] or id || id",
-        "r.tsv, line 3, column 'qid': '' is no query id",
-        "r.tsv, line 4, column 'doc_ids': 'nan' is no list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, line 2, column 'doc_ids': 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, line 3, column 'qid': '' is not a query id",
+        "r.tsv, line 4, column 'doc_ids': 'nan' is not a list of document ids; expected [\"id\", …] or id || id",
     ]),
     ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, lines 2 and 4: query id '1' occurs more than once"]),
     ("r.csv", "qid,doc_ids\n1,a,b\n", ["r.csv: cannot be read: line 2 has 3 cells, but the header has 2"]),

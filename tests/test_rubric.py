@@ -1133,7 +1133,7 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
                 f"a.csv, line 2, column 'M1': 'maybe' is no label; {EXPECTED}",
                 f"a.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
                 "a.csv, line 3, column 'id': 'q1' occurs more than once",
-                "a.csv, line 4, column 'id': '' is no id",
+                "a.csv, line 4, column 'id': '' is not an id",
                 f"a.csv, line 4, column 'C1': '2' is no label; {EXPECTED}",
                 f"b.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
             ],

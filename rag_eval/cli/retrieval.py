@@ -21,7 +21,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
 @click.command(
     "retrieval",
     context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Compare retrieved with gold documents.",
+    short_help="Score retrieval against gold ids.",
 )
 @click.argument("file", metavar="RESULTS", type=_PATH, required=False)
 @click.option("--results", type=_PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
@@ -43,7 +43,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     default="5,10",
     show_default=True,
     callback=_cutoffs,
-    help="Cutoff ranks of the measures.",
+    help="Cutoffs k of the measures.",
 )
 @click.pass_context
 def command(
@@ -54,12 +54,12 @@ def command(
     output: Path | None,
     cutoffs: tuple[int, ...],
 ) -> None:
-    """Compare retrieved documents with gold documents, by their ids and without a judge.
+    """Score retrieval against gold document ids, without a judge.
 
     Prints recall, precision, F1, NDCG, MRR, MAP and hit rate. RESULTS has the retrieved document ids of each query
     in rank order. Both files are .tsv, .csv, .json, .jsonl, .xlsx or .parquet with a column for the query id (qid,
     query_id, question_id or id) and one for the ids: doc_ids or retrieved_docs in RESULTS, document_ids or gold_docs
-    in the reference. One file may be both.
+    in the reference. The two may be one file.
     """
     from rag_eval.report.retrieval_report import summary_lines, write_retrieval
     from rag_eval.retrieval_files import evaluate_files
