@@ -131,6 +131,16 @@ def test_grades_that_do_not_fit_are_refused(grades: list[tuple[Any, Any]], messa
         graded(*grades)
 
 
+@pytest.mark.parametrize(
+    ("count", "listed"),
+    [(10, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"), (11, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 1 more")],
+)
+def test_ten_ids_are_named_and_further_ones_counted(count: int, listed: str) -> None:
+    with pytest.warns(MissingChunkWarning) as warned:
+        graded(chunks=["c"] * count)
+    assert str(warned[0].message) == f"chunk ids without a grade, counted as the worst: {listed}"
+
+
 @pytest.mark.parametrize("score", [1, "yes", 0.0, None])
 def test_a_binary_grade_is_true_or_false_and_nothing_else(score: object) -> None:
     with pytest.raises(ValidationError):
