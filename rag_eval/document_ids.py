@@ -13,7 +13,7 @@ def parse_query_id(cell: object) -> str:
     try:
         return _identifier(cell)
     except ValueError:
-        raise ValueError(f"{_shown(cell)} is no query id") from None
+        raise ValueError(f"{_shown(cell)} is not a query id") from None
 
 
 def parse_ids(cell: object) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def parse_ids(cell: object) -> tuple[str, ...]:
         return tuple([_identifier(item) for item in _items(cell)])
     except (ValueError, RecursionError):
         expected = 'expected ["id", …] or id || id'
-        raise ValueError(f"{_shown(cell)} is no list of document ids; {expected}") from None
+        raise ValueError(f"{_shown(cell)} is not a list of document ids; {expected}") from None
 
 
 def _items(cell: object) -> Sequence[object]:

@@ -247,6 +247,37 @@ def test_gold_documents_decide_about_retrieval_failure_only_if_they_are_told_to(
     assert {key: line["Failure Mode"] for key, line in cases(tmp_path).items()} == modes["yes"]
 
 
+def test_a_bot_without_retrieved_documents_has_no_retrieval_figures(run_cli: Run, tmp_path: Path) -> None:
+    """Nothing is known of what it retrieved, which is not the same as nothing retrieved."""
+    sheet(tmp_path / "in.xlsx", Gold_Docs=["faq", "faq"], Retrieved_Docs_A=["faq", ""])
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    found = cases(tmp_path)
+    assert [found[row, "A"]["Doc Recall"] for row in (2, 3)] == [1, 0]
+    for name in ("Doc Recall", "Doc Precision", "NDCG@10", "Correct Docs", "Missing Docs"):
+        assert [found[row, "B"][name] for row in (2, 3)] == [None, None]
+    (line,) = read_sheet(tmp_path / "r.xlsx", "Retrieval")
+    assert (line["Bot"], line["Doc Recall"], line["Scored"], line["Not Applicable"]) == ("A", 0.5, 2, 0)
+    assert (line["Hit Rate@5"], line["Hit Rate@10"]) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(("told", "counted"), [("no", [None, None]), ("yes", [0, 2])])
+def test_by_gold_documents_alone_retrieval_failures_are_counted_and_0_is_a_count(
+    run_cli: Run, tmp_path: Path, told: str, counted: list[int | None]
+) -> None:
+    """Without contexts no metric could show the failure: then the cell is empty unless gold documents decide."""
+    (tmp_path / "config.ini").write_text(f"[diagnostics]\ngold_ids = {told}\n")
+    write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot_A", "Bot_B", "Gold_Docs", "Retrieved_Docs_A", "Retrieved_Docs_B"],
+        ["What is tea?", "A drink.", "A drink.", "faq", "faq", "blog"],
+        ["What is coffee?", "A drink.", "A drink.", "faq", "faq", "blog"],
+    )
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    lines = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
+    assert [line["Retrieval Failures"] for line in lines] == counted
+    assert [line["Hallucinations"] for line in lines] == [None, None]
+
+
 def test_human_labels_give_an_alignment_sheet_with_links_to_the_disagreements(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -259,24 +290,24 @@ def test_human_labels_give_an_alignment_sheet_with_links_to_the_disagreements(
     )
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
     lines = read_sheet(tmp_path / "r.xlsx", "Human Alignment")
-    numbers = {(line["Measure"], line["Bot"]): line for line in lines[:6]}
+    numbers = {(line["Measure"], line["Bot"]): line for line in lines}
+    assert len(lines) == 6
     assert [numbers["Faithfulness", bot]["Cases"] for bot in ("A", "B", "All bots")] == [2, 1, 3]
     assert numbers["Faithfulness", "A"]["Mean absolute error"] == pytest.approx(0.4)
     assert numbers["names London", "All bots"]["Cases"] == 4
     assert numbers["names London", "B"]["True-negative rate"] == 0.5
     assert numbers["names London", "B"]["True-positive rate"] is None
     book = load_workbook(tmp_path / "r.xlsx")
-    aligned, main = book["Human Alignment"], book["Per-Query Metrics"]
-    title = next(row[0].row for row in aligned.iter_rows() if row[0].value == "Largest disagreements")
-    header = [cell.value for cell in aligned[title + 1]]
-    assert header[:6] == ["Measure", "Bot", "Row", "Judge", "Human", "Judge − Human"]
-    listed = [[cell.value for cell in row[:5]] for row in aligned.iter_rows(min_row=title + 2)]
+    aligned, main = book["Disagreements"], book["Per-Query Metrics"]
+    header = [cell.value for cell in aligned[1]]
+    assert header == ["Measure", "Bot", "Row", "Judge", "Human", "Judge − Human", "Query"]
+    listed = [[cell.value for cell in row[:5]] for row in aligned.iter_rows(min_row=2)]
     assert listed == [
         ["Faithfulness", "B", 2, 0, 0.9],
         ["Faithfulness", "A", 3, 1, 0.2],
         ["names London", "B", 2, 1, 0],
     ]
-    for row, (measure, bot, number, value, _) in enumerate(listed, title + 2):
+    for row, (measure, bot, number, value, _) in enumerate(listed, 2):
         target = aligned.cell(row, 3).hyperlink.location.rpartition("!")[2]
         assert [main.cell(main[target].row, 3).value, main.cell(main[target].row, 18).value] == [bot, number]
         if measure == "Faithfulness":
@@ -320,7 +351,7 @@ def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     assert document["rubric"][0]["overall"] == {"passed": 2, "scored": 2, "not_applicable": 0, "failed": 0}
     assert document["retrieval"]["A"]["means"]["doc_recall"] == 0.5
     assert document["alignment"]["agreements"][0]["count"] == 2
-    sheets = ("Per-Query Metrics", "Bot Summary", "Rubric", "Retrieval", "Human Alignment")
+    sheets = ("Per-Query Metrics", "Bot Summary", "Rubric", "Retrieval", "Human Alignment", "Disagreements")
     before = {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets}
     tables = {path.name: path.read_text(encoding="utf-8-sig") for path in (tmp_path / "tables").iterdir()}
     assert "Relevant Chunks" in tables["per-query-metrics.csv"]
@@ -331,6 +362,66 @@ def test_everything_beside_rqs_is_in_the_json_and_comes_back_from_it(
     assert run_cli("r.json", "-o", "r.xlsx", "--report-only", **azure(judge)).code == 0
     assert not judge.requests
     assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in sheets} == before
+
+
+def test_every_sheet_is_one_table_and_has_its_csv(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """So that programs can read each: a header without gaps, then lines without gaps, then nothing."""
+    (tmp_path / "config.ini").write_text(
+        ON + rubric(tmp_path) + "[report]\nevidence = yes\nslice_by = Kind\n"
+    )
+    sheet(
+        tmp_path / "in.xlsx",
+        Gold_Docs=["faq", "faq"],
+        Retrieved_Docs=["faq", "blog"],
+        Human_Answer_Correctness=[0.3, 0],
+    )
+    run_cli("in.xlsx", "-o", "old.xlsx", **azure(judge))
+    again = ("--csv", "tables", "--baseline", "old.xlsx", "--alpha", "9")
+    assert run_cli("in.xlsx", "-o", "r.xlsx", *again, **azure(judge)).code == 0
+    book = load_workbook(tmp_path / "r.xlsx")
+    optional = [
+        "Rubric",
+        "Retrieval",
+        "Human Alignment",
+        "Disagreements",
+        "vs Baseline",
+        "Slices",
+        "Evidence",
+    ]
+    assert book.sheetnames == ["Per-Query Metrics", "Bot Summary", "Leaderboard", *optional]
+    tables = {path.stem: path for path in (tmp_path / "tables").iterdir()}
+    assert set(tables) == {name.lower().replace(" ", "-") for name in book.sheetnames}
+    for worksheet in book:
+        header, *lines = worksheet.iter_rows(values_only=True)
+        with tables[worksheet.title.lower().replace(" ", "-")].open(encoding="utf-8-sig", newline="") as file:
+            columns, *rows = csv.reader(file)
+        assert len(rows) == len(lines) > 0
+        assert all(len(row) == len(columns) for row in rows)
+        hidden = [name for name in header if name not in columns]
+        if worksheet.title == "Leaderboard":  # right of its table are the thresholds, after a gap
+            header, hidden = header[: header.index(None)], ["95 % minus", "95 % plus"]
+        elif worksheet.title == "Bot Summary":
+            assert hidden == ["95 % minus", "95 % plus"]
+        else:
+            assert hidden == []
+        assert [name for name in header if name not in hidden] == columns
+        assert all(any(cell is not None for cell in line) for line in lines)
+        for line, row in zip(lines, rows, strict=True):
+            shown = dict(zip(header, line, strict=False))
+            for name, text in zip(columns, row, strict=True):
+                value = shown[name]
+                if isinstance(value, str):
+                    assert text.removeprefix("'").replace("\r\n", "\n") == value
+                else:
+                    assert value is None or float(text) == pytest.approx(value)
+                    assert value is not None or text == ""
+
+
+def test_a_csv_folder_without_optional_tables_has_three(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--csv", "tables", "--judge", "offline").code == 0
+    names = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert names == {"per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv"}
 
 
 def test_hostile_names_stay_text(run_cli: Run, tmp_path: Path, judge: FakeJudge) -> None:

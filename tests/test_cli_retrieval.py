@@ -28,6 +28,18 @@ def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Run, tmp
     assert load_workbook(tmp_path / "scores.xlsx").sheetnames == ["Retrieval", "Summary"]
 
 
+def test_the_options_of_older_scripts_are_taken(rag_eval: Run, run_cli: Run) -> None:
+    """--results and --evaluator say what is the argument and the default here; the script has the command, too."""
+    expected = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
+    older = (
+        *("retrieval", "--evaluator", "ContextRecall", "--results", "results.tsv"),
+        *("--reference", "references.jsonl"),
+    )
+    assert expected.code == 0
+    assert "Hit Rate@10        0.5000        2\n" in expected.out
+    assert rag_eval(*older) == run_cli(*older) == expected
+
+
 def test_without_output_nothing_is_written(rag_eval: Run, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
@@ -69,11 +81,25 @@ def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
     ("words", "message"),
     [
         ("retrieval results.tsv", "Missing option '--reference'"),
-        ("retrieval --reference references.jsonl", "Missing argument 'RESULTS'"),
+        (
+            "retrieval --reference references.jsonl",
+            r"Missing argument 'RESULTS'.* \(see .*rag-eval retrieval --help\)$",
+        ),
+        (
+            "retrieval results.tsv --results other.tsv --reference references.jsonl",
+            "RESULTS is given twice: results.tsv and --results other.tsv; give one",
+        ),
+        (
+            "retrieval results.tsv --reference references.jsonl --evaluator Edit",
+            "'Edit' is not 'ContextRecall'",
+        ),
         ("retrieval nix.tsv --reference references.jsonl", r"nix\.tsv: cannot be read: No such file"),
-        ("retrieval results.tsv --reference references.jsonl --k 5,x", "'5,x' is no list of ranks; expected"),
-        ("retrieval results.tsv --reference references.jsonl --k 0", "'0' is no list of ranks; expected"),
-        ("retrieval results.tsv --reference references.jsonl --k ²", "'²' is no list of ranks; expected"),
+        (
+            "retrieval results.tsv --reference references.jsonl --k 5,x",
+            "'5,x' is not a list of ranks; expected",
+        ),
+        ("retrieval results.tsv --reference references.jsonl --k 0", "'0' is not a list of ranks; expected"),
+        ("retrieval results.tsv --reference references.jsonl --k ²", "'²' is not a list of ranks; expected"),
         ("retrieval results.tsv --reference references.jsonl -o s.txt", r"s\.txt: scores are written to"),
         ("retrieval results.tsv --reference references.jsonl -o results.tsv", r"scores are written to"),
         ("retrieval results.tsv --reference references.jsonl -o references.jsonl", "would replace an input"),

@@ -132,6 +132,16 @@ def test_grades_that_do_not_fit_are_refused(grades: list[tuple[Any, Any]], messa
         graded(*grades)
 
 
+@pytest.mark.parametrize(
+    ("count", "listed"),
+    [(10, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"), (11, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 1 more")],
+)
+def test_ten_ids_are_named_and_further_ones_counted(count: int, listed: str) -> None:
+    with pytest.warns(MissingChunkWarning) as warned:
+        graded(chunks=["c"] * count)
+    assert str(warned[0].message) == f"chunk ids without a grade, counted as the worst: {listed}"
+
+
 @pytest.mark.parametrize("score", [1, "yes", 0.0, None])
 def test_a_binary_grade_is_true_or_false_and_nothing_else(score: object) -> None:
     with pytest.raises(ValidationError):
@@ -406,8 +416,11 @@ def test_one_text_is_not_a_list_of_chunks() -> None:
     ("template", "message"),
     [
         ("{{ question", "line 1"),
-        ("{{ qestion }}", "unknown name 'qestion'; a template may use answer, context, question"),
-        ("{% for each in examples %}{{ each }}{% endfor %}", "unknown name 'examples'"),
+        (
+            "{{ qestion }}",
+            "unknown name 'qestion'; a template may use answer, context, examples, question \\[",
+        ),
+        ("{% for each in shots %}{{ each }}{% endfor %}", "unknown name 'shots'"),
     ],
 )
 def test_a_template_that_cannot_work_is_refused_at_once(template: str, message: str) -> None:
@@ -453,6 +466,41 @@ def test_examples_stand_below_the_prompt() -> None:
     assert '"detailed_notes": "n"' in system
     without = ContextEvaluation(prompt="Judge.", response_model=Verdict).call(QUESTION, ANSWER, CHUNKS)
     assert "<examples>" not in without.messages[0].text
+
+
+WITH_EXAMPLES = (
+    "{% if examples is not none %}"
+    "<shots>{% for each in examples %}<shot>{{ each }}</shot>{% endfor %}</shots>"
+    "{% endif %}"
+    "<q>{{ question }}</q>"
+)
+
+
+@pytest.mark.parametrize(
+    ("examples", "shown"),
+    [
+        (["As <is>.", {"n": 1}], "<shots><shot>As &lt;is&gt;.</shot><shot>{'n': 1}</shot></shots>"),
+        ([Markup("</shot>")], "<shots><shot>&lt;/shot&gt;</shot></shots>"),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_a_template_may_say_where_the_examples_stand(examples: list[Any] | None, shown: str) -> None:
+    """Then they are there, escaped as all that a template shows, and not below the prompt as well."""
+    evaluator = ContextEvaluation(
+        prompt="Judge.", examples=examples, response_model=Verdict, chunk_template=WITH_EXAMPLES
+    )
+    system, user = (message.text for message in evaluator.call("q?", ANSWER, CHUNKS).messages)
+    assert user == f"{shown}<q>q?</q>"
+    assert system.startswith("Judge.\n\nReply with one JSON object")
+    request = evaluator._request("q?", ANSWER, CHUNKS)["messages"]
+    assert [message["content"] for message in request] == ["Judge.", user]
+
+
+def test_an_example_in_a_template_may_be_taken_apart() -> None:
+    template = "{% for each in examples or [] %}{{ each.why }}{{ each | tojson }}{% endfor %}"
+    assert render(template, QUESTION, None, [], [{"why": "<b>"}]) == '&lt;b&gt;{"why": "\\u003cb\\u003e"}'
+    assert render(template, QUESTION, None, []) == ""
 
 
 def test_an_evaluator_cannot_be_changed_behind_the_back_of_others() -> None:

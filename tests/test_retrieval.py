@@ -28,6 +28,7 @@ from rag_eval.retrieval import (
     document_f1,
     document_precision,
     document_recall,
+    hit_rate_at_k,
     label_of,
     ndcg_at_k,
     normalise_id,
@@ -45,25 +46,37 @@ UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
 OTHER = "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
 IDEAL_2 = 1 + 1 / log2(3)
 
-# ranking, gold: recall, precision, F1, reciprocal rank, average precision, recall@2, precision@2, NDCG@10
+# ranking, gold: recall, precision, F1, reciprocal rank, average precision, recall@2, precision@2, hit rate@2, NDCG@10
 BY_HAND = [
-    ("ab", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
-    ("ba", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
-    ("a", "a", 1, 1, 1, 1, 1, 1, 1 / 2, 1),
-    ("xa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1 / log2(3)),
-    ("axyz", "ab", 1 / 2, 1 / 4, 1 / 3, 1, 1 / 2, 1 / 2, 1 / 2, 1 / IDEAL_2),
-    ("xxa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1 / log2(3)),
-    ("aab", "ab", 1, 1, 1, 1, 1, 1, 1, 1),
-    ("xyab", "ab", 1, 1 / 2, 2 / 3, 1 / 3, (1 / 3 + 2 / 4) / 2, 0, 0, (1 / log2(4) + 1 / log2(5)) / IDEAL_2),
-    ("xy", "ab", 0, 0, 0, 0, 0, 0, 0, 0),
-    ("", "ab", 0, 0, 0, 0, 0, 0, 0, 0),
-    ("ab", "", None, None, None, None, None, None, None, None),
-    ("", "", None, None, None, None, None, None, None, None),
+    ("ab", "ab", 1, 1, 1, 1, 1, 1, 1, 1, 1),
+    ("ba", "ab", 1, 1, 1, 1, 1, 1, 1, 1, 1),
+    ("a", "a", 1, 1, 1, 1, 1, 1, 1 / 2, 1, 1),
+    ("xa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1, 1 / log2(3)),
+    ("axyz", "ab", 1 / 2, 1 / 4, 1 / 3, 1, 1 / 2, 1 / 2, 1 / 2, 1, 1 / IDEAL_2),
+    ("xxa", "a", 1, 1 / 2, 2 / 3, 1 / 2, 1 / 2, 1, 1 / 2, 1, 1 / log2(3)),
+    ("aab", "ab", 1, 1, 1, 1, 1, 1, 1, 1, 1),
+    (
+        "xyab",
+        "ab",
+        1,
+        1 / 2,
+        2 / 3,
+        1 / 3,
+        (1 / 3 + 2 / 4) / 2,
+        0,
+        0,
+        0,
+        (1 / log2(4) + 1 / log2(5)) / IDEAL_2,
+    ),
+    ("xy", "ab", 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    ("", "ab", 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    ("ab", "", None, None, None, None, None, None, None, None, None),
+    ("", "", None, None, None, None, None, None, None, None, None),
 ]
 
 
-@pytest.mark.parametrize(("ranking", "gold", *"rpfmaqkn"), BY_HAND)
-def test_measures_have_the_values_computed_by_hand(ranking, gold, r, p, f, m, a, q, k, n):
+@pytest.mark.parametrize(("ranking", "gold", *"rpfmaqkhn"), BY_HAND)
+def test_measures_have_the_values_computed_by_hand(ranking, gold, r, p, f, m, a, q, k, h, n):
     """Duplicates count once; nothing retrieved is 0; no gold is None; one of two gold documents is no 1.0."""
     ranking, gold = list(ranking), list(gold)
     assert document_recall(ranking, gold) == pytest.approx(r)
@@ -73,6 +86,7 @@ def test_measures_have_the_values_computed_by_hand(ranking, gold, r, p, f, m, a,
     assert average_precision(ranking, gold) == pytest.approx(a)
     assert recall_at_k(ranking, gold, 2) == pytest.approx(q)
     assert precision_at_k(ranking, gold, 2) == pytest.approx(k)
+    assert hit_rate_at_k(ranking, gold, 2) == h
     assert ndcg_at_k(ranking, gold, 10) == pytest.approx(n)
 
 
@@ -87,7 +101,7 @@ def test_rank_ten_counts_in_ndcg_10_and_rank_eleven_does_not():
 @pytest.mark.parametrize("k", [0, -1, 2.5])
 @pytest.mark.parametrize("gold", [["a"], []])
 def test_what_is_no_rank_is_refused_as_a_cutoff(k, gold):
-    for measure in (recall_at_k, precision_at_k, ndcg_at_k):
+    for measure in (recall_at_k, precision_at_k, ndcg_at_k, hit_rate_at_k):
         with pytest.raises(ValueError, match="from 1 upwards"):
             measure(["a"], gold, k)
     with pytest.raises(ValueError, match="from 1 upwards"):
@@ -130,6 +144,7 @@ def test_a_longer_look_never_finds_less(ranking, gold, k):
     assert (
         recall_at_k(ranking, gold, k) <= recall_at_k(ranking, gold, k + 1) <= document_recall(ranking, gold)
     )
+    assert hit_rate_at_k(ranking, gold, k) == (recall_at_k(ranking, gold, k) > 0)
 
 
 @given(rankings, gold_sets, st.integers(0, 38))
@@ -151,6 +166,7 @@ def test_every_value_agrees_with_ir_measures(queries):
         ir.SetR: "doc_recall", ir.SetP: "doc_precision", ir.SetF: "doc_f1", ir.nDCG @ 10: "ndcg_10",
         ir.RR: "reciprocal_rank", ir.AP: "average_precision", ir.R @ 3: "recall_3", ir.P @ 3: "precision_3",
         ir.nDCG @ 3: "ndcg_3", ir.R @ 20: "recall_20", ir.P @ 20: "precision_20", ir.nDCG @ 20: "ndcg_20",
+        ir.Success @ 3: "hit_rate_3", ir.Success @ 20: "hit_rate_20",
     }  # fmt: skip
     run = {str(n): {d: -float(rank) for rank, d in enumerate(r)} for n, (r, _) in enumerate(queries)}
     qrels = {str(n): dict.fromkeys(gold, 1) for n, (_, gold) in enumerate(queries)}
@@ -227,6 +243,7 @@ class Array:
         ("""['say "a"', "b"]""", ('say "a"', "b")),
         (r"""['a\\b', 'c']""", (r"a\b", "c")),
         ("[1, 2]", ("1", "2")),
+        ("[1, 'b']", ("1", "b")),
         ([np.int64(1), np.str_("b")], ("1", "b")),
         ("[]", ()),
         (" [ ] ", ()),
@@ -264,7 +281,9 @@ def test_ids_are_read_from_every_documented_form(cell, expected):
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_was_expected(cell):
     """Above all no iteration over characters, and no two ids glued into one as numpy's print invites."""
-    with pytest.raises(ValueError, match=r'is no list of document ids; expected \["id", …\] or id \|\| id$'):
+    with pytest.raises(
+        ValueError, match=r'is not a list of document ids; expected \["id", …\] or id \|\| id$'
+    ):
         parse_ids(cell)
 
 
@@ -346,7 +365,7 @@ def test_query_ids_are_text(cell, qid):
     "cell", [None, "", " ", 1.0, True, np.bool_(True), np.float64(1), "nan", ["1"], float("nan")]
 )
 def test_what_is_no_query_id_is_refused(cell):
-    with pytest.raises(ValueError, match="is no query id"):
+    with pytest.raises(ValueError, match="is not a query id"):
         parse_query_id(cell)
 
 
@@ -385,6 +404,7 @@ def test_context_recall_evaluates_objects():
     assert evaluation.metrics["ndcg_10"] == pytest.approx((1 / log2(3) + 1 / IDEAL_2) / 2)
     assert evaluation.metrics["mrr"] == pytest.approx((1 / 2 + 1) / 2)
     assert evaluation.metrics["map"] == pytest.approx((1 / 2 + 1 / 2) / 2)
+    assert evaluation.metrics["hit_rate_5"] == 1
     assert evaluation.metrics["scored_queries"] == 2
     second = evaluation.rows[1]
     assert (second.retrieved_docs_count, second.gold_docs_count, second.correct_docs_count) == (1, 2, 1)
@@ -402,7 +422,10 @@ def test_mappings_do_as_well_under_every_documented_name(qid, field, gold):
 
 
 def test_what_does_not_match_is_counted_and_treated_as_documented():
-    """Empty gold stays out of the means, a missing result is a 0, a result without reference is left out."""
+    """Empty gold stays out of the means, a missing result is a 0, a result without reference is left out.
+
+    Query 4 has neither gold documents nor a result: it is not scored, so it is not counted as scored 0.
+    """
     results = [
         {"qid": "1", "doc_ids": ["a"]},
         {"qid": "01", "doc_ids": ["a"]},
@@ -418,7 +441,7 @@ def test_what_does_not_match_is_counted_and_treated_as_documented():
     assert summary.means["doc_recall"] == 1 / 2
     assert summary.scored == 2
     assert summary.not_applicable == QueryIds(2, ("3", "4"))
-    assert summary.without_result == QueryIds(2, ("2", "4"))
+    assert summary.without_result == QueryIds(1, ("2",))
     assert summary.without_reference == QueryIds(1, ("01",))
     assert summary.queries == 4
 
@@ -442,7 +465,7 @@ def test_every_problem_is_reported_at_once():
     with pytest.raises(InputError) as caught:
         ContextRecall().evaluate(results, references)
     assert caught.value.problems == (
-        "result 1: 'a b' is no list of document ids; expected [\"id\", …] or id || id",
+        "result 1: 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
         "result 2: has none of the fields qid, query_id, question_id, id",
         "result 3: has none of the fields doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context",
         "reference 2: query id '1' occurs more than once",
@@ -469,6 +492,24 @@ def test_means_of_many_patterns_of_hits_are_those_of_the_queries():
     for name, mean in tally.summary().means.items():
         assert mean == pytest.approx(sum(one.values((5,))[name] for one in every) / len(every), abs=1e-12)
     assert tally.summary() == tally.summary()
+
+
+def test_by_default_measures_are_taken_at_5_and_10():
+    """The names are those of files and of `metrics`; hit rates come last, so that older names keep their places."""
+    names = (
+        *("doc_recall", "doc_precision", "doc_f1", "ndcg_10", "reciprocal_rank", "average_precision"),
+        *("recall_5", "precision_5", "ndcg_5", "recall_10", "precision_10", "hit_rate_5", "hit_rate_10"),
+    )
+    assert tuple(RetrievalTally().summary().means) == names
+    assert ContextRecall().cutoffs == (5, 10)
+    public = {
+        "doc_recall": "avg_context_recall", "doc_precision": "avg_context_precision", "doc_f1": "avg_context_f1",
+        "reciprocal_rank": "mrr", "average_precision": "map",
+    }  # fmt: skip
+    assert tuple(ContextRecall().evaluate([], []).metrics) == (
+        *(public.get(name, name) for name in names),
+        *("scored_queries", "not_applicable_queries", "queries_without_result", "results_without_reference"),
+    )
 
 
 def test_the_measures_of_the_report_have_labels():
@@ -647,9 +688,9 @@ def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
 
 BAD_FILES = [
     ("r.tsv", "qid\tdoc_ids\n1\ta b\n\ta\n3\tnan\n", [
-        "r.tsv, line 2, column 'doc_ids': 'a b' is no list of document ids; expected [\"id\", …] or id || id",
-        "r.tsv, line 3, column 'qid': '' is no query id",
-        "r.tsv, line 4, column 'doc_ids': 'nan' is no list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, line 2, column 'doc_ids': 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, line 3, column 'qid': '' is not a query id",
+        "r.tsv, line 4, column 'doc_ids': 'nan' is not a list of document ids; expected [\"id\", …] or id || id",
     ]),
     ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, lines 2 and 4: query id '1' occurs more than once"]),
     ("r.csv", "qid,doc_ids\n1,a,b\n", ["r.csv: cannot be read: line 2 has 3 cells, but the header has 2"]),
@@ -787,17 +828,46 @@ def test_a_workbook_has_typed_cells_and_its_tables_can_be_used(tmp_path):
             "Doc Recall@2",
             "Doc Precision@2",
         ),
-        *("NDCG@2", "Retrieved Docs", "Gold Docs", "Correct Docs", "First Hit at Rank", "Has Result?"),
+        *(
+            "NDCG@2",
+            "Hit Rate@1",
+            "Hit Rate@2",
+            "Retrieved Docs",
+            "Gold Docs",
+            "Correct Docs",
+            "First Hit at Rank",
+            "Has Result?",
+        ),
     )
     ndcg = pytest.approx(1 / log2(3))
-    values = (1, 1 / 2, pytest.approx(2 / 3), ndcg, 1 / 2, 1 / 2, 0, 0, 0, 1, 1 / 2, ndcg, 2, 1, 1, 2, "YES")
+    values = (
+        1,
+        1 / 2,
+        pytest.approx(2 / 3),
+        ndcg,
+        1 / 2,
+        1 / 2,
+        0,
+        0,
+        0,
+        1,
+        1 / 2,
+        ndcg,
+        0,
+        1,
+        2,
+        1,
+        1,
+        2,
+        "YES",
+    )
     assert [line[0] for line in lines] == ["01", "=1+1", "<r>x</r>", "last"]
     assert all(line[1:] == values for line in lines[:3])
-    assert lines[3] == ("last", *[None] * 12, 0, 0, 0, None, "YES")
+    assert lines[3] == ("last", *[None] * 14, 0, 0, 0, None, "YES")
     sheet = book["Retrieval"]
     assert {cell.data_type for cell in sheet["A"]} == {"s"}, "no formula comes from data"
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B2", "A1:R5")
-    assert (sheet["B2"].number_format, sheet["N2"].number_format) == ("0.00", "#,##0")
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("B2", "A1:T5")
+    assert (sheet["B2"].number_format, sheet["P2"].number_format) == ("0.00", "#,##0")
     summary = {row[0]: row[1:] for row in book["Summary"].iter_rows(min_row=2, values_only=True)}
     assert summary["Doc Precision"] == (1 / 2, 3, None)
     assert summary["Not applicable, without gold documents"] == (None, 1, "last")
@@ -852,9 +922,9 @@ def test_r46_an_older_output_stays_until_the_new_one_is_complete(tmp_path):
 
 
 def test_a_measure_of_every_kind_has_a_heading():
-    assert [label_of(name) for name in ("doc_f1", "ndcg_10", "recall_3", "precision_3", "ndcg_3")] == [
-        *("Doc F1", "NDCG@10", "Doc Recall@3", "Doc Precision@3", "NDCG@3")
-    ]
+    names = ("doc_f1", "ndcg_10", "recall_3", "precision_3", "ndcg_3", "hit_rate_3")
+    headings = ["Doc F1", "NDCG@10", "Doc Recall@3", "Doc Precision@3", "NDCG@3", "Hit Rate@3"]
+    assert [label_of(name) for name in names] == headings
 
 
 # --- documentation ------------------------------------------------------------------------------------

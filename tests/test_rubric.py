@@ -72,10 +72,23 @@ def test_an_unusable_metric_is_refused(arguments: dict[str, Any]) -> None:
         MetricDefinition(**arguments)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n"])
+def test_an_empty_id_is_said_to_be_empty(blank: str) -> None:
+    metric = MetricDefinition(id="M1", rubric="text")
+    with pytest.raises(
+        ValidationError, match=r"(?m)^id\n  Value error, the id is empty; give one, such as 'M1'"
+    ):
+        MetricDefinition(id=blank, rubric="text")
+    with pytest.raises(ValidationError, match=r"(?m)^rubric_id\n  Value error, the id is empty; give one"):
+        EvaluationRubric(rubric_id=blank, metrics=[metric], passing_score_threshold=0)
+    with pytest.raises(ValidationError, match=r"an id must be one printable line, not 'two\\nlines'"):
+        MetricDefinition(id="two\nlines", rubric="text")
+
+
 @pytest.mark.parametrize(
     ("mandatory", "cumulative", "threshold", "message"),
     [
-        ("", "", 0, "at least one metric"),
+        ("", "", 0, "metrics is empty; at least one metric is required"),
         ("M1", "C1 M1 C1", 0, "Duplicate metric IDs found: M1, C1"),
         ("M1", "M1_reasoning", 0, "'M1_reasoning' is taken by the explanation of metric 'M1'"),
         ("M1_reasoning", "M1", 1, "'M1_reasoning' is taken by the explanation of metric 'M1'"),
@@ -219,8 +232,9 @@ def test_the_prompt_leaves_out_the_kind_of_criteria_that_a_rubric_does_not_have(
 
 
 def test_json_schema_is_the_documented_one() -> None:
-    assert make_rubric("M1", "").to_json_schema() == {
+    assert make_rubric("M1", "", rubric_id="review").to_json_schema() == {
         "type": "object",
+        "description": "One rater's result by the rubric review",
         "properties": {
             "M1": {"type": "boolean", "description": "Does this pass the criterion: text of M1"},
             "M1_reasoning": {"type": "string", "description": "Explanation for the M1 evaluation"},
@@ -453,8 +467,10 @@ def test_a_passing_report_warns_of_nothing() -> None:
 
 
 def test_a_report_names_the_mandatory_metrics_that_failed() -> None:
+    several = result_of(make_rubric("M1 M2 M3", ""), "-+-").to_report()
+    assert "⚠️ **2 mandatory metric(s) failed: M1, M3**" in several.splitlines()
     report = result_of(make_rubric("M1 M2", ""), "+-").to_report()
-    assert "⚠️ **Need 1 more mandatory metric(s) to pass:** M2" in report.splitlines()
+    assert "⚠️ **1 mandatory metric(s) failed: M2**" in report.splitlines()
     assert "  ✗ M2" in report.splitlines()
     assert "Cumulative" not in report
 
@@ -913,8 +929,9 @@ _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' int
         (
             "r.yaml",
             f"{HEAD}{METRIC}  - {{id: M1, rubric: Again}}\n  - {{id: '', rubric: b}}\n",
-            ["metrics, entry 3, id: an identifier cannot be empty"],
+            ["metrics, entry 3, id: the id is empty; give one, such as 'M1'"],
         ),
+        ("r.yaml", f"{HEAD}metrics: []\n", ["metrics is empty; at least one metric is required"]),
         (
             "r.yaml",
             f"rubric_id: r\npassing_score_threshold: 3\n{METRIC}  - {{id: M1, rubric: Again}}\n",
@@ -1116,7 +1133,7 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
                 f"a.csv, line 2, column 'M1': 'maybe' is no label; {EXPECTED}",
                 f"a.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
                 "a.csv, line 3, column 'id': 'q1' occurs more than once",
-                "a.csv, line 4, column 'id': '' is no id",
+                "a.csv, line 4, column 'id': '' is not an id",
                 f"a.csv, line 4, column 'C1': '2' is no label; {EXPECTED}",
                 f"b.csv, line 2, column 'C1': '' is no label; {EXPECTED}",
             ],

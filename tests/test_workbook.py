@@ -1243,8 +1243,8 @@ def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Pat
             r"'0.5' is no label; expected yes or no \(or true, false, pass, fail, 1, 0\)",
         ),
         ("Human_grounded", "maybe", "'maybe' is no label"),
-        ("Gold_Docs", "a, b", r"'a, b' is no list of document ids; expected \["),
-        ("Retrieved_Docs_A", "nan", "'nan' is no list of document ids"),
+        ("Gold_Docs", "a, b", r"'a, b' is not a list of document ids; expected \["),
+        ("Retrieved_Docs_A", "nan", "'nan' is not a list of document ids"),
     ],
 )
 def test_a_label_or_list_of_ids_that_cannot_be_read_is_a_problem(

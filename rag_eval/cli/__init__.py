@@ -33,10 +33,8 @@ def main() -> NoReturn:
 
 
 def standalone() -> NoReturn:
-    """The script: the main job and nothing else."""
-    from rag_eval.cli.run import command
-
-    _end(command)
+    """The script: the same commands, but its help is that of `run`."""
+    _end(script)
 
 
 class _Commands(click.Group):
@@ -51,25 +49,42 @@ class _Commands(click.Group):
         command: click.Command = import_module(_COMMANDS[cmd_name]).command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Done before anything else is parsed, so that options of `run` may come before the file."""
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        if args and args[0] not in own | _COMMANDS.keys():
             args = ["run", *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
 
-@click.group(
-    "rag-eval",
-    cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "ignore_unknown_options": True},
-)
+class _Script(_Commands):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["run"])
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What `run` says of itself, because that is what the script is there for, then the commands."""
+        from rag_eval.cli.run import command
+
+        command.format_help(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("rag-eval", cls=_Commands, context_settings=_HELP)
 @click.version_option(__version__, prog_name="rag-eval")
 def rag_eval() -> None:
     """Say which of several bots answers better, and why, from a spreadsheet of their answers.
 
     rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx.
     """
+
+
+@click.group("rag_eval_standalone.py", cls=_Script, context_settings=_HELP)
+@click.version_option(__version__, prog_name="rag-eval")
+def script() -> None:
+    """The same for the script."""
 
 
 def _end(command: click.Command) -> NoReturn:
@@ -85,7 +100,7 @@ def _end(command: click.Command) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(ExitCode.USAGE)
     except click.ClickException as error:
-        complain(f"{error.format_message()} (rag-eval --help shows how)")
+        complain(f"{error.format_message()}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
@@ -102,3 +117,9 @@ def _end(command: click.Command) -> NoReturn:
         )
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
+
+
+def _where_to_look(error: click.ClickException) -> str:
+    """The help of the command that was called, under the name that it was called by."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return f" (see {ctx.command_path} --help)" if ctx else ""

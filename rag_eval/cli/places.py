@@ -85,19 +85,14 @@ class Places:
         from rag_eval.report.outputs import Outputs
 
         wanted = loaded.settings.report
+        tables = {"has_evidence": wanted.evidence, "has_slices": bool(wanted.slice_by)}
         factories: list[Callable[[], Output]] = [
-            lambda: ExcelReport(
-                self.report,
-                facts,
-                has_evidence=wanted.evidence,
-                has_slices=bool(wanted.slice_by),
-                has_baseline=has_baseline,
-            )
+            lambda: ExcelReport(self.report, facts, **tables, has_baseline=has_baseline)
         ]
         if target := self._json(loaded.settings):
             factories.append(lambda: JsonReport(target, facts, circumstances(loaded, made_from)))
         if folder := self._options.csv:
-            factories.append(lambda: CsvReport(folder, facts))
+            factories.append(lambda: CsvReport(folder, facts, **tables))
         return Outputs.opened(factories)
 
     def _json(self, settings: "Settings") -> Path | None:

@@ -12,29 +12,59 @@ _PATH = click.Path(path_type=Path)
 def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
-        raise click.BadParameter(f"{text!r} is no list of ranks; expected whole numbers from 1, such as 5,10")
+        raise click.BadParameter(
+            f"{text!r} is not a list of ranks; expected whole numbers from 1, such as 5,10"
+        )
     return tuple(map(int, parts))
 
 
-@click.command("retrieval", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("results", type=_PATH)
+@click.command(
+    "retrieval",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Score retrieval against gold ids.",
+)
+@click.argument("file", metavar="RESULTS", type=_PATH, required=False)
+@click.option("--results", type=_PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
 @click.option(
     "--reference", type=_PATH, required=True, help="The file with the gold documents of each query."
 )
+@click.option(
+    "--evaluator",
+    type=click.Choice(["ContextRecall"]),
+    default="ContextRecall",
+    show_default=True,
+    expose_value=False,
+    help="The only choice; scripts may name it.",
+)
 @click.option("-o", "--output", type=_PATH, help="Scores of each query: a file .xlsx, .csv or .jsonl.")
 @click.option(
-    "--k", "cutoffs", default="5,10", show_default=True, callback=_cutoffs, help="Ranks to look at."
+    "--k",
+    "cutoffs",
+    default="5,10",
+    show_default=True,
+    callback=_cutoffs,
+    help="Cutoffs k of the measures.",
 )
-def command(results: Path, reference: Path, output: Path | None, cutoffs: tuple[int, ...]) -> None:
-    """Say how many of the documents that matter were retrieved, and how high they stand.
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: Path | None,
+    results: Path | None,
+    reference: Path,
+    output: Path | None,
+    cutoffs: tuple[int, ...],
+) -> None:
+    """Score retrieval against gold document ids, without a judge.
 
-    RESULTS has the retrieved document ids of each query in rank order. Both files are .tsv, .csv, .json, .jsonl,
-    .xlsx or .parquet with a column for the query id (qid, query_id, question_id or id) and one for the ids:
-    doc_ids or retrieved_docs in RESULTS, document_ids or gold_docs in the reference. One file may be both.
+    Prints recall, precision, F1, NDCG, MRR, MAP and hit rate. RESULTS has the retrieved document ids of each query
+    in rank order. Both files are .tsv, .csv, .json, .jsonl, .xlsx or .parquet with a column for the query id (qid,
+    query_id, question_id or id) and one for the ids: doc_ids or retrieved_docs in RESULTS, document_ids or gold_docs
+    in the reference. The two may be one file.
     """
     from rag_eval.report.retrieval_report import summary_lines, write_retrieval
     from rag_eval.retrieval_files import evaluate_files
 
+    results = _the_one(ctx, file, results)
     if output is None:
         summary, place = evaluate_files(results, reference, cutoffs), None
     else:
@@ -43,3 +73,13 @@ def command(results: Path, reference: Path, output: Path | None, cutoffs: tuple[
         say(line)
     if place is not None:
         say(f"Scores: {place}")
+
+
+def _the_one(ctx: click.Context, argument: Path | None, option: Path | None) -> Path:
+    """The results' file, which may be given as the argument or as --results."""
+    if argument and option:
+        raise click.UsageError(f"RESULTS is given twice: {argument} and --results {option}; give one", ctx)
+    results = argument or option
+    if results is None:
+        raise click.UsageError("Missing argument 'RESULTS': name the file of results, or give --results", ctx)
+    return results

@@ -15,9 +15,9 @@ _PATH = click.Path(path_type=Path)
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("rubric", context_settings=_HELP)
+@click.group("rubric", context_settings=_HELP, short_help="Check rubrics, compare raters.")
 def command() -> None:
-    """Check a rubric's file, or say how far two raters agree by it."""
+    """Check a rubric file or measure agreement between two raters."""
 
 
 @command.command("check", context_settings=_HELP)
@@ -35,10 +35,10 @@ def check(file: Path) -> None:
 @click.argument("b", type=_PATH)
 @click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")
 def align(a: Path, b: Path, file: Path) -> None:
-    """Say how far the verdicts in files A and B agree, beyond what chance would give.
+    """Measure the agreement of the verdicts in files A and B, also beyond chance (kappa).
 
-    Either is a .csv, .tsv, .xlsx, .json or .jsonl file with a row for each answer and a column for each criterion, in
-    it yes or no (also true, false, pass, fail, 1, 0). Rows are paired by their column id, or by order without it.
+    Each is a .csv, .tsv, .xlsx, .json or .jsonl file with a row for each answer and a column for each criterion, with
+    yes or no (also true, false, pass, fail, 1, 0). Rows are paired by their column id, or by order without it.
     """
     from rag_eval.rubric import load_rubric
     from rag_eval.rubric.ratings import pair_ratings

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk
 from rag_eval.evaluators.clients import ValidationContext, creator, is_judge
-from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render
+from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render, shows_examples
 from rag_eval.judge.calls import Call, Judge, Message
 
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ class ContextEvaluation(BaseModel, Generic[Result]):
     prompt: str
     """Sent word for word as the system message; what is in it that looks like a template stays as it is."""
     examples: list[Any] | None = None
-    """Put below the prompt word for word: texts as they are, everything else as JSON."""
+    """Put below the prompt word for word, texts as they are and everything else as JSON; or wherever
+    `chunk_template` puts them, if it names them."""
     response_model: type[Result]
     chunk_template: str = DEFAULT_TEMPLATE
-    """Jinja2, made into the user message. May use `question`, `answer` and `context`, a list of `id` and `chunk`."""
+    """Jinja2, made into the user message. May use `question`, `answer`, `context`, a list of `id` and `chunk`, and
+    `examples`, which is None without any."""
 
     @field_validator("chunk_template")
     @classmethod
@@ -105,7 +107,7 @@ class ContextEvaluation(BaseModel, Generic[Result]):
             task=task or self.response_model.__name__,
             messages=(
                 Message("system", f"{self._instructions()}\n\n{_reply_form(self.response_model)}"),
-                Message("user", render(self.chunk_template, question, answer, context)),
+                Message("user", self._material(question, answer, context)),
             ),
             reply_type=self.response_model,
             agrees_with={"context": list(context), "answer": answer, "complete": True},
@@ -118,14 +120,17 @@ class ContextEvaluation(BaseModel, Generic[Result]):
         return {
             "messages": [
                 {"role": "system", "content": self._instructions()},
-                {"role": "user", "content": render(self.chunk_template, question, answer, context)},
+                {"role": "user", "content": self._material(question, answer, context)},
             ],
             "response_model": self.response_model,
             "context": ValidationContext(context=list(context)),
         }
 
+    def _material(self, question: str, answer: str | None, context: Sequence[Any]) -> str:
+        return render(self.chunk_template, question, answer, context, self.examples or None)
+
     def _instructions(self) -> str:
-        if not self.examples:
+        if not self.examples or shows_examples(self.chunk_template):
             return self.prompt
         examples = "\n".join(f"<example>\n{_as_text(each)}\n</example>" for each in self.examples)
         return f"{self.prompt}\n\n<examples>\n{examples}\n</examples>"

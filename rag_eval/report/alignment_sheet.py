@@ -1,12 +1,13 @@
-"""Sheet "Human Alignment": judge and people side by side, and the cases on which they differ most."""
+"""Sheets "Human Alignment", judge and people side by side, and "Disagreements", the cases on which they differ most."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.alignment import (
     FEWEST_LABELS,
     MOST_DISAGREEMENTS,
-    Alignment,
     Disagreement,
     HumanAgreement,
     Share,
@@ -22,27 +23,30 @@ if TYPE_CHECKING:
     from rag_eval.statistics.intervals import Interval
 
 SHEET = "Human Alignment"
-_GAP = 3
-"""Rows between the two tables, the second one's title included."""
+DISAGREEMENTS = "Disagreements"
 
 
 def write_alignment(
+    worksheet: "Worksheet", formats: Formats, facts: RunFacts, agreements: Sequence[HumanAgreement]
+) -> None:
+    table = Table(worksheet, agreement_columns(facts), formats, header_height=44, line_height=18)
+    for agreement in agreements:
+        table.append(agreement)
+    table.finish(frozen=2)
+
+
+def write_disagreements(
     worksheet: "Worksheet",
     formats: Formats,
     facts: RunFacts,
-    alignment: Alignment,
-    places: Mapping[str, tuple[str, int]],
+    disagreements: Sequence[Disagreement],
+    places: Mapping[str, Place],
 ) -> None:
-    """`places` gives the sheet and the column of each measure's scores, one line a case below the header."""
-    table = Table(worksheet, agreement_columns(facts), formats, header_height=44, line_height=18)
-    for agreement in alignment.agreements:
-        table.append(agreement)
+    """`places` has the header of each measure's scores, where these stand one line a case."""
+    table = Table(worksheet, disagreement_columns(facts, places), formats, header_height=30, line_height=18)
+    for disagreement in disagreements:
+        table.append(disagreement)
     table.finish(frozen=2)
-    first = table.lines + 1 + _GAP
-    worksheet.write_string(first - 1, 0, "Largest disagreements", formats[Look.TITLE])
-    below = Table(worksheet, disagreement_columns(places), formats, 30, 18, first_row=first)
-    for disagreement in alignment.disagreements:
-        below.append(disagreement)
 
 
 def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
@@ -68,21 +72,24 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     ]
 
 
-def disagreement_columns(places: Mapping[str, tuple[str, int]]) -> list[Column[Disagreement]]:
-    """One line a case."""
+def disagreement_columns(
+    facts: RunFacts, places: Mapping[str, Place] = MappingProxyType({})
+) -> list[Column[Disagreement]]:
+    """One line a case. Without `places` nothing leads to the scores."""
 
     def row(line: Disagreement) -> Cell:
-        sheet, column = places[line.measure]
-        return Cell(line.row, Look.LINK, link=Place(sheet, line.line + 1, column))
+        header = places.get(line.measure)
+        link = replace(header, row=header.row + line.line + 1) if header else None
+        return Cell(line.row, Look.LINK if link else Look.COUNT, link=link)
 
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
-        plain_column("Bot", 12, Look.NAME, _bot_name),
+        plain_column("Bot", name_width(facts), Look.NAME, _bot_name),
         Column("Row", 8, row, about="Row number in the input. A click leads to the score."),
         plain_column("Judge", 9, Look.SCORE, lambda line: line.judge),
         plain_column("Human", 9, Look.SCORE, lambda line: line.human),
         plain_column("Judge − Human", 9, Look.SCORE, lambda line: line.gap, _ABOUT_GAP),
-        plain_column("Query", 9, Look.NAME, lambda line: line.query),
+        plain_column("Query", 60, Look.NAME, lambda line: line.query),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.baseline import NAMES, Change
 from rag_eval.records import RunFacts
+from rag_eval.report.beside import Stack
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
 SHEET = "vs Baseline"
+_BOX_WIDTH = 900
+"""In pixels."""
 
 
 def write_changes(
@@ -23,13 +26,14 @@ def write_changes(
     changes: Sequence[Change],
     differences: Sequence[str] = (),
 ) -> None:
-    """Below the table stands what else differs from the baseline."""
+    """A box below the table says what else differs from the baseline."""
     table = Table(worksheet, change_columns(facts), formats, header_height=30, line_height=18)
     for change in changes:
         table.append(change)
     table.finish(frozen=2)
-    for row, sentence in enumerate(differences, table.lines + 2):
-        worksheet.write_string(row, 0, shorten(sentence, 300))
+    if differences:
+        box = Stack(worksheet, table.lines + 1, _BOX_WIDTH)
+        box.add_text("\n".join(shorten(sentence, 300) for sentence in differences), {"size": 10})
 
 
 def change_columns(facts: RunFacts) -> list[Column[Change]]:

@@ -7,28 +7,38 @@ from pathlib import Path
 from typing import Any, Generic
 
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.alignment_sheet import agreement_columns
+from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
+from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Column, Item, Value
-from rag_eval.report.columns import bot_columns, case_columns, standing_columns
+from rag_eval.report.columns import bot_columns, case_columns, score_headers, standing_columns
+from rag_eval.report.evidence import evidence_columns, evidence_lines
 from rag_eval.report.findings import Findings
 from rag_eval.report.replacement import Replacement, output_errors
 from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
+from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.text import printable
 from rag_eval.summary import Summary
 
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
-RUBRIC, RETRIEVAL, ALIGNMENT = ("rubric.csv", "retrieval.csv", "human-alignment.csv")
+RUBRIC, RETRIEVAL, ALIGNMENT, DISAGREEMENTS, BASELINE, SLICES, EVIDENCE = OPTIONAL = (
+    *("rubric.csv", "retrieval.csv", "human-alignment.csv", "disagreements.csv"),
+    *("vs-baseline.csv", "slices.csv", "evidence.csv"),
+)
 """There only when the report has such a sheet."""
-FILES = (*NAMES, RUBRIC, RETRIEVAL, ALIGNMENT)
+FILES = (*NAMES, *OPTIONAL)
 _OPTION = "--csv"
 
 
 class CsvReport:
     """Files in the making. `finish` or `discard` ends it; until then older ones are untouched."""
 
-    def __init__(self, folder: Path, facts: RunFacts) -> None:
+    def __init__(
+        self, folder: Path, facts: RunFacts, *, has_evidence: bool = False, has_slices: bool = False
+    ) -> None:
         self._folder = folder
+        self._headers = score_headers(facts)
+        self._has_slices = has_slices
         self._is_new = not folder.exists()
         with output_errors(folder, _OPTION):
             folder.mkdir(exist_ok=True)
@@ -36,10 +46,14 @@ class CsvReport:
         with ExitStack() as undo:
             undo.callback(self.discard)
             self._cases = self._open(CASES, case_columns(facts))
+            self._evidence = self._open(EVIDENCE, evidence_columns()) if has_evidence else None
             undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
         self._cases.append(result)
+        if self._evidence:
+            for line in evidence_lines(result, self._headers):
+                self._evidence.append(line)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Write the summaries and move all files into place; returns the folder."""
@@ -51,6 +65,11 @@ class CsvReport:
             self._write(RETRIEVAL, retrieval_columns(facts), list(retrieval_lines(findings.retrieval)))
         if findings.alignment:
             self._write(ALIGNMENT, agreement_columns(facts), findings.alignment.agreements)
+            self._write(DISAGREEMENTS, disagreement_columns(facts), findings.alignment.disagreements)
+        if findings.changes is not None:
+            self._write(BASELINE, change_columns(facts), findings.changes)
+        if self._has_slices:
+            self._write(SLICES, slice_columns(facts), list(slice_lines(summary)))
         for table in self._tables:
             table.close()
         for table in self._tables:

@@ -19,7 +19,8 @@ class EvidenceLine:
     heading: str
     """Of the score's column."""
     evidence: Evidence
-    score: Place
+    score: Place | None = None
+    """Its cell, if there is a sheet with it."""
 
 
 def evidence_columns() -> list[Column[EvidenceLine]]:
@@ -54,6 +55,12 @@ def append_evidence(
         if table.lines >= first:
             links[column] = Place(SHEET, first, 0)
     return links
+
+
+def evidence_lines(result: CaseResult, headers: Mapping[str, str]) -> Iterator[EvidenceLine]:
+    """What is behind the scores of a case, by the `headers` of their columns; nothing leads to them."""
+    for header, evidence in _evidence(result, headers):
+        yield from (EvidenceLine(result, header, item) for item in evidence)
 
 
 def _evidence(result: CaseResult, headers: Mapping[str, str]) -> Iterator[tuple[str, Iterable[Evidence]]]:

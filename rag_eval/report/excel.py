@@ -9,11 +9,12 @@ from typing import Any
 from rag_eval.errors import OutputError
 from rag_eval.leftovers import Scratch
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.alignment_sheet import DISAGREEMENTS, write_alignment, write_disagreements
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
-from rag_eval.report.alignment_sheet import write_alignment
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
 from rag_eval.report.check import check_readable
+from rag_eval.report.column import Place
 from rag_eval.report.columns import case_columns, score_headers
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
@@ -55,6 +56,7 @@ class ExcelReport:
             RUBRIC: bool(facts.rubric),
             RETRIEVAL: facts.has_gold,
             ALIGNMENT: facts.has_labels,
+            DISAGREEMENTS: facts.has_labels,
             BASELINE: has_baseline,
             SLICES: has_slices,
             EVIDENCE: has_evidence,
@@ -113,10 +115,11 @@ class ExcelReport:
             write_pass_rates(sheets[RUBRIC], self._formats, facts, findings.pass_rates)
         if RETRIEVAL in sheets:
             write_bots_retrieval(sheets[RETRIEVAL], self._formats, facts, findings.retrieval)
-        if ALIGNMENT in sheets and findings.alignment:
+        if ALIGNMENT in sheets and (alignment := findings.alignment):
             headers = {**self._headers, **dict.fromkeys(facts.criteria, FAILED_CRITERIA)}
-            places = {name: (CASES, self._cases.column(header)) for name, header in headers.items()}
-            write_alignment(sheets[ALIGNMENT], self._formats, facts, findings.alignment, places)
+            places = {name: Place(CASES, 0, self._cases.column(header)) for name, header in headers.items()}
+            write_alignment(sheets[ALIGNMENT], self._formats, facts, alignment.agreements)
+            write_disagreements(sheets[DISAGREEMENTS], self._formats, facts, alignment.disagreements, places)
         if SLICES in sheets:
             write_slices(sheets[SLICES], self._formats, facts, summary)
         if BASELINE in sheets:

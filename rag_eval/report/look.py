@@ -26,7 +26,6 @@ class Look(StrEnum):
 
     HEADER = auto()
     NUMBER_HEADER = auto()
-    TITLE = auto()
     """Of a second table on a sheet."""
     TEXT = auto()
     """Text from data, on several lines. Editing its cell does not make anything else of it."""
@@ -85,7 +84,6 @@ _NUMBER: dict[str, Any] = {"align": "center"}
 _LOOKS: dict[Look, dict[str, Any]] = {
     Look.HEADER: _HEADER,
     Look.NUMBER_HEADER: _HEADER | _NUMBER,
-    Look.TITLE: {"bold": True, "font_color": BLUE, "border": 0},
     Look.TEXT: {"text_wrap": True, "quote_prefix": True},
     Look.NAME: {"quote_prefix": True},
     Look.WORD: {"text_wrap": True},

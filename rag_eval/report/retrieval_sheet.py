@@ -8,7 +8,7 @@ from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, name_width, plain_column
 from rag_eval.report.look import Formats, Look
 from rag_eval.report.table import Table
-from rag_eval.retrieval import RetrievalSummary, RetrievalTally, label_of
+from rag_eval.retrieval import DEFAULT_CUTOFFS, RetrievalSummary, RetrievalTally, label_of
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -66,6 +66,10 @@ _ABOUT = {
     "average_precision": "Mean over the queries of the mean precision at the gold documents' ranks.",
     "doc_recall": "Mean share of the gold documents that were retrieved.",
     "doc_precision": "Mean share of the retrieved documents that are gold.",
+    **{
+        f"hit_rate_{k}": f"Share of the queries with a gold document among the first {k}."
+        for k in DEFAULT_CUTOFFS
+    },
 }
 _ABOUT_SCORED = (
     "Queries with gold documents: every mean is over these. Where nothing was retrieved it counts 0."

@@ -1,5 +1,6 @@
 """Sheet "Slices": the means of every bot on each kind of query, with the counts that they were taken over."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,14 +31,17 @@ def write_slices(worksheet: "Worksheet", formats: Formats, facts: RunFacts, summ
     from xlsxwriter.utility import xl_rowcol_to_cell
 
     table = Table(worksheet, slice_columns(facts), formats, header_height=44, line_height=18)
-    for each in summary.slices:
-        for bot in each.bots:
-            table.append(SliceLine(each.name, bot))
+    for line in slice_lines(summary):
+        table.append(line)
     table.finish(frozen=2)
     if table.lines:
         scored = xl_rowcol_to_cell(1, table.column("Scored"), col_abs=True)
         rule = {"type": "formula", "criteria": f"={scored}<{FEW}", "format": formats.faint}
         worksheet.conditional_format(1, 0, table.lines, len(table.columns) - 1, rule)
+
+
+def slice_lines(summary: Summary) -> Iterator[SliceLine]:
+    return (SliceLine(each.name, bot) for each in summary.slices for bot in each.bots)
 
 
 def slice_columns(facts: RunFacts) -> list[Column[SliceLine]]:

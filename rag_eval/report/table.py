@@ -33,11 +33,8 @@ class Table(Generic[Item]):
         line_height: float,
         sheet_rows: int = SHEET_ROWS,
         sheet_links: int = SHEET_LINKS,
-        first_row: int = 0,
     ) -> None:
-        """`first_row` is that of the header. A table that stands below another takes the widths of its columns."""
         self.worksheet = worksheet
-        self._first_row = first_row
         self.columns = columns
         self.lines = 0
         """Written so far."""
@@ -52,22 +49,18 @@ class Table(Generic[Item]):
         self._sheet_rows = sheet_rows
         self._sheet_links = sheet_links
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
-        worksheet.set_row(first_row, header_height)
+        worksheet.set_row(0, header_height)
         self._write_header()
 
     def append(self, item: Item, links: Mapping[int, Place] = MappingProxyType({})) -> None:
         """Write one line; `links` are further ones than the columns' own, by the index of the column."""
-        if self._first_row + self.lines + 1 >= self._sheet_rows:
+        if self.lines + 1 >= self._sheet_rows:
             self.left_out += 1
             return
         self.lines += 1
         for index, column in enumerate(self.columns):
             cell = column.cell(item)
-            self._write(
-                self._first_row + self.lines,
-                index,
-                replace(cell, link=links[index]) if index in links else cell,
-            )
+            self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
 
     def finish(self, frozen: int) -> None:
         """Add what goes over the whole table; the header and the first `frozen` columns stay in sight."""
@@ -82,10 +75,9 @@ class Table(Generic[Item]):
 
     def _write_header(self) -> None:
         for index, column in enumerate(self.columns):
-            if self._first_row == 0:
-                self.worksheet.set_column(index, index, column.width, None, {"hidden": column.is_hidden})
+            self.worksheet.set_column(index, index, column.width, None, {"hidden": column.is_hidden})
             note = Note(column.about) if column.about else None
-            self._write(self._first_row, index, Cell(column.header, column.header_look, note))
+            self._write(0, index, Cell(column.header, column.header_look, note))
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
         style = self._formats[cell.look]

@@ -8,7 +8,7 @@ from numbers import Integral
 from types import MappingProxyType
 
 DEFAULT_CUTOFFS = (5, 10)
-"""Ranks at which recall@k, precision@k and NDCG@k are taken unless others are asked for."""
+"""Ranks at which recall@k, precision@k, NDCG@k and hit rate@k are taken unless others are asked for."""
 
 LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -22,14 +22,14 @@ LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Headings of the measures without a cutoff, and of NDCG@10, by the names that `RetrievalScores.values` uses."""
 
-_LABELS_AT = {"recall": "Doc Recall", "precision": "Doc Precision", "ndcg": "NDCG"}
+_LABELS_AT = {"recall": "Doc Recall", "precision": "Doc Precision", "ndcg": "NDCG", "hit_rate": "Hit Rate"}
 
 
 def label_of(measure: str) -> str:
     """Heading of a measure in a report, such as "Doc Recall@5" for recall_5."""
     if measure in LABELS:
         return LABELS[measure]
-    kind, _, cutoff = measure.partition("_")
+    kind, _, cutoff = measure.rpartition("_")
     return f"{_LABELS_AT[kind]}@{cutoff}"
 
 
@@ -118,8 +118,13 @@ class RetrievalScores:
             return None
         return _gain(self.hit_ranks[:hits]) / _ideal_gain(min(k, self.gold_docs_count))
 
+    def hit_rate_at(self, k: int) -> float | None:
+        """1 if any gold document is among the first k ranks, else 0: Success@k of trec_eval and ir_measures."""
+        hits = self._hits_within(k)
+        return float(hits > 0) if self.gold_docs_count else None
+
     def values(self, cutoffs: tuple[int, ...] = DEFAULT_CUTOFFS) -> Mapping[str, float | None]:
-        """Every measure by name, with recall, precision and NDCG at each cutoff."""
+        """Every measure by name, with recall, precision, NDCG and hit rate at each cutoff."""
         return values_of(self.hit_ranks, self.retrieved_docs_count, self.gold_docs_count, cutoffs)
 
     def _per_gold(self, amount: float) -> float | None:
@@ -170,6 +175,11 @@ def ndcg_at_k(ranking: Sequence[str], gold: Collection[str], k: int = 10) -> flo
     return RetrievalScores.of("", ranking, gold).ndcg_at(k)
 
 
+def hit_rate_at_k(ranking: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """1.0 if a gold document is among the first k distinct documents, else 0.0; None without gold."""
+    return RetrievalScores.of("", ranking, gold).hit_rate_at(k)
+
+
 def _distinct(ids: Iterable[str]) -> dict[str, None]:
     """The ids in the order of their first appearance, each once."""
     if isinstance(ids, str):
@@ -209,4 +219,6 @@ def values_of(
         values[f"recall_{k}"] = scores.recall_at(k)
         values[f"precision_{k}"] = scores.precision_at(k)
         values[f"ndcg_{k}"] = scores.ndcg_at(k)
+    for k in cutoffs:  # after all others, which keep their places in older files
+        values[f"hit_rate_{k}"] = scores.hit_rate_at(k)
     return MappingProxyType(values)

@@ -27,7 +27,7 @@ class RetrievalSummary:
     not_applicable: QueryIds
     """Queries without gold documents, left out of the means."""
     without_result: QueryIds
-    """References that no result belongs to. Those with gold documents are in the means, as 0."""
+    """References with gold documents that no result belongs to; they are in the means, as 0."""
     without_reference: QueryIds
     """Results that no reference belongs to, left out of everything."""
 
@@ -73,12 +73,12 @@ class RetrievalTally:
         self._without_reference = QueryIds()
 
     def add(self, scores: RetrievalScores) -> None:
-        if not scores.has_result:
-            self._without_result = _counted(self._without_result, scores.qid)
         if not scores.gold_docs_count:
             self._not_applicable = _counted(self._not_applicable, scores.qid)
             return
         self._scored += 1
+        if not scores.has_result:
+            self._without_result = _counted(self._without_result, scores.qid)
         self._patterns[scores.hit_ranks, scores.retrieved_docs_count, scores.gold_docs_count] += 1
         if len(self._patterns) == _MOST_PATTERNS:
             self._sum_up()

@@ -23,8 +23,10 @@ class _FixedDict(dict[str, str]):
 
 
 def _check_identifier(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise ValueError(f"an identifier cannot be empty and must be one printable line, not {text!r}")
+    if not text.strip():
+        raise ValueError("the id is empty; give one, such as 'M1'")
+    if not text.isprintable():
+        raise ValueError(f"an id must be one printable line, not {text!r}")
     return text
 
 

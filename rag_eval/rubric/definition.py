@@ -64,6 +64,7 @@ class EvaluationRubric(BaseModel):
             properties |= _schema_properties(metric)
         return {
             "type": "object",
+            "description": f"One rater's result by the rubric {self.rubric_id}",
             "properties": properties,
             "required": [metric.id for metric in self.metrics],
             "additionalProperties": False,
@@ -229,7 +230,7 @@ def _reasoning_key(metric: MetricDefinition) -> str:
 def _inconsistencies(rubric: EvaluationRubric) -> Iterator[str]:
     ids = Counter(metric.id for metric in rubric.metrics)
     if not ids:
-        yield "A rubric needs at least one metric"
+        yield "metrics is empty; at least one metric is required"
     if repeated := [id_ for id_, count in ids.items() if count > 1]:
         yield f"Duplicate metric IDs found: {', '.join(repeated)}"
     for metric in rubric.metrics:

@@ -173,7 +173,7 @@ def _id(place: str, cell: object, rows: Mapping[str, Verdicts], problems: Proble
     try:
         id_ = parse_query_id(cell)
     except ValueError:
-        problems.add(f"{place}, column '{_ID}': {cell!r} is no id")
+        problems.add(f"{place}, column '{_ID}': {cell!r} is not an id")
         return ""
     if id_ in rows:
         problems.add(f"{place}, column '{_ID}': {id_!r} occurs more than once")

@@ -1,0 +1,81 @@
+"""What is offered under which name: the same commands by every way to start the program."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import Run, write_sheet
+
+from rag_eval import cli
+from rag_eval.cli.run import command as run_command
+
+ROOT = Path(__file__).parent.parent
+SHEET = (["Query", "Bot_A", "Context"], ["What is tea?", "Tea is a drink.", "Tea is a drink."])
+
+
+def test_the_script_offers_the_commands_of_rag_eval() -> None:
+    """Its help is that of the main job, with every option, and then the same list of commands."""
+    own, scripts = (
+        CliRunner().invoke(group, ["--help"], prog_name="p").output for group in (cli.rag_eval, cli.script)
+    )
+    commands = own.partition("\nCommands:\n")[2]
+    assert re.findall(r"^  (\w+)", commands, re.MULTILINE) == list(cli._COMMANDS)
+    assert scripts.partition("\nCommands:\n")[2] == commands
+    assert scripts.startswith("Usage: p [OPTIONS] INPUT\n")
+    options = {name for parameter in run_command.params for name in parameter.opts if name.startswith("-")}
+    assert {name for name in options if f"{name} " not in scripts.replace(",", " ")} == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["in.xlsx", "-o", "h.xlsx"],
+        ["-oh.xlsx", "in.xlsx"],
+        ["-o", "h.xlsx", "in.xlsx"],
+        ["run", "in.xlsx", "-o", "h.xlsx"],
+        ["-q", "in.xlsx", "--output", "h.xlsx"],
+        ["-o", "h.xlsx", "--", "in.xlsx"],
+    ],
+    ids=" ".join,
+)
+def test_the_name_of_the_main_command_may_be_left_out(
+    rag_eval: Run, run_cli: Run, tmp_path: Path, arguments: list[str]
+) -> None:
+    """Options may come before the file; the h of -oh.xlsx is not taken for -h."""
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    for start in (rag_eval, run_cli):
+        assert start(*arguments).code == 0
+        (tmp_path / "h.xlsx").unlink()
+
+
+def test_a_file_may_be_named_as_a_command_is(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "retrieval", *SHEET)
+    assert "retrieval: " in run_cli("./retrieval", "--judge", "offline").err, "no kind of file that is known"
+    assert "Missing option '--reference'" in run_cli("retrieval").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["in.xlsx", "--nope"], "run"),
+        (["--nope"], "run"),
+        (["retrieval", "--nope"], "retrieval"),
+        (["rubric", "check"], "rubric check"),
+        (["cache", "prune", "--nope"], "cache prune"),
+    ],
+)
+@pytest.mark.parametrize("name", ["rag_eval_standalone.py", "-m rag_eval"])
+def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
+    name: str, arguments: list[str], where: str
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, *name.split(), *arguments], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    called = name if name.endswith(".py") else f"python {name}"
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.endswith(f" (see {called} {where} --help)\n")
+    assert len(ended.stderr.splitlines()) == 1
