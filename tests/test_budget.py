@@ -126,7 +126,7 @@ def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-calls", "20", **azure(judge))
     assert (ended.code, len(judge.requests)) == (4, 20)
     assert "--max-calls" in ended.err
-    assert (judged := re.search(r"^(\d) of 3 rows judged", ended.err, re.MULTILINE))
+    assert (judged := re.search(r"^(\d) of 3 rows finished", ended.err, re.MULTILINE))
     assert int(judged[1]) < 3
     assert (tmp_path / "r.xlsx").exists()
     before = judge.tasks()

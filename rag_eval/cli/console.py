@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from rag_eval.terminal import counter, printable
+from rag_eval.terminal import carried, counter, printable
 
 
 def say(line: str) -> None:
@@ -41,8 +41,7 @@ _hidden: set[str] = set()
 
 def _harmless(text: str, stream: TextIO) -> str:
     """One line without secrets and control characters, in characters that the stream can carry."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return printable(without_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
+    return carried(printable(without_secrets(text)), getattr(stream, "encoding", None))
 
 
 def without_secrets(text: str) -> str:

@@ -26,6 +26,8 @@ _TEMPORARY = re.compile(r"\.rag-eval-[0-9a-f]{12}\.tmp")
 class Replacement:
     """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
 
+    A folder that is not there is made, with those above it.
+
     It is in the target's own folder because only there a move is atomic. A symlink is followed, so that the
     file that it points to is replaced and the link stays.
     """
@@ -36,6 +38,7 @@ class Replacement:
         self._replace = replace
         with output_errors(target, option):
             self._target = Path(os.path.realpath(target))
+            self._target.parent.mkdir(parents=True, exist_ok=True)
             self._mode = _mode_of(self._target)
             self.path = _create_beside(self._target, self._mode)
 
@@ -115,8 +118,8 @@ _REMEDIES = {
     errno.EACCES: "choose a folder that you may write to with {option}",
     errno.EPERM: "choose a folder that you may write to with {option}",
     errno.EROFS: "choose a folder that you may write to with {option}",
-    errno.ENOENT: "create the folder first, or choose another place with {option}",
-    errno.ENOTDIR: "create the folder first, or choose another place with {option}",
+    errno.ENOTDIR: "a part of the path is a file and not a folder; choose another place with {option}",
+    errno.EEXIST: "a part of the path is a file and not a folder; choose another place with {option}",
     errno.EISDIR: "name a file, not a folder, with {option}",
     errno.ENAMETOOLONG: "choose a shorter name with {option}",
 }
