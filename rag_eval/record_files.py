@@ -267,7 +267,9 @@ def _parquet(path: Path) -> Iterator[Records]:
     try:
         from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError as error:
-        raise TableError(f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}") from error
+        raise TableError(
+            f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}"
+        ) from error
     with ParquetFile(path) as file:
         names = file.schema_arrow.names
         yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]), [])

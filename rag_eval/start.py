@@ -12,7 +12,9 @@ OLDEST = (3, 11)
 def start(entry: str) -> None:
     """Run the function of rag_eval.cli that has this name; it ends the process. Without what it needs: exit code 2."""
     if sys.version_info < OLDEST:
-        _refuse(f"Python {OLDEST[0]}.{OLDEST[1]} or later is needed, and {sys.executable} is {sys.version.split()[0]}")
+        _refuse(
+            f"Python {OLDEST[0]}.{OLDEST[1]} or later is needed, and {sys.executable} is {sys.version.split()[0]}"
+        )
     try:
         from rag_eval import cli
     except ModuleNotFoundError as error:

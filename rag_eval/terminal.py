@@ -38,7 +38,9 @@ def carried(text: str, encoding: str | None) -> str:
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:
-        return text.translate(_PLAIN).encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+        return (
+            text.translate(_PLAIN).encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+        )
     return text
 
 

@@ -277,7 +277,12 @@ WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
     [
         (WITHOUT_RAGAS, ["--no-call"], "", "pip install '.[ragas]'"),
         (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install '.[entra]'"),
-        (WITHOUT_OPENPYXL, ["--judge", "offline"], "", "openpyxl is not installed: pip install . in RAG Eval's folder"),
+        (
+            WITHOUT_OPENPYXL,
+            ["--judge", "offline"],
+            "",
+            "openpyxl is not installed: pip install . in RAG Eval's folder",
+        ),
     ],
 )
 def test_a_missing_package_is_named_with_its_command(

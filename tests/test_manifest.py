@@ -59,13 +59,14 @@ def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
         (["--fail-under", "nonsense"], None, "failed", 2),
         (["--sheet", "nowhere"], None, "failed", 2),
         (["--dry-run"], None, "complete", 0),
-        (["-o", "nowhere/r.xlsx"], None, "failed", 5),
+        (["-o", "folder.xlsx"], None, "failed", 5),
     ],
 )
 def test_every_end(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], script: Any, status: str, code: int
 ) -> None:
     judge.always = script
+    (tmp_path / "folder.xlsx").mkdir()
     write_sheet(tmp_path / "in.xlsx", *SHEET)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", *arguments, **azure(judge))
     found = manifest(tmp_path)

@@ -56,11 +56,17 @@ def show_plan(
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent, being longer than [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    say(f"A run sends the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing.")
+    say(
+        f"A run sends the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
+    )
 
 
 def _place(endpoint: "Endpoint") -> str:
-    return f"{endpoint.host} (this computer)" if is_loopback(urlsplit(endpoint.url)) else endpoint.host or "the judge"
+    return (
+        f"{endpoint.host} (this computer)"
+        if is_loopback(urlsplit(endpoint.url))
+        else endpoint.host or "the judge"
+    )
 
 
 def _call_lines(estimate: Estimate) -> Iterator[str]:
