@@ -461,6 +461,18 @@ def test_each_metric_can_be_switched_off(run_cli: Run, judge: FakeJudge, tmp_pat
     assert judge.tasks()[own] == 0
 
 
+def test_without_any_metric_of_rqs_no_line_and_no_list_is_left_open(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text("[metrics]\n" + "".join(f"{name} = off\n" for name in METRIC_LABELS))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    assert "Weights in RQS: none; every metric of RQS is switched off\n" in ended.out
+    with zipfile.ZipFile(tmp_path / "r.xlsx") as package:
+        drawings = "".join(package.read(n).decode() for n in package.namelist() if "drawings/drawing" in n)
+    assert "Weights of RQS: none; every metric of RQS is switched off." in drawings
+    assert "Red: a toxicity at or above 0.5. The thresholds" in drawings
+
+
 def test_version_and_help(run_cli: Run) -> None:
     from rag_eval import __version__
 

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from rag_eval.settings import Settings
 
 
-@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "doctor",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Check settings, installation and judge.",
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),

@@ -16,7 +16,11 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     return tuple(map(int, parts))
 
 
-@click.command("retrieval", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "retrieval",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Score retrieval against gold documents.",
+)
 @click.argument("results", type=_PATH)
 @click.option(
     "--reference", type=_PATH, required=True, help="The file with the gold documents of each query."

@@ -15,12 +15,12 @@ _PATH = click.Path(path_type=Path)
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("rubric", context_settings=_HELP)
+@click.group("rubric", context_settings=_HELP, short_help="Check a rubric, or compare two raters.")
 def command() -> None:
     """Check a rubric's file, or say how far two raters agree by it."""
 
 
-@command.command("check", context_settings=_HELP)
+@command.command("check", context_settings=_HELP, short_help="Print a rubric as it was understood.")
 @click.argument("file", type=_PATH)
 def check(file: Path) -> None:
     """Print the rubric in FILE (.yaml, .yml or .json) as it was understood, or what is wrong with it."""
@@ -30,7 +30,7 @@ def check(file: Path) -> None:
         say(line)
 
 
-@command.command("align", context_settings=_HELP)
+@command.command("align", context_settings=_HELP, short_help="Say how far two files of verdicts agree.")
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")
