@@ -31,7 +31,7 @@ $(VENV)/core: pyproject.toml requirements.txt
 
 # What LLM judges and the tests need on top.
 $(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
-	@echo "Installing ragas and what the tests need (once, about a minute) ..."
+	@echo "Installing ragas and what the tests need (once, one to several minutes) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	@touch $@
 

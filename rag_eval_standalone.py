@@ -1,6 +1,6 @@
 """Score the bots of a spreadsheet and write an Excel report: python rag_eval_standalone.py input.xlsx -o report.xlsx"""
 
-from rag_eval.cli import standalone
+from rag_eval.start import start
 
 if __name__ == "__main__":
-    standalone()
+    start("standalone")

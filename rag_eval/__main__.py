@@ -1,5 +1,5 @@
 """python -m rag_eval is the command rag-eval."""
 
-from rag_eval.cli import main
+from rag_eval.start import start
 
-main()
+start("main")

@@ -11,6 +11,7 @@ RagEvalError
 └── JudgeError          one call has no usable reply: it ends one score, not the run
 """
 
+import sys
 from collections.abc import Iterable
 from enum import IntEnum
 
@@ -39,6 +40,26 @@ CONTENT_CODES = frozenset(
     {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", OVER_LIMIT}
 )
 """Failures that tell something of the text judged and nothing of the endpoint."""
+
+
+def how_to_install(extra: str = "") -> str:
+    """The command that installs what RAG Eval needs, or one of the extras of pyproject.toml.
+
+    It names the folder and not a package, because on package indexes similar names belong to others.
+    """
+    place = f"'.[{extra}]'" if extra else "."
+    return f"pip install {place} in RAG Eval's folder"
+
+
+def describe_missing(error: BaseException) -> str:
+    """What to do about a package that this Python does not have; empty for every other error."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package in ("", __package__):
+        return ""
+    return (
+        f"the package {package} is not installed for {sys.executable}; install everything with {how_to_install()}, "
+        "or use the Python of the environment where it is (.venv/bin/python; on Windows .venv\\Scripts\\python)"
+    )
 
 
 class RagEvalError(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rag_eval.baseline import NAMES, Change, regressions
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.summary import RQS, BotSummary, Summary
+from rag_eval.summary import RQS, BotSummary, Summary, of_queries
 
 if TYPE_CHECKING:
     from rag_eval.statistics.intervals import Interval
@@ -99,7 +99,7 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -
     mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
     if mean is None or mean.value is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was scored on no query")
-    counted = f"{gate.name} {_beside(gate.least, mean.value)} over {mean.scored} of {mean.expected} queries"
+    counted = f"{gate.name} {_beside(gate.least, mean.value)} over {of_queries(mean.scored, mean.expected)}"
     if (mean.coverage or 0.0) < min_coverage:
         return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few of them were judged")
     wanted = f"at least {gate.least:.12g} is wanted"

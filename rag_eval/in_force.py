@@ -1,5 +1,6 @@
 """What the settings come to: who is asked, for what price, how it is weighed, and what a judge may see."""
 
+import math
 from collections.abc import Collection
 from pathlib import Path
 
@@ -134,5 +135,5 @@ def weights_in_force(settings: Settings, metrics: Collection[str] | None = None)
     """
     judged = [name for name in enabled_metrics(settings) if metrics is None or name in metrics]
     weights = {name: settings.weights.normalised[name] for name in judged}
-    total = sum(weights.values())
+    total = math.fsum(weights.values())
     return {name: weight / total if total else 0.0 for name, weight in weights.items()}

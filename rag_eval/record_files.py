@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeAlias
 from xml.etree.ElementTree import ParseError, iterparse
 
-from rag_eval.errors import TableError
+from rag_eval.errors import TableError, how_to_install
 
 Rows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 
@@ -267,7 +267,9 @@ def _parquet(path: Path) -> Iterator[Records]:
     try:
         from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError as error:
-        raise TableError(f"{path.name}: reading Parquet needs pyarrow: pip install pyarrow") from error
+        raise TableError(
+            f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}"
+        ) from error
     with ParquetFile(path) as file:
         names = file.schema_arrow.names
         yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]), [])

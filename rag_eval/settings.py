@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -202,7 +203,15 @@ class Weights(_Frozen):
         return {metric: weight / total for metric, weight in self}
 
     def _sum(self) -> float:
-        return float(sum(weight for _, weight in self))
+        return _sum_of(weight for _, weight in self)
+
+
+def _sum_of(weights: Iterable[float]) -> float:
+    """Without an error of rounding, so that weights that add up to 1 stay as they were written."""
+    try:
+        return math.fsum(weights)
+    except OverflowError:
+        return math.inf
 
 
 class Metrics(_Frozen):
@@ -368,6 +377,10 @@ class Settings(_Frozen):
     limits: Limits = Limits()
     prices: Prices = Prices()
     privacy: Privacy = Privacy()
+
+    def without_entra(self) -> Self:
+        """The same for what sends nothing, and so needs neither a token nor the package that gets one."""
+        return self.model_copy(update={"azure": self.azure.model_copy(update={"auth": "key"})})
 
     def without_secrets(self) -> Self:
         """The same without API keys, to be written down or sent to another process, which has keys of its own.

@@ -109,6 +109,11 @@ class Summary:
     """In the order in which they first came; none unless they were asked for."""
 
 
+def of_queries(part: int, whole: int) -> str:
+    """A share of the queries in words: '18 of 20 queries', '1 of 1 query'."""
+    return f"{part:,} of {whole:,} {'query' if whole == 1 else 'queries'}"
+
+
 class Summarizer:
     """Folds case results, in the order of the rows, into a Summary. Holds numbers only, no text."""
 

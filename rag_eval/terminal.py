@@ -1,19 +1,52 @@
 """What a run looks like on a terminal: progress, the leaderboard, and text from others made harmless."""
 
+import re
 import time
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TextIO
 
 from rag_eval.records import METRIC_LABELS
-from rag_eval.summary import Mean, Summary
+from rag_eval.summary import Mean, Summary, of_queries
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def printable(text: str) -> str:
     """One line of text in which every control, escape and direction character is shown and has no effect."""
-    return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
+    shown = (_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in readable(text))
+    return "".join(shown)
+
+
+def readable(text: str) -> str:
+    """Text from a path or an option that the locale could not decode, as the UTF-8 that it mostly is.
+
+    Python keeps each byte of it as a lone surrogate. Bytes that are not UTF-8 are spelled out, as in `\\xff`.
+    """
+    return _UNDECODED.sub(_from_bytes, text)
+
+
+_UNDECODED = re.compile("[\udc80-\udcff]+")
+
+
+def _from_bytes(found: "re.Match[str]") -> str:
+    return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def carried(text: str, encoding: str | None) -> str:
+    """`text` in characters that the encoding has: signs of ours in plain ones, all others spelled out as in `\\xe9`."""
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return (
+            text.translate(_PLAIN).encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
+        )
+    return text
+
+
+_PLAIN = str.maketrans(
+    {"★": "*", "…": "...", "–": "-", "−": "-", "“": '"', "”": '"', "÷": "/", "≥": ">=", "█": "#", "·": "."}
+)
 
 
 def leaderboard_lines(summary: Summary) -> list[str]:
@@ -45,7 +78,7 @@ def count_lines(summary: Summary) -> Iterable[str]:
     for bot in summary.bots:
         codes = ", ".join(f"{code} {count}" for code, count in bot.failures.items())
         failed = f"; failed scores: {codes}" if codes else ""
-        yield f"{printable(bot.bot)}: RQS for {bot.rqs.scored} of {bot.total_queries} queries{failed}"
+        yield f"{printable(bot.bot)}: RQS for {of_queries(bot.rqs.scored, bot.total_queries)}{failed}"
 
 
 class Progress(Protocol):
@@ -81,7 +114,7 @@ class ProgressBar:
         self._drawn = time.monotonic()
         width = 30
         full = width * self._done // max(1, self._total)
-        bar = "█" * full + "·" * (width - full)
+        bar = carried("█" * full + "·" * (width - full), self._stream.encoding)
         self._stream.write(f"\r\x1b[K{bar} {self._done}/{self._total} {self._what}{self._pace()}")
         self._stream.flush()
 
@@ -118,7 +151,8 @@ class ProgressLines:
 
     def _tell(self) -> None:
         seconds = time.monotonic() - self._started
-        self._stream.write(f"{self._done} of {self._total} {self._what} judged after {_duration(seconds)}\n")
+        what = self._what.removesuffix("s") if self._total == 1 else self._what
+        self._stream.write(f"{self._done:,} of {self._total:,} {what} finished after {_duration(seconds)}\n")
         self._stream.flush()
 
 

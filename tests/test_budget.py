@@ -1,8 +1,11 @@
 """Estimates send nothing, caps are kept, and a capped run goes on where it stopped."""
 
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
 from rag_eval.store import Store
 
+ROOT = Path(__file__).parent.parent
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
 PRICES = "[prices]\ninput = 2.5\noutput = 10\n"
 
@@ -45,6 +49,47 @@ def test_r19_a_dry_run_makes_no_request_and_writes_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["in.xlsx"]
     for words in ("3 rows", "2 bots", "127.0.0.1", "Cost: unknown", "Ground_Truth", "prompt tokens"):
         assert words in ended.out
+
+
+@pytest.mark.parametrize(
+    ("ini", "place", "lacking"),
+    [
+        ("", "the judge", "endpoint and api_key"),
+        ("[azure]\nendpoint = https://r.example.com/\n", "r.example.com", "api_key"),
+        ("[judge]\nprovider = openai\n", "api.openai.com", "api_key"),
+        (
+            "[judge]\nprovider = openai\n[openai]\nbase_url = http://localhost:1/v1\n",
+            "localhost (this computer)",
+            "",
+        ),
+    ],
+)
+def test_a_dry_run_needs_no_credentials_and_says_which_the_run_will(
+    run_cli: Run, tmp_path: Path, ini: str, place: str, lacking: str
+) -> None:
+    (tmp_path / "config.ini").write_text(ini)
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--dry-run")
+    assert ended.code == 0
+    assert planned(ended.out)["statements"] == 9
+    columns = "Query, Ground_Truth, Bot_A, Bot_B, Context"
+    assert f"A run sends the columns {columns} to {place}. This dry run sent nothing.\n" in ended.out
+    assert "Sent to" not in ended.out
+    said = [line for line in ended.err.splitlines() if line.startswith("rag-eval: Before the run itself: ")]
+    assert len(said) == bool(lacking)
+    assert all(f"credentials not found: {lacking} not set." in line for line in said)
+
+
+def test_a_dry_run_needs_no_package_that_gets_tokens(tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text("[azure]\nauth = entra\nendpoint = https://r.example.com/\n")
+    code = "import sys; sys.modules['azure.identity.aio'] = None; from rag_eval.cli import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "in.xlsx", "--dry-run"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "Calls to gpt-4o: about " in ended.stdout
 
 
 def test_a_dry_run_plans_the_calls_that_a_run_makes(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
@@ -177,7 +222,7 @@ def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-calls", "20", **azure(judge))
     assert (ended.code, len(judge.requests)) == (4, 20)
     assert "--max-calls" in ended.err
-    assert (judged := re.search(r"^(\d) of 3 rows judged", ended.err, re.MULTILINE))
+    assert (judged := re.search(r"^(\d) of 3 rows finished", ended.err, re.MULTILINE))
     assert int(judged[1]) < 3
     assert (tmp_path / "r.xlsx").exists()
     before = judge.tasks()

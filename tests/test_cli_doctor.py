@@ -275,9 +275,14 @@ WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
 @pytest.mark.parametrize(
     ("damage", "arguments", "config", "said"),
     [
-        (WITHOUT_RAGAS, ["--no-call"], "", "pip install 'rag-eval[ragas]'"),
-        (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install 'rag-eval[entra]'"),
-        (WITHOUT_OPENPYXL, ["--judge", "offline"], "", "pip install openpyxl"),
+        (WITHOUT_RAGAS, ["--no-call"], "", "pip install '.[ragas]'"),
+        (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install '.[entra]'"),
+        (
+            WITHOUT_OPENPYXL,
+            ["--judge", "offline"],
+            "",
+            "openpyxl is not installed: pip install . in RAG Eval's folder",
+        ),
     ],
 )
 def test_a_missing_package_is_named_with_its_command(

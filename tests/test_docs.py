@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from in_process import ObjectJudge, run
 
 from rag_eval.cli.run import command
 from rag_eval.configuration import load_settings
-from rag_eval.errors import ExitCode
-from rag_eval.records import Case
+from rag_eval.errors import ExitCode, how_to_install
+from rag_eval.records import Case, FailureMode, Score
+from rag_eval.scoring import failure_modes
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -115,3 +117,127 @@ def test_the_table_of_requirements_is_what_the_tests_name() -> None:
     first, last = (int(number) for number in re.findall(r"R-(\d+) to R-(\d+)", table)[0])
     covered = listed | {f"R-{number}" for number in range(first, last + 1)}
     assert {f"R-{number}" for number in range(1, 125)} <= covered
+
+
+PACKAGES = {"deepeval", "pandas", "rustpy-xlsxwriter"}
+"""Others', which two benchmarks compare with; they are on PyPI under these names."""
+
+
+def installs(text: str) -> list[str]:
+    """The arguments of every `pip install` in a text, up to the end of its line, code span or sentence."""
+    return [words for line in text.splitlines() for words in re.findall(r"pip install ([^`\"#;,)]+)", line)]
+
+
+def requirements(words: str) -> list[str]:
+    """What a `pip install` names, without options and the words of the sentence that goes on."""
+    found = re.split(r" in RAG Eval's folder| \(once| does ", words)[0].split()
+    options = {"-r": 1, "--requirement": 1, "--constraint": 1, "--only-binary": 1}
+    named = []
+    while found:
+        word = found.pop(0)
+        if word in options:
+            assert word == "--only-binary" or (ROOT / found[0]).exists()
+            del found[: options[word]]
+        elif not word.startswith("-"):
+            named.append(word)
+    return named
+
+
+def test_nobody_is_told_to_install_a_package_that_is_not_ours_or_known() -> None:
+    """On PyPI rag-eval is somebody else's; extras come from the folder, in quotes, which shells need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (everything,) = extras["all"]
+    assert everything.partition("[")[0] == project["name"] == "rag-eval-spreadsheet"
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev"}
+    sources = [
+        *(ROOT / "rag_eval").rglob("*.py"),
+        *DOCUMENTS,
+        ROOT / "requirements.txt",
+        ROOT / "requirements.lock",
+    ]
+    sources += [ROOT / "Makefile", ROOT / "config.ini.example"]
+    allowed = {".", *(f"'.[{extra}]'" for extra in extras), "{place}", *PACKAGES}
+    told = [
+        (path.name, requirement)
+        for path in sources
+        if path.name != "CHANGELOG.md"
+        for words in installs(path.read_text(encoding="utf-8"))
+        for requirement in requirements(words)
+    ]
+    assert {place for place, _ in told} >= {"README.md", "errors.py", "configuration.md", "input.md"}
+    assert [each for each in told if each[1] not in allowed] == []
+    assert "rag-eval[" not in "".join(path.read_text(encoding="utf-8") for path in sources)
+    assert "`rag-eval-spreadsheet`" in README
+    assert "not on PyPI" in README
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("pip install rag-eval[parquet] first", ["rag-eval[parquet]", "first"]),
+        ("`pip install '.[a]'`, then", ["'.[a]'"]),
+        ("pip install --require-hashes --only-binary :all: -r requirements.lock", []),
+        ("pip install {place} in RAG Eval's folder", ["{place}"]),
+        ("nothing to install", []),
+    ],
+)
+def test_what_a_text_tells_to_install_is_found(text: str, named: list[str]) -> None:
+    assert [requirement for words in installs(text) for requirement in requirements(words)] == named
+
+
+def test_the_messages_name_extras_that_there_are() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval").rglob("*.py")]
+    named = {extra for text in texts for extra in re.findall(r"how_to_install\('(\w+)'\)", text)}
+    assert named == {"ragas", "parquet", "entra"}
+    assert named <= set(extras)
+    assert (how_to_install(), how_to_install("x")) == (
+        "pip install . in RAG Eval's folder",
+        "pip install '.[x]' in RAG Eval's folder",
+    )
+
+
+def test_after_the_environment_was_made_there_is_one_way_to_call_the_program() -> None:
+    """`python` alone is the system's unless the environment is active, which the README says how to do."""
+    lines = [
+        line
+        for language in ("bash", "bat")
+        for block in blocks(README, language)
+        for line in block.splitlines()
+    ]
+    calls = [
+        line.split()[0] for line in lines if "answers.xlsx" in line or "sample_rag_input.xlsx -o" in line
+    ]
+    assert set(calls) == {"rag-eval"}
+    for activate in ("source .venv/bin/activate", ".venv\\Scripts\\activate"):
+        assert lines.index(activate) == lines.index("python -m pip install .", lines.index(activate)) - 1
+
+
+RETRIEVAL_RULE = "every scored one of context recall and context precision is below its threshold"
+
+
+def test_every_text_on_retrieval_failures_has_one_wording() -> None:
+    places = {"README.md": 1, "config.ini.example": 1, "docs/configuration.md": 2, "docs/report.md": 1}
+    places["rag_eval/cli/config.ini.example"] = 1
+    texts = {place: (ROOT / place).read_text(encoding="utf-8") for place in places}
+    assert {place: text.count(RETRIEVAL_RULE) for place, text in texts.items()} == places
+    assert [
+        place for place, text in texts.items() if re.search(r"together with context|single low context", text)
+    ] == []
+
+
+@pytest.mark.parametrize("precision", [0.0, 0.29, 0.3, None])
+@pytest.mark.parametrize("recall", [0.0, 0.29, 0.3, None])
+def test_the_program_does_what_the_wording_says(recall: float | None, precision: float | None) -> None:
+    values = {"context_recall": recall, "context_precision": precision}
+    scores = {
+        name: Score.not_applicable(name, "none") if value is None else Score.scored(name, value)
+        for name, value in values.items()
+    }
+    scored = [value for value in values.values() if value is not None]
+    fails = bool(scored) and all(value < 0.3 for value in scored)
+    modes = failure_modes(scores, dict.fromkeys(values, 0.3))
+    assert modes == ((FailureMode.RETRIEVAL_FAILURE,) if fails else (FailureMode.OK,))

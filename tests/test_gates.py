@@ -139,7 +139,10 @@ def test_a_wrong_gate_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Pa
 @pytest.mark.parametrize(
     ("place", "remedy"),
     [
-        ("no/gates.xml", "create the folder first, or choose another place with --junit"),
+        (
+            "in.txt/gates.xml",
+            "a part of the path is a file and not a folder; choose another place with --junit",
+        ),
         ("folder", "name a file, not a folder, with --junit"),
     ],
 )
@@ -149,6 +152,7 @@ def test_a_place_where_no_gates_can_be_written_costs_nothing(
     """It is found out before the first call, as that of the report is, and no report is left without its gates."""
     sheet_of(tmp_path / "in.xlsx")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "in.txt").touch()
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--fail-under", "rqs=0.5", "--junit", place, **azure(judge))
     assert (ended.code, judge.requests) == (5, [])
     assert f"{place}: " in ended.err

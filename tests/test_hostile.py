@@ -332,7 +332,7 @@ ERRORS: tuple[tuple[str, list[str], dict[str, str]], ...] = (
     ("context of no bot", ["in.csv", "--judge", "offline"], {"in.csv": "Query,Bot_A,Context_\x1b[2J\nq,a,\n"}),
     ("JSON list", ["in.csv"], {"in.csv": 'Query,Bot_A,Context\nq,a,"[{""\\u001b[2J\\ud800"": 1}]"\n'}),
     ("torn row", ["in.csv"], {"in.csv": "Query,Bot_A\nq,a,\x1b[2J\n"}),
-    ("output", ["in.csv", "-o", "\x1b[2J/r.xlsx", "--judge", "offline"], {"in.csv": "Query,Bot_A\nq,a\n"}),
+    ("output", ["in.csv", "-o", "in.csv/\x1b[2J.xlsx", "--judge", "offline"], {"in.csv": "Query,Bot_A\nq,a\n"}),
 )  # fmt: skip
 
 
@@ -347,7 +347,9 @@ def test_r75_messages_show_what_they_quote(
     ended = run_cli(*arguments)
     assert_harmless(ended, (0, 2, 5))
     assert ended.err
-    assert all(line.startswith("rag-eval: ") for line in ended.err.splitlines() if "judged after" not in line)
+    assert all(
+        line.startswith("rag-eval: ") for line in ended.err.splitlines() if "finished after" not in line
+    )
 
 
 @pytest.mark.parametrize("break_", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])

@@ -35,7 +35,7 @@ def test_a_prompt_that_is_too_long_is_not_sent_and_fails_its_score(
     plan = run_cli("in.xlsx", "-o", "r.xlsx", "--dry-run", **azure(judge)).out
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert ended.code == 3  # half of the cases have no RQS
-    assert "Long: RQS for 0 of 1 queries; failed scores: over_limit 2" in ended.out
+    assert "Long: RQS for 0 of 1 query; failed scores: over_limit 2" in ended.out
     assert "Not sent, being longer than [limits] max_prompt_tokens: 2 calls." in plan
     found = cases(tmp_path)
     assert (found["Long"]["Faithfulness"], found["Long"]["Answer Correctness"]) == (None, 1)

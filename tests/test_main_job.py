@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from conftest import KEY, Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
+from openpyxl import load_workbook
 
 from rag_eval.records import METRIC_LABELS
+from rag_eval.report.beside import THRESHOLD_NAMES
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "rag_eval_standalone.py"
@@ -92,8 +94,13 @@ def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(
     assert run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline").code == 0
     assert run_cli("in.xlsx", "-o", "b.xlsx", **azure(judge)).code == 0
     written = [
-        {name: line[f"Threshold {label}"] for name, label in METRIC_LABELS.items()}
-        for line in (read_sheet(tmp_path / name, "Leaderboard")[0] for name in ("a.xlsx", "b.xlsx"))
+        {
+            name: book["Leaderboard"][
+                book.defined_names[THRESHOLD_NAMES[name]].attr_text.partition("!")[2]
+            ].value
+            for name in METRIC_LABELS
+        }
+        for book in (load_workbook(tmp_path / name) for name in ("a.xlsx", "b.xlsx"))
     ]
     assert written == [dict(CALIBRATED_THRESHOLDS), dict.fromkeys(METRIC_LABELS, 0.3)]
 
@@ -296,10 +303,10 @@ def test_r51_a_target_that_cannot_be_written_costs_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
-    ended = run_cli("in.xlsx", "-o", "no/such/folder/r.xlsx", **azure(judge))
-    assert ended.code in (2, 5)
-    assert judge.requests == []
-    assert "no/such/folder" in ended.err
+    (tmp_path / "taken").touch()
+    ended = run_cli("in.xlsx", "-o", "taken/such/folder/r.xlsx", **azure(judge))
+    assert (ended.code, judge.requests) == (5, [])
+    assert "taken/such/folder/r.xlsx: the report cannot be written: Not a directory" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -484,6 +491,18 @@ def test_each_metric_can_be_switched_off(run_cli: Run, judge: FakeJudge, tmp_pat
         "answer_correctness": "classification",
     }.get(switch, switch)
     assert judge.tasks()[own] == 0
+
+
+def test_without_any_metric_of_rqs_no_line_and_no_list_is_left_open(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text("[metrics]\n" + "".join(f"{name} = off\n" for name in METRIC_LABELS))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    assert "Weights in RQS: none; every metric of RQS is switched off\n" in ended.out
+    with zipfile.ZipFile(tmp_path / "r.xlsx") as package:
+        drawings = "".join(package.read(n).decode() for n in package.namelist() if "drawings/drawing" in n)
+    assert "Weights of RQS: none; every metric of RQS is switched off." in drawings
+    assert "Red: a toxicity at or above 0.5. The thresholds" in drawings
 
 
 def test_version_and_help(run_cli: Run) -> None:

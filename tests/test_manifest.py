@@ -76,13 +76,14 @@ def test_the_duration_is_not_told_by_the_clock_on_the_wall() -> None:
         (["--fail-under", "nonsense"], None, "failed", 2),
         (["--sheet", "nowhere"], None, "failed", 2),
         (["--dry-run"], None, "complete", 0),
-        (["-o", "nowhere/r.xlsx"], None, "failed", 5),
+        (["-o", "folder.xlsx"], None, "failed", 5),
     ],
 )
 def test_every_end(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], script: Any, status: str, code: int
 ) -> None:
     judge.always = script
+    (tmp_path / "folder.xlsx").mkdir()
     write_sheet(tmp_path / "in.xlsx", *SHEET)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", *arguments, **azure(judge))
     found = manifest(tmp_path)
@@ -187,5 +188,5 @@ def test_a_package_that_is_missing_is_told_by_who_needs_it(judge: FakeJudge, tmp
         check=False,
     )  # fmt: skip
     assert (ended.returncode, manifest(tmp_path)["status"]) == (2, "failed")
-    assert "pip install 'rag-eval[ragas]'" in ended.stderr
+    assert "pip install '.[ragas]'" in ended.stderr
     assert "versions" not in manifest(tmp_path)  # it ended before anything was about to be judged

@@ -357,15 +357,16 @@ def test_slices_show_means_beside_their_counts_and_small_ones_in_grey(tmp_path: 
 
 def test_outputs_that_cannot_all_be_opened_leave_nothing(tmp_path: Path) -> None:
     facts = facts_of(["GPT4"], 1)
-    with pytest.raises(OutputError, match=r"no/r\.json: .*create the folder first, .* with --json"):
+    (tmp_path / "r.json").touch()
+    with pytest.raises(OutputError, match=r"r\.json/r\.json: .*a file and not a folder; .* with --json"):
         Outputs.opened(
             [
                 lambda: ExcelReport(tmp_path / "r.xlsx", facts),
                 lambda: CsvReport(tmp_path / "tables", facts),
-                lambda: JsonReport(tmp_path / "no" / "r.json", facts, NOTHING),
+                lambda: JsonReport(tmp_path / "r.json" / "r.json", facts, NOTHING),
             ]
         )
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == ["r.json"]
 
 
 @pytest.mark.parametrize("kind", ["json", "csv"])
@@ -493,8 +494,19 @@ def _usage_in(path: Path) -> dict[str, Any]:
     [
         (["--json", "in.xlsx"], 2, "in.xlsx: is the input"),
         (["-o", "r.xlsx", "--json", "r.xlsx"], 2, "r.xlsx: is the report"),
-        (["--json", "no/r.json"], 5, "no/r.json: the report cannot be written"),
-        (["--csv", "in.xlsx"], 5, "in.xlsx: the report cannot be written"),
+        (["-o", "taken/r.xlsx"], 5, "taken/r.xlsx: the report cannot be written"),
+        (["--json", "taken/r.json"], 5, "taken/r.json: the report cannot be written"),
+        (["--csv", "taken/tables"], 5, "taken/tables: the report cannot be written"),
+        (["--junit", "taken/a/r.xml"], 5, "taken/a/r.xml: the report cannot be written"),
+        (["--manifest", "taken/r.json"], 5, "taken/r.json: the report cannot be written"),
+        (["--csv", "in.xlsx"], 2, "in.xlsx/per-query-metrics.csv: cannot be a folder and a file at once"),
+        (["-o", "r.xlsx", "--json", "r.xlsx/r.json"], 2, "and r.xlsx is the report"),
+        (
+            ["--json", "a", "--csv", "a"],
+            2,
+            "cannot be a folder and a file at once, and a is what --json writes",
+        ),
+        (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the store of paid replies"),
     ],
 )
 def test_a_place_that_cannot_be_written_costs_nothing(
@@ -502,11 +514,31 @@ def test_a_place_that_cannot_be_written_costs_nothing(
 ) -> None:
     """R-51"""
     write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    (tmp_path / "taken").touch()
     before = (tmp_path / "in.xlsx").read_bytes()
     ended = run_cli("in.xlsx", *arguments, **azure(judge))
     assert (ended.code, judge.requests) == (code, [])
     assert expected in ended.err
     assert (tmp_path / "in.xlsx").read_bytes() == before
+
+
+def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> None:
+    """As cron jobs want that write into a folder named by the day."""
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    places = {
+        "-o": "2026/11/r.xlsx", "--json": "j/run.json", "--csv": "t/a/b", "--junit": "x/y/gates.xml",
+        "--manifest": "m/run.json",
+    }  # fmt: skip
+    words = [word for pair in places.items() for word in pair]
+    assert run_cli("in.xlsx", *words, "--dry-run", "--judge", "offline").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "in.xlsx",
+        "m",
+    ]  # it says how the dry run went
+    assert run_cli("in.xlsx", *words, "--judge", "offline").code == 0
+    places["--csv"] += "/leaderboard.csv"
+    assert [place for place in places.values() if not (tmp_path / place).is_file()] == []
+    assert run_cli("in.xlsx", *words, "--judge", "offline").code == 0  # nor is it in the way when it is there
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ from report_cases import (
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details
+from rag_eval.report.beside import THRESHOLD_NAMES
 from rag_eval.report.check import check_readable
+from rag_eval.report.column import mean_width
 from rag_eval.report.columns import case_columns
 from rag_eval.report.excel import ExcelReport, check_writable
 from rag_eval.report.findings import difference_to_winner, find, verdict, verdict_on
@@ -123,12 +125,71 @@ def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None
     assert _headers(book[CASES]) == (*CASE_HEADERS, "Row")
 
 
-def test_nothing_stands_under_a_table_and_only_two_rows_beside_the_leaderboard(tmp_path: Path) -> None:
+def test_nothing_stands_under_a_table_and_only_row_2_beside_the_leaderboard(tmp_path: Path) -> None:
+    """To a program that takes row 1 for the names of the columns, the thresholds are none of them."""
     book = _book(tmp_path, random_results(("A", "B", "C"), 4), facts_of("ABC", 4))
     assert [book[name].max_row for name in SHEETS] == [13, 4, 4]
     beside = book[STANDINGS].iter_rows(min_col=len((*STANDING_HEADERS, *ERRORS)) + 1)
     filled = {cell.row for row in beside for cell in row if cell.value is not None}
-    assert filled == {1, 2}
+    assert filled == {2}
+
+
+def test_a_threshold_says_in_its_cell_what_it_limits(tmp_path: Path) -> None:
+    book = _book(tmp_path, [plain_result()], facts_of(["GPT4"], 1))
+    sheet = book[STANDINGS]
+    cells = [sheet[book.defined_names[name].attr_text.partition("!")[2]] for name in THRESHOLD_NAMES.values()]
+    assert [(cell.value, cell.number_format) for cell in cells] == [
+        (0.3, '"Answer Correctness < "0.00'),
+        (0.3, '"Faithfulness < "0.00'),
+        (0.3, '"Answer Relevancy < "0.00'),
+        (0.3, '"Context Precision < "0.00'),
+        (0.3, '"Context Recall < "0.00'),
+        (0.5, '"Toxicity ≥ "0.00'),
+    ]
+    assert [cell.coordinate for cell in cells] == ["T2", "U2", "V2", "W2", "X2", "Y2"]
+    assert sheet.column_dimensions["T"].width == pytest.approx(24.7, abs=0.1)
+    notes = [cell.comment.text for cell in cells]
+    assert notes[1].startswith("Threshold: a cell is red where Faithfulness < this number.")
+    assert notes[5].startswith("Threshold: a cell is red where Toxicity ≥ this number.")
+
+
+def test_the_leaderboard_is_printed_without_its_thresholds_and_with_what_floats_below(tmp_path: Path) -> None:
+    """They would make all else smaller."""
+    bots = ("A", "B", "C")
+    sheet = _book(tmp_path, random_results(bots, 4), facts_of(bots, 4))[STANDINGS]
+    area = re.fullmatch(r"'Leaderboard'!\$A\$1:\$R\$(\d+)", sheet.print_area)
+    assert area
+    with zipfile.ZipFile(tmp_path / "report.xlsx") as package:
+        drawing = package.read("xl/drawings/drawing2.xml").decode()
+    ends = [int(row) for row in re.findall(r"<xdr:to>.*?<xdr:row>(\d+)</xdr:row>", drawing, re.DOTALL)]
+    assert len(ends) == 3  # heading, chart and text, by rows counted from 0
+    assert max(ends) + 1 <= int(area[1]) <= max(ends) + 2
+
+
+def test_every_mean_of_a_metric_shows_its_count(tmp_path: Path) -> None:
+    """R-28: in the cell, by the format of its number; the value is the mean alone."""
+    without = plain_result(3, value=0.4, reference=None)
+    without = replace(
+        without, scores={**without.scores, "context_recall": Score.not_applicable("context_recall", "none")}
+    )
+    book = _book(tmp_path, [plain_result(2, value=0.2), without], facts_of(["GPT4"], 2))
+    for name in (BOTS, STANDINGS):
+        shown = {
+            cell.value: sheet_cell for cell, sheet_cell in zip(book[name][1], book[name][2], strict=True)
+        }
+        assert (shown["Faithfulness"].value, shown["Faithfulness"].number_format) == (
+            pytest.approx(0.3),
+            '0.00" (2)"',
+        )
+        assert (shown["Context Recall"].value, shown["Context Recall"].number_format) == (0.2, '0.00" (1)"')
+    assert book[BOTS]["H2"].number_format == '0.00" (2)"'  # toxicity
+
+
+def test_a_column_of_means_is_as_wide_as_its_counts(tmp_path: Path) -> None:
+    """Else the cell shows ####."""
+    facts = facts_of(["GPT4"], 1_234_567)
+    assert [mean_width(width, facts) for width in (8.5, 30)] == [17.5, 30]
+    assert mean_width(8.5, facts_of(["GPT4"], 1)) == 9.5
 
 
 def test_lines_are_in_the_order_of_the_input_and_name_its_rows(tmp_path: Path) -> None:
@@ -418,7 +479,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.6000 over 2 of 2 queries."),
         (
             {"A": [0.5], "B": [0.9]},
-            "B leads A by 0.40: not decided. Mean RQS 0.9000 against 0.5000, over 1 of 1 queries.",
+            "B leads A by 0.40: not decided. Mean RQS 0.9000 against 0.5000, over 1 of 1 query.",
         ),
         (
             {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "C": [0.1] * 12},
@@ -426,7 +487,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
             "Its lead is significant over 2 of the 2 others. "
             "Mean RQS 0.8500 against 0.4500, over 12 of 12 queries.",
         ),
-        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000, over 1 of 1 queries."),
+        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000, over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
             "A leads B by 0.30 (95 % 0.30 to 0.30): significant. "
@@ -435,7 +496,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ),
         (
             {"A": [0.9], "B": [None]},
-            "A has a mean RQS of 0.9000 over 1 of 1 queries. "
+            "A has a mean RQS of 0.9000 over 1 of 1 query. "
             "The response that was not judged could still put B first.",
         ),
         (
@@ -897,8 +958,12 @@ def test_a_locked_target_gets_a_sibling_with_the_time_in_its_name(tmp_path: Path
     ("target", "problem", "remedy"),
     [
         ("folder", "Is a directory", "name a file, not a folder"),
-        ("missing/r.xlsx", "No such file or directory", "create the folder first"),
-        ("file/r.xlsx", "Not a directory", "create the folder first"),
+        (
+            "file/r.xlsx",
+            "File exists",
+            "a part of the path is a file and not a folder; choose another place with -o",
+        ),
+        ("file/a/r.xlsx", "Not a directory", "a part of the path is a file and not a folder"),
         ("x" * 300 + ".xlsx", "File name too long", "choose a shorter name"),
     ],
 )

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from rag_eval.configuration import LoadedSettings, load_settings
+from rag_eval.configuration import LoadedSettings, load_settings, loading
 from rag_eval.errors import ExitCode, SettingsError
-from rag_eval.in_force import endpoint_of
+from rag_eval.in_force import endpoint_of, weights_in_force
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 from rag_eval.settings import Azure, Judge, OpenAI, Settings, Weights
 
@@ -510,11 +510,50 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
             "[xyz]",
             f"config.ini, line 1, [xyz]: unknown section (known: {KNOWN})",
         ),
+        (
+            "[embeddings]\nprovider = azure\nmodel = text-embedding-3-small",
+            "config.ini, line 1, [embeddings]: unknown section (no embeddings are used: remove it)",
+        ),
+        (
+            "[Embedding]",
+            "config.ini, line 1, [Embedding]: unknown section (no embeddings are used: remove it)",
+        ),
+        (
+            "[azure]\nembedding_deployment = e",
+            "config.ini, line 2, [azure] embedding_deployment: unknown key (no embeddings are used: remove it)",
+        ),
+        (
+            "[weights]\nAlpha = 1",
+            "config.ini, line 2, [weights] alpha: unknown key (here its name is answer_correctness)",
+        ),
+        (
+            "[Azure_OpenAI]",
+            "config.ini, line 1, [Azure_OpenAI]: unknown section (here its name is [azure])",
+        ),
+        (
+            "[openai]\nendpoint = x",
+            "config.ini, line 2, [openai] endpoint: unknown key (here its name is base_url)",
+        ),
+        (
+            "[toxicity]\nenabled = no",
+            "config.ini, line 2, [toxicity] enabled: unknown key (here it is [metrics] toxicity)",
+        ),
     ],
 )
 def test_unknown_names_are_refused(folder: Path, ini: str, expected: str) -> None:
     """R-89, R-90: an unknown section or key, [DEFAULT] included, with the nearest valid name."""
     assert problems(folder, ini) == [expected]
+
+
+def test_what_other_tools_call_differently_is_not_ours_and_its_name_here_is() -> None:
+    for dotted, hint in loading._OTHER_TOOLS.items():
+        section, _, key = dotted.partition(".")
+        assert section not in KNOWN.split(", ") or f"{section}.{key}" not in loading._FIELDS
+        if name := re.fullmatch(r"here its name is (\w+)", hint):
+            assert f"{section}.{name[1]}" in loading._FIELDS
+        for there, named in re.findall(r"\[(\w+)\](?: (\w+))?", hint):
+            assert there in KNOWN.split(", ")
+            assert named in ("", "provider", "with", "or") or f"{there}.{named}" in loading._FIELDS
 
 
 def test_unknown_override_is_refused(folder: Path) -> None:
@@ -711,6 +750,30 @@ def test_options_replace_weights_before_normalisation(folder: Path) -> None:
         "context_precision": 0.0652,
         "context_recall": 0.0652,
     }
+
+
+def test_weights_that_add_up_to_one_stay_as_they_were_written() -> None:
+    """Added one after the other they make 0.9999999999999999, and the first of them would read 0.35000000000000003."""
+    default = {
+        "answer_correctness": 0.35,
+        "faithfulness": 0.25,
+        "answer_relevancy": 0.25,
+        "context_precision": 0.075,
+        "context_recall": 0.075,
+    }
+    assert Weights().normalised == default
+    assert weights_in_force(Settings()) == default
+    alone = weights_in_force(Settings(), ("faithfulness", "answer_relevancy"))
+    assert alone == {"faithfulness": 0.5, "answer_relevancy": 0.5}
+    assert weights_in_force(Settings(), ()) == {}
+    unweighted = Settings(weights=Weights(faithfulness=0))
+    assert weights_in_force(unweighted, ("faithfulness",)) == {"faithfulness": 0.0}
+
+
+def test_the_way_of_signing_in_is_all_that_a_dry_run_forgets() -> None:
+    settings = Settings(azure=Azure(auth="entra", deployment="d"), judge=Judge(max_attempts=3))
+    other = settings.without_entra()
+    assert (other.azure, other.judge) == (Azure(auth="key", deployment="d"), Judge(max_attempts=3))
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=5, max_size=5).filter(any))

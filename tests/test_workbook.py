@@ -1142,7 +1142,7 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "answers.parquet").write_bytes(b"PAR1" + struct.pack("<i", 0))
     assert problems(tmp_path / "answers.parquet") == [
-        "answers.parquet: reading Parquet needs pyarrow; pip install rag-eval[parquet]"
+        "answers.parquet: reading Parquet needs pyarrow; install it with pip install '.[parquet]' in RAG Eval's folder"
     ]
 
 

@@ -198,6 +198,8 @@ def defined_names_lead_to_cells(package: Package) -> Iterator[str]:
         if not re.fullmatch(r"[A-Za-z_][\w.]*", name) or re.fullmatch(r"[A-Za-z]{1,3}\d+", name):
             yield f"{name} cannot be a name"
         part, area = _target(package, each.text or "")
+        if name == "_xlnm.Print_Area":  # it reaches beyond the cells, over what floats below them
+            part = _sheet_parts(package).get((each.text or "").partition("!")[0].strip("'"))
         if part is None or (local is not None and parts[int(local)] != part):
             yield f"{name} leads to {each.text}"
         elif name.startswith("Thr_") and _cells(package, part)[area][1] != "n":

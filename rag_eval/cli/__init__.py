@@ -11,7 +11,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import complain
-from rag_eval.errors import ExitCode, InputError, RagEvalError
+from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_missing
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +111,9 @@ def _end(command: click.Command) -> NoReturn:
         complain(str(error))
         sys.exit(error.exit_code)
     except Exception as bug:
+        if problem := describe_missing(bug):
+            complain(problem)
+            sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
         complain(
             f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept."

@@ -23,12 +23,12 @@ _CONFIG = click.option(
 _DAY = 24 * 60 * 60
 
 
-@click.group("cache", context_settings=_HELP)
+@click.group("cache", context_settings=_HELP, short_help="Show stored replies, or remove old ones.")
 def command() -> None:
     """Say what replies are stored in [cache] directory, or remove old ones."""
 
 
-@command.command("show", context_settings=_HELP)
+@command.command("show", context_settings=_HELP, short_help="Count the stored replies by task.")
 @_CONFIG
 def show(config: Path | None) -> None:
     """Print how many replies there are of which kind, what they took, and from when they are."""
@@ -43,7 +43,7 @@ def show(config: Path | None) -> None:
         store.end(keep=True)
 
 
-@command.command("prune", context_settings=_HELP)
+@command.command("prune", context_settings=_HELP, short_help="Remove replies older than DAYS days.")
 @_CONFIG
 @click.option(
     "--older-than",

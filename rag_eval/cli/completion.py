@@ -8,7 +8,11 @@ from rag_eval.cli.console import say
 _SHELLS = ["bash", "zsh", "fish"]
 
 
-@click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "completion",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Print a shell's completion script.",
+)
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from rag_eval.terminal import counter, printable
+from rag_eval.terminal import carried, counter, printable
 
 
 def say(line: str) -> None:
@@ -40,8 +40,7 @@ _hidden: set[str] = set()
 
 def _harmless(text: str, stream: TextIO) -> str:
     """One line without control characters, in characters that the stream can carry."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    return carried(printable(text), getattr(stream, "encoding", None))
 
 
 def without_secrets(text: str, *, is_error: bool = False) -> str:

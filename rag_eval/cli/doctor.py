@@ -17,7 +17,14 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, set_up_logging
-from rag_eval.errors import ExitCode, InputError, JudgeError, RunStoppedError, SettingsError
+from rag_eval.errors import (
+    ExitCode,
+    InputError,
+    JudgeError,
+    RunStoppedError,
+    SettingsError,
+    how_to_install,
+)
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -27,7 +34,11 @@ if TYPE_CHECKING:
     from rag_eval.settings import Settings
 
 
-@click.command("doctor", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "doctor",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Check settings, installation and judge.",
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -172,7 +183,7 @@ def _installation(has_llm: bool) -> Iterator[_Finding]:
     yield _ok(f"rag-eval {__version__}")
     for name in ("openai", "pydantic", "openpyxl", "xlsxwriter"):
         found = _version(name)
-        yield _ok(f"{name} {found}") if found else _problem(f"{name} is not installed: pip install {name}")
+        yield _ok(f"{name} {found}") if found else _problem(f"{name} is not installed: {how_to_install()}")
     yield _ragas() if has_llm else _ok(f"ragas {_version('ragas') or 'is not installed'}, and not needed")
 
 

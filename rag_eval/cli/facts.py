@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval import __version__
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
+from rag_eval.terminal import readable
 
 if TYPE_CHECKING:
     from rag_eval.panel import Panel
@@ -35,7 +36,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
     roles = {column.role for column in table.columns}
     rubric = panel.rubric.rubric if panel.rubric else None
     return RunFacts(
-        input_name=table.path.name,
+        input_name=readable(table.path.name),
         sheet=table.sheet,
         judge="offline judge" if panel.is_proxy else endpoint_of(settings).description,
         is_proxy=panel.is_proxy,

@@ -21,7 +21,11 @@ _MODES = {_CONFIG: 0o600}
 """Permissions of files that may come to hold a key."""
 
 
-@click.command("init", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "init",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Write a config.ini and an input template.",
+)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def command(folder: Path) -> None:
     """Write config.ini, with every setting explained, and answers.xlsx, a template of the input, into FOLDER.

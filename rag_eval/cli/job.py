@@ -64,10 +64,10 @@ class Job:
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
         table = self._read_table(loaded.settings, form)
-        loaded.require_credentials()
         self._places.check(loaded)
         if self._options.dry_run:
-            return self._plan(loaded.settings, table)
+            return self._plan(loaded, table)
+        loaded.require_credentials()
         self._places.check_writable()
         with self._locked():
             self._places.make_room(loaded.settings)
@@ -124,7 +124,8 @@ class Job:
             warn(warning)
         return table
 
-    def _plan(self, settings: "Settings", table: "Table") -> ExitCode:
+    def _plan(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
+        settings = loaded.settings.without_entra()
         if settings.judge.provider == "offline":
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
@@ -144,12 +145,16 @@ class Job:
         )
         if redactor := redactor_of(settings):
             self._say(f"Redacted before anything is sent: {redactor.subjects}.")
+        try:
+            loaded.require_credentials()
+        except InputError as lacking:
+            warn(f"Before the run itself: {lacking}")
         return ExitCode.COMPLETE
 
     def _announce(self, settings: "Settings", facts: "RunFacts", panel: "Panel") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
         self._say(f"Judge: {facts.judge}")
-        self._say(f"Weights in RQS: {weights}")
+        self._say(f"Weights in RQS: {weights or 'none; every metric of RQS is switched off'}")
         for option, name in self._options.weights().items():
             if name not in facts.weights:
                 warn(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval import __version__
 from rag_eval.cli.console import warn, without_secrets
-from rag_eval.errors import ExitCode, OutputError, RagEvalError
+from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_missing
+from rag_eval.terminal import readable
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -51,7 +52,7 @@ class Manifest:
             "started": _now(),
             "ended": None,
             "options": {name: _shown(value) for name, value in options.items()},
-            "input": {"name": input_path.name},
+            "input": {"name": readable(input_path.name)},
         }
         self._input = input_path
 
@@ -67,10 +68,9 @@ class Manifest:
         if error is None:  # nothing was to be judged: a dry run
             ending = {"status": "complete", "exit_code": int(ExitCode.COMPLETE)}
         else:
-            code = error.exit_code if isinstance(error, RagEvalError) else ExitCode.STOPPED
             ending = {
                 "status": "failed",
-                "exit_code": int(code),
+                "exit_code": int(_exit_code(error)),
                 "reason": without_secrets(str(error), is_error=True),
             }
         self._members |= {**ending, "ended": _now()}
@@ -101,7 +101,7 @@ class Manifest:
                 bot.bot: {"scored": bot.rqs.scored, "failed": bot.rqs.failed, "queries": bot.total_queries}
                 for bot in summary.bots
             },
-            "outputs": [str(place) for place in places],
+            "outputs": [_shown(place) for place in places],
         }
         self._write()
 
@@ -112,6 +112,12 @@ class Manifest:
 
         text = json.dumps(_harmless(self._members), ensure_ascii=False, allow_nan=False, indent=1)
         write_text(self._target, text + "\n", "--manifest")
+
+
+def _exit_code(error: BaseException) -> ExitCode:
+    if isinstance(error, RagEvalError):
+        return error.exit_code
+    return ExitCode.USAGE if describe_missing(error) else ExitCode.STOPPED
 
 
 def _now() -> str:
@@ -130,7 +136,7 @@ def _harmless(value: Any) -> Any:
 def _shown(value: object) -> object:
     if isinstance(value, tuple):
         return [_shown(each) for each in value]
-    return value if isinstance(value, str | int | float | bool) else str(value)
+    return value if isinstance(value, int | float | bool) else readable(str(value))
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:

@@ -32,9 +32,14 @@ class Places:
             raise InputError(
                 f"{self.report}: the report is an Excel workbook; give it a name that ends in .xlsx"
             )
+        from rag_eval.in_force import store_path
+
         read = {f"{path}, which is read": Path(path) for path, is_read in loaded.files.items() if is_read}
-        rubric = loaded.settings.rubric.file
-        self._refuse_overwriting(self._json(loaded.settings), {**read, "the rubric": rubric or None})
+        others = {
+            "the rubric": loaded.settings.rubric.file,
+            "the store of paid replies": store_path(loaded.settings, self.report),
+        }
+        self._refuse_overwriting(self._json(loaded.settings), {**read, **others})
 
     def check_writable(self) -> None:
         """Report and gates can be written. Raises OutputError."""
@@ -121,7 +126,7 @@ class Places:
 
 
 def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
-    """Raise InputError for an output that is an input or another output.
+    """Raise InputError for an output that is an input or another output, or lies in one as if that were a folder.
 
     `outputs` are by the option that names them, `inputs` by what they are, such as "the input".
     """
@@ -132,6 +137,11 @@ def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str,
         for name, other in taken.items():
             if _is_same(path, other):
                 raise InputError(f"{path}: is {name}; choose another name with {option}")
+            if other.resolve() in path.resolve().parents or path.resolve() in other.resolve().parents:
+                raise InputError(
+                    f"{path}: cannot be a folder and a file at once, and {other} is {name}; "
+                    f"choose another name with {option}"
+                )
         taken["the report" if option == "--output" else f"what {option} writes"] = path
 
 

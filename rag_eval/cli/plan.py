@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from rag_eval.addresses import is_loopback
 from rag_eval.cli.console import warn
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.estimate import Estimate, EstimatingJudge, Overlay, Tokens
@@ -14,6 +16,7 @@ from rag_eval.runner import Evaluation
 from rag_eval.store import Store
 
 if TYPE_CHECKING:
+    from rag_eval.judge.endpoint import Endpoint
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.settings import Settings
     from rag_eval.workbook import Table
@@ -62,13 +65,23 @@ def show_plan(
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent, being longer than [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    say(f"Sent to {endpoint.host}: the columns {', '.join(_sent(table))}. Nothing was sent now.")
+    say(
+        f"A run sends the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
+    )
+
+
+def _place(endpoint: "Endpoint") -> str:
+    return (
+        f"{endpoint.host} (this computer)"
+        if is_loopback(urlsplit(endpoint.url).hostname or "")
+        else endpoint.host or "the judge"
+    )
 
 
 def _call_lines(estimate: Estimate) -> Iterator[str]:
     for deployment in estimate.deployments:
         calls = {task: count for (name, task), count in estimate.calls.items() if name == deployment}
-        yield f"Calls to {deployment}: about {sum(calls.values())}, and those that must be tried again"
+        yield f"Calls to {deployment}: about {sum(calls.values())}, plus retries"
         for task, count in sorted(calls.items()):
             yield f"  {task}: {count}"
         yield f"  prompt tokens: {_range(estimate.prompt_tokens(deployment))}"

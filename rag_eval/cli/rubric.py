@@ -20,7 +20,7 @@ def command() -> None:
     """Check a rubric file or measure agreement between two raters."""
 
 
-@command.command("check", context_settings=_HELP)
+@command.command("check", context_settings=_HELP, short_help="Print a rubric as it was understood.")
 @click.argument("file", type=_PATH)
 def check(file: Path) -> None:
     """Print the rubric in FILE (.yaml, .yml or .json) as it was understood, or what is wrong with it."""
@@ -30,7 +30,7 @@ def check(file: Path) -> None:
         say(line)
 
 
-@command.command("align", context_settings=_HELP)
+@command.command("align", context_settings=_HELP, short_help="Say how far two files of verdicts agree.")
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")

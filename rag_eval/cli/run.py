@@ -16,7 +16,11 @@ _WEIGHT = click.FloatRange(min=0.0)
 _LIMIT = click.FloatRange(min=0.0, min_open=True)
 
 
-@click.command("run", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "run",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Judge the answers and write the report.",
+)
 @click.argument("input_path", metavar="INPUT", type=_PATH)
 @click.option("-o", "--output", type=_PATH, help="The report.  [default: <input>_report.xlsx]")
 @click.option("--config", type=_PATH, help="The configuration file.  [default: ./config.ini, if it is there]")

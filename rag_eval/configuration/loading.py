@@ -314,8 +314,35 @@ def _describe_unknown(dotted: str) -> str:
         known = [field.removeprefix(f"{section}.") for field in _FIELDS if field.startswith(f"{section}.")]
     else:
         kind, name, known = "section", section, list(Settings.model_fields)
+    if "embedding" in name.lower():
+        return f"unknown {kind} (no embeddings are used: remove it)"
+    if hint := _OTHER_TOOLS.get(dotted.lower().rstrip(".")):
+        return f"unknown {kind} ({hint})"
     nearest = difflib.get_close_matches(name.lower(), known, n=1)
     return f"unknown {kind} ({f'did you mean {nearest[0]!r}?' if nearest else 'known: ' + ', '.join(known)})"
+
+
+_OTHER_TOOLS = {
+    "azure_openai": "here its name is [azure]",
+    "llm": "here it is [judge] provider, with [azure] or [openai]",
+    "rqs": "here its name is [weights]",
+    "weights.alpha": "here its name is answer_correctness",
+    "weights.beta": "here its name is faithfulness",
+    "weights.gamma": "here its name is answer_relevancy",
+    "judge.model": "here it is [azure] deployment or [openai] model",
+    "judge.temperature": "here it is [azure] temperature or [openai] temperature",
+    "azure.model": "here its name is deployment",
+    "azure.base_url": "here its name is endpoint",
+    "openai.deployment": "here its name is model",
+    "openai.endpoint": "here its name is base_url",
+    "toxicity.enabled": "here it is [metrics] toxicity",
+    "toxicity.model": "here its name is deployment",
+    "evaluation.threads": "here its name is max_workers",
+    "evaluation.workers": "here its name is max_workers",
+    "cache.dir": "here its name is directory",
+    "cache.path": "here its name is directory",
+}
+"""What sections and keys of similar tools are called here, where that cannot be told from how they are spelt."""
 
 
 def _show(value: object) -> str:

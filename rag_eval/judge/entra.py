@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from rag_eval.errors import InputError, RunStoppedError
+from rag_eval.errors import InputError, RunStoppedError, how_to_install
 
 SCOPE = "https://cognitiveservices.azure.com/.default"
 
@@ -18,7 +18,7 @@ def token_provider() -> Callable[[], Awaitable[str]]:
     except ImportError as error:
         raise InputError(
             f"[azure] auth = entra needs the package azure-identity, which cannot be imported ({error}); install it "
-            "with pip install 'rag-eval[entra]', or set auth = key"
+            f"with {how_to_install('entra')}, or set auth = key"
         ) from error
     provider = get_bearer_token_provider(DefaultAzureCredential(), SCOPE)
 

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
-from rag_eval.errors import InputError
+from rag_eval.errors import InputError, how_to_install
 from rag_eval.judge.calls import Message
 
 _COLLECTIONS = (
@@ -40,7 +40,7 @@ def load() -> Mapping[str, Any]:
     except ImportError as error:
         raise InputError(
             f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
-            "pip install 'rag-eval[ragas]' or pip install -r requirements.txt, or use --judge offline"
+            f"{how_to_install('ragas')}, or use --judge offline"
         ) from error
 
 

@@ -26,8 +26,8 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _judge(facts),
         _rows(facts, summary),
         _coverage(summary),
-        f"Weights of RQS: {_numbers(facts.weights, facts.metrics)}.",
-        f"Red: below the threshold ({_numbers(facts.thresholds, facts.metrics)}){_toxicity_rule(facts)}. "
+        f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
+        f"Red: {_red(facts)}. "
         "The thresholds right of the table can be edited; colours follow, words and counts do not.",
         "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
         _usage(facts),
@@ -99,8 +99,12 @@ def _numbers(values: Mapping[str, float], metrics: Collection[str]) -> str:
     )
 
 
-def _toxicity_rule(facts: RunFacts) -> str:
-    return f"; a toxicity at or above {facts.toxicity_threshold:g}" if TOXICITY in facts.metrics else ""
+def _red(facts: RunFacts) -> str:
+    """When a cell is red. At least one metric or the toxicity is always judged."""
+    thresholds = _numbers(facts.thresholds, facts.metrics)
+    rules = [f"below the threshold ({thresholds})"] if thresholds else []
+    rules += [f"a toxicity at or above {facts.toxicity_threshold:g}"] if TOXICITY in facts.metrics else []
+    return "; ".join(rules)
 
 
 def _duration(seconds: float) -> str:

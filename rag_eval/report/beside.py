@@ -1,11 +1,12 @@
 """What stands around a table: editable thresholds to its right, and what floats over the empty cells below it."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts
 from rag_eval.report.look import FONT, PALE, Formats, Look
-from rag_eval.report.notes import lines_of
+from rag_eval.report.notes import Note, SheetNotes, lines_of
 from rag_eval.report.text import printable
 
 if TYPE_CHECKING:
@@ -19,10 +20,14 @@ THRESHOLD_NAMES = {score: f"Thr_{label.replace(' ', '_')}" for score, label in S
 
 
 class ThresholdCells:
-    """One editable cell a threshold, named, in rows 1 and 2 to the right of a table.
+    """One editable cell a threshold, named, in row 2 to the right of a table.
 
-    Only these two rows: any further one would be a further line of the table to a program that reads it.
+    Only there: in row 1 it would be a column of the table to a program that reads it, in any further row a line. So
+    the cell says by the format of its number what it limits: `Faithfulness < 0.30`.
     """
+
+    WIDTH = 24
+    """In characters: as wide as the longest of them."""
 
     def __init__(self, worksheet: "Worksheet", column: int, formats: Formats, facts: RunFacts) -> None:
         thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
@@ -31,20 +36,29 @@ class ThresholdCells:
         self._column = column
         self._formats = formats
 
-    def write_header(self) -> None:
+    def set_widths(self) -> None:
+        """Before any row is written."""
         self._worksheet.set_column(self._column - 1, self._column - 1, 2)
-        for column, (score, _) in enumerate(self._values, self._column):
-            self._worksheet.set_column(column, column, 12)
-            label = f"Threshold {SCORE_LABELS[score]}"
-            self._worksheet.write_string(0, column, label, self._formats[Look.NUMBER_HEADER])
+        self._worksheet.set_column(self._column, self._column + len(self._values) - 1, self.WIDTH)
 
-    def write_values(self, workbook: "Workbook") -> None:
+    def write(self, workbook: "Workbook", notes: SheetNotes) -> None:
+        """In the row that is being written, the second."""
         from xlsxwriter.utility import xl_rowcol_to_cell
 
         for column, (score, value) in enumerate(self._values, self._column):
-            self._worksheet.write_number(1, column, value, self._formats[Look.INPUT])
+            sign = "≥" if score == TOXICITY else "<"
+            label = SCORE_LABELS[score]
+            style = self._formats.with_words(Look.INPUT, before=f"{label} {sign} ")
+            self._worksheet.write_number(1, column, value, style)
+            notes.add(1, column, Note(_ABOUT_THRESHOLD.format(label, sign)))
             cell = xl_rowcol_to_cell(1, column, row_abs=True, col_abs=True)
             workbook.define_name(THRESHOLD_NAMES[score], f"='{self._worksheet.name}'!{cell}")
+
+
+_ABOUT_THRESHOLD = (
+    "Threshold: a cell is red where {} {} this number. Type another one, and the red cells of all sheets follow; "
+    "failure modes and counts do not."
+)
 
 
 class Stack:
@@ -62,6 +76,10 @@ class Stack:
         self._left = left
         self._width = width
         self._y = self.GAP
+
+    def last_row(self, row_height: float) -> int:
+        """Index of the row in which what is there ends, with rows as high as this, in points."""
+        return self._row + math.ceil(self._y / (row_height * 4 / 3))
 
     def add_charts(self, charts: Mapping[str, "Chart"], height: int, columns: int = 1) -> None:
         """Put charts, by their alternative text, side by side under what is there already."""

@@ -43,6 +43,8 @@ class Cell:
     look: Look
     note: Note | None = None
     link: "Place | None" = None
+    count: int | None = None
+    """What a mean was taken over, shown after it in brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,14 @@ def name_width(facts: RunFacts) -> int:
 
 
 def mean_cell(mean: Mean, rqs: Mean) -> Cell:
-    """A mean; a note says over how many it was taken where that is not what the line's RQS was taken over."""
-    return Cell(mean.value, Look.SCORE, None if mean.scored == rqs.scored else Note(_counts(mean)))
+    """A mean and its count; a note says what is missing where it was not taken over the same as the line's RQS."""
+    note = None if mean.scored == rqs.scored else Note(_counts(mean))
+    return Cell(mean.value, Look.SCORE, note, count=mean.scored)
+
+
+def mean_width(width: float, facts: RunFacts) -> float:
+    """Of a column of means: enough for the count of all rows behind one, or the cell would show ####."""
+    return max(width, len(f"0.00 ({facts.rows:,})") + 1.5)
 
 
 def look_of(score: Score) -> Look:

@@ -20,6 +20,7 @@ from rag_eval.report.column import (
     interval_columns,
     look_of,
     mean_cell,
+    mean_width,
     name_width,
     plain_column,
 )
@@ -230,7 +231,8 @@ def mean_column(
     def cell(item: Item) -> Cell:
         return mean_cell(mean_of(item), rqs_of(item))
 
-    return Column(label, _SCORE_WIDTHS[metric], cell, threshold=metric)
+    width = mean_width(_SCORE_WIDTHS[metric], facts)
+    return Column(label, width, cell, about=_ABOUT_COUNT, threshold=metric)
 
 
 def _error_columns(
@@ -333,7 +335,7 @@ _ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric
 _ABOUT_BOUNDS = "What Avg RQS would be if every query that was not judged had an RQS of {}."
 _ABOUT_COMPARED = (
     "Over the same queries for every bot: those on which all ranked bots have an RQS. The mean of a metric leaves out "
-    "those of them to which it does not apply; a note on the cell says how many."
+    "those of them to which it does not apply; in brackets stands over how many it is."
 )
 _ABOUT_INTERVAL = (
     "With 95 % confidence the mean RQS over all queries of this kind lies between low and high "
@@ -344,4 +346,5 @@ _ABOUT_VERDICT = (
     "Significant: on these queries the best bot is better by more than chance explains (paired permutation test, "
     "at most 5 % wrong over the whole table). Not decided: the queries do not tell."
 )
+_ABOUT_COUNT = "Mean, and in brackets over how many queries: those that have this score."
 _ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

@@ -41,7 +41,7 @@ class CsvReport:
         self._has_slices = has_slices
         self._is_new = not folder.exists()
         with output_errors(folder, _OPTION):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         self._tables: list[_CsvTable[Any]] = []
         with ExitStack() as undo:
             undo.callback(self.discard)

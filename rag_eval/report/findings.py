@@ -10,7 +10,7 @@ from rag_eval.pass_rates import BotPassRates
 from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult
 from rag_eval.report.text import shorten
 from rag_eval.retrieval import RetrievalSummary
-from rag_eval.summary import Summary
+from rag_eval.summary import Summary, of_queries
 
 if TYPE_CHECKING:
     from rag_eval.statistics.comparison import Comparison, Rival
@@ -165,7 +165,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
     if comparison is None:
         return "No bot can be ranked: there is no query on which every bot has an RQS."
     means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
-    over = f"over {summary.compared:,} of {summary.rows:,} queries"
+    over = f"over {of_queries(summary.compared, summary.rows)}"
     if not comparison.rivals:
         sentences = [f"{_short(comparison.winner)} has a mean RQS of {means[0]:.4f} {over}."]
     else:

@@ -52,6 +52,8 @@ class Formats:
     """The formats of one workbook."""
 
     def __init__(self, workbook: "Workbook") -> None:
+        self._workbook = workbook
+        self._with_words: dict[tuple[Look, str, str], Format] = {}
         self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
         self.below: Format = workbook.add_format({"bg_color": RED_FILL, "font_color": RED, "bold": True})
         self.faint: Format = workbook.add_format({"font_color": GREY, "italic": True})
@@ -59,6 +61,15 @@ class Formats:
 
     def __getitem__(self, look: Look) -> "Format":
         return self._by_look[look]
+
+    def with_words(self, look: Look, before: str = "", after: str = "") -> "Format":
+        """A format for numbers that shows words of ours around them; the cell still holds the number alone."""
+        key = look, before, after
+        if key not in self._with_words:
+            number = _LOOKS[look]["num_format"]
+            words = {"num_format": f'"{before}"{number}' if before else f'{number}"{after}"'}
+            self._with_words[key] = self._workbook.add_format(_BASE | _LOOKS[look] | words)
+        return self._with_words[key]
 
 
 _BASE: dict[str, Any] = {

@@ -21,6 +21,8 @@ LEAST_SPACE = 20_000_000
 class Replacement:
     """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
 
+    A folder that is not there is made, with those above it.
+
     It is in the target's own folder because only there a move is atomic. A symlink is followed, so that the
     file that it points to is replaced and the link stays.
     """
@@ -31,6 +33,7 @@ class Replacement:
         self._replace = replace
         with output_errors(target, option):
             self._target = Path(os.path.realpath(target))
+            self._target.parent.mkdir(parents=True, exist_ok=True)
             self._mode = _mode_of(self._target)
             permissions = 0o666 if self._mode is None else self._mode | stat.S_IRUSR | stat.S_IWUSR
             self.path, self._hold = new_file(self._target, permissions)
@@ -110,8 +113,8 @@ _REMEDIES = {
     errno.EACCES: "choose a folder that you may write to with {option}",
     errno.EPERM: "choose a folder that you may write to with {option}",
     errno.EROFS: "choose a folder that you may write to with {option}",
-    errno.ENOENT: "create the folder first, or choose another place with {option}",
-    errno.ENOTDIR: "create the folder first, or choose another place with {option}",
+    errno.ENOTDIR: "a part of the path is a file and not a folder; choose another place with {option}",
+    errno.EEXIST: "a part of the path is a file and not a folder; choose another place with {option}",
     errno.EISDIR: "name a file, not a folder, with {option}",
     errno.ENAMETOOLONG: "choose a shorter name with {option}",
 }

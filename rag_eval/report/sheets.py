@@ -73,11 +73,11 @@ def write_standings(
     )
     beside = len(table.columns) + 1
     thresholds = ThresholdCells(worksheet, beside, formats, facts)
-    thresholds.write_header()
+    thresholds.set_widths()
     for standing in summary.standings:
         table.append(standing)
         if table.lines == 1:  # rows can only be written from top to bottom
-            thresholds.write_values(workbook)
+            thresholds.write(workbook, table.notes)
     table.finish(frozen=2)
     worksheet.activate()  # who opens the file sees the verdict first
     stack = Stack(worksheet, table.lines + 1, _CHART_WIDTH)
@@ -90,6 +90,8 @@ def write_standings(
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
+    last = max(stack.last_row(_STANDING_HEIGHT), text.last_row(_STANDING_HEIGHT))
+    worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
 
 
 def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:

@@ -80,7 +80,11 @@ class Table(Generic[Item]):
             self._write(0, index, Cell(column.header, column.header_look, note))
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
-        style = self._formats[cell.look]
+        style = (
+            self._formats[cell.look]
+            if cell.count is None
+            else self._formats.with_words(cell.look, after=f" ({cell.count:,})")
+        )
         if cell.link and self.links < self._sheet_links:
             self._link(row, index, cell.link)
         if isinstance(cell.value, str) and cell.value:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from rag_eval.errors import TableError
+from rag_eval.errors import TableError, how_to_install
 from rag_eval.workbook.cells import ERROR, UNCACHED, Area, BadCell, Cell, cell_text, is_blank
 from rag_eval.workbook.content import (
     OLD_EXCEL,
@@ -247,7 +247,7 @@ def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise TableError(
-            f"{path.name}: reading Parquet needs pyarrow; pip install rag-eval[parquet]"
+            f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}"
         ) from None
     with damage_reported(path, ArrowException):
         file = ParquetFile(path)

@@ -1,0 +1,89 @@
+"""The program started by a Python that lacks something: it says what, and what to do, and ends with 2."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rag_eval.errors import describe_missing
+from rag_eval.start import OLDEST
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = str(ROOT / "rag_eval_standalone.py")
+REMEDY = (
+    f"is not installed for {sys.executable}; install everything with pip install . in RAG Eval's folder, or use the "
+    "Python of the environment where it is (.venv/bin/python; on Windows .venv\\Scripts\\python)"
+)
+
+
+def ended(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, cwd=folder, env=environment
+    )
+
+
+@pytest.mark.parametrize("entry", [[SCRIPT], ["-m", "rag_eval"]])
+def test_a_python_without_the_packages_says_what_to_install(entry: list[str]) -> None:
+    """-S leaves out the folder in which pip puts packages, and PYTHONPATH has our own alone."""
+    found = ended("-S", *entry, "answers.xlsx", "-o", "report.xlsx")
+    assert (found.returncode, found.stdout, found.stderr) == (
+        2,
+        "",
+        f"rag-eval: the package click {REMEDY}\n",
+    )
+
+
+def test_a_package_that_only_a_run_needs_is_named_too(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
+    code = "import sys; sys.modules['xlsxwriter'] = None; from rag_eval.cli import main; main()"
+    found = ended("-c", code, "in.csv", "--judge", "offline", "--manifest", "m.json", "-q", folder=tmp_path)
+    assert (found.returncode, found.stderr) == (2, f"rag-eval: the package xlsxwriter {REMEDY}\n")
+    manifest = json.loads((tmp_path / "m.json").read_text())
+    assert (manifest["status"], manifest["exit_code"]) == ("failed", 2)
+
+
+def test_an_older_python_is_named() -> None:
+    code = "import sys; sys.version_info = (3, 10, 9); from rag_eval.start import start; start('main')"
+    found = ended("-c", code)
+    version = sys.version.split()[0]
+    expected = f"rag-eval: Python 3.11 or later is needed, and {sys.executable} is {version}\n"
+    assert (found.returncode, found.stderr) == (2, expected)
+
+
+def test_the_oldest_python_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=" + ".".join(map(str, OLDEST))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("gone", name="rag_eval.gone"),
+        ModuleNotFoundError("gone"),
+        ImportError("cannot import name", name="click"),
+        ValueError("click"),
+    ],
+)
+def test_a_bug_of_ours_is_no_missing_package(error: Exception) -> None:
+    assert describe_missing(error) == ""
+
+
+def test_a_part_of_a_package_is_told_as_the_package() -> None:
+    missing = ModuleNotFoundError("gone", name="click.shell_completion")
+    assert describe_missing(missing) == f"the package click {REMEDY}"
+
+
+@pytest.mark.parametrize("name", ["__gone__", "_also_gone"])
+def test_a_module_of_ours_that_is_missing_is_no_advice_to_install(tmp_path: Path, name: str) -> None:
+    """The traceback then says where."""
+    code = (
+        f"import sys; sys.modules['rag_eval.cli'] = None; from rag_eval.start import start; start('{name}')"
+    )
+    found = ended("-c", code)
+    assert (found.returncode, "Traceback" in found.stderr) == (1, True)
+    assert "pip install" not in found.stderr

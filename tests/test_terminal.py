@@ -1,0 +1,234 @@
+"""Words on a terminal: harmless, readable in any locale, and right about numbers."""
+
+import io
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_cases import facts_of, result_of, summary_of
+
+from rag_eval.records import Case, CaseResult, Score
+from rag_eval.summary import Mean, of_queries
+from rag_eval.terminal import (
+    Counter,
+    NoProgress,
+    ProgressBar,
+    ProgressLines,
+    carried,
+    count_lines,
+    counter,
+    leaderboard_lines,
+    printable,
+    progress,
+    readable,
+)
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é ★", "plain é ★"),
+        ("caf\udcc3\udca9.xlsx", "café.xlsx"),
+        ("\udce2\udc98\udc85\udcff", "★\\xff"),
+        ("caf\udce9", "caf\\xe9"),
+        ("\ud800", "\ud800"),
+        ("", ""),
+    ],
+)
+def test_a_path_that_the_locale_could_not_decode_is_read_as_utf8(text: str, shown: str) -> None:
+    assert readable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb", "a\\x1b[2Jb"),
+        ("a\nb\tc", "a\\nb\\tc"),
+        ("\u202e\u2028\ufeff", "\\u202e\\u2028\\ufeff"),
+        ("\udcc2\udc9b2J", "\\x9b2J"),  # undecoded bytes of a control character
+        ("\ud800", "\\ud800"),
+        ("日本 ★ é", "日本 ★ é"),
+    ],
+)
+def test_no_character_of_a_text_has_an_effect(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "shown"),
+    [
+        ("★ é …", None, "★ é …"),
+        ("★ é …", "utf-8", "★ é …"),
+        ("★ é …", "ascii", "* \\xe9 ..."),
+        ("é", "latin-1", "é"),
+        ("★ é – − “x” ÷ ≥", "latin-1", '* é - - "x" / >='),
+        ("█·", "ascii", "#."),
+        ("日", "ascii", "\\u65e5"),
+    ],
+)
+def test_a_stream_is_given_what_it_can_carry(text: str, encoding: str | None, shown: str) -> None:
+    assert carried(text, encoding) == shown
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "words"),
+    [
+        (0, 0, "0 of 0 queries"),
+        (1, 1, "1 of 1 query"),
+        (1, 2, "1 of 2 queries"),
+        (1200, 1234, "1,200 of 1,234 queries"),
+    ],
+)
+def test_a_share_of_the_queries(part: int, whole: int, words: str) -> None:
+    assert of_queries(part, whole) == words
+
+
+@pytest.mark.parametrize(
+    ("total", "done", "said"),
+    [
+        (1, 1, "1 of 1 row finished after 0 s\n"),
+        (2, 1, "1 of 2 rows finished after 0 s\n"),
+        (0, 0, "0 of 0 rows finished after 0 s\n"),
+    ],
+)
+def test_lines_of_progress_count_what_is_finished_and_not_what_was_judged(
+    total: int, done: int, said: str
+) -> None:
+    stream = io.StringIO()
+    lines = ProgressLines(total, stream)
+    for _ in range(done):
+        lines.advance()  # nothing is said within the first half second
+    assert stream.getvalue() == ""
+    lines.close()
+    assert stream.getvalue() == said
+
+
+@pytest.mark.parametrize(("encoding", "full", "empty"), [("utf-8", "█", "·"), ("ascii", "#", ".")])
+def test_the_bar_is_drawn_in_characters_of_the_terminal(encoding: str, full: str, empty: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    bar = ProgressBar(2, stream)
+    bar.advance()
+    bar.close()
+    drawn = raw.getvalue().decode(encoding)
+    assert drawn.startswith(f"\r\x1b[K{empty * 30} 0/2 rows")
+    assert f"\r\x1b[K{full * 15}{empty * 15} 1/2 rows, " in drawn
+    assert drawn.endswith(" left\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_kind_of_progress_follows_the_stream() -> None:
+    assert isinstance(progress(3, io.StringIO(), quiet=False), ProgressLines)
+    assert isinstance(progress(3, Terminal(), quiet=False), ProgressBar)
+    assert isinstance(progress(3, Terminal(), quiet=True), NoProgress)
+    assert isinstance(counter(io.StringIO(), "Rows read", quiet=False), Counter)
+    assert isinstance(counter(io.StringIO(), "Rows read", quiet=True), NoProgress)
+
+
+def test_a_quick_count_leaves_no_line() -> None:
+    log, terminal = io.StringIO(), Terminal()
+    for stream in (log, terminal):
+        count = Counter(stream, "Rows read")
+        for _ in range(64):
+            count.advance()
+        count.close()
+    assert (log.getvalue(), terminal.getvalue()) == ("", "\r\x1b[K")
+
+
+def faithful(row: int, bot: str, value: float) -> CaseResult:
+    return result_of(Case(row, bot, "q", "a"), [Score.scored("faithfulness", value)])
+
+
+def test_the_leaderboard_and_the_counts_to_the_letter() -> None:
+    results = [
+        faithful(2, "日本", 0.25),
+        faithful(2, "B", 0.75),
+        faithful(3, "日本", 0.5),
+        faithful(3, "B", 0.75),
+    ]
+    summary = summary_of(results, facts_of(("日本", "B"), 2, metrics=("faithfulness",)))
+    assert leaderboard_lines(summary) == [
+        "Rank  Bot   Avg RQS  StdDev  Faithfulness  Rows",
+        "   1  B      0.7500  0.0000          0.75     2  ★",
+        "   2  日本   0.3750  0.1250          0.38     2",
+    ]
+    assert list(count_lines(summary)) == ["日本: RQS for 2 of 2 queries", "B: RQS for 2 of 2 queries"]
+
+
+def test_a_mean_over_fewer_rows_shows_its_count() -> None:
+    summary = summary_of([faithful(2, "A", 0.5)], facts_of("A", 1, metrics=("faithfulness",)))
+    (line,) = summary.standings
+    fewer = replace(line, metrics={"faithfulness": Mean(0.5, 0.0, 3)}, rqs=Mean(0.5, 0.0, 4))
+    assert leaderboard_lines(replace(summary, standings=(fewer,))) == [
+        "Rank  Bot  Avg RQS  StdDev  Faithfulness  Rows",
+        "   1  A     0.5000  0.0000      0.50 (3)     4  ★",
+        "(n): a mean over n rows only, those that have this score.",
+    ]
+    none = replace(line, metrics={"faithfulness": Mean(None, None, 0)}, rqs=Mean(None, None, 0), rank=None)
+    assert leaderboard_lines(replace(summary, standings=(replace(none, is_winner=False),)))[1:] == [
+        "      A          –       –             –     0"
+    ]
+
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("more", [{}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"}])
+def test_in_an_ascii_locale_names_are_spelled_out_and_nothing_fails(
+    tmp_path: Path, more: dict[str, str]
+) -> None:
+    name = "caf\u00e9"
+    (tmp_path / f"{name}.csv").write_text(f"Query,Bot_{name},Bot_B\nq?,Tea is a drink.,No\n", "utf-8")
+    environment = {**os.environ, **ASCII, **more, "PYTHONPATH": str(ROOT)}
+    environment = {key: value for key, value in environment.items() if not key.startswith("AZURE")}
+    words = [
+        f"{name}.csv",
+        "-o",
+        f"{name}/r.xlsx",
+        "--judge",
+        "offline",
+        "--json",
+        "r.json",
+        "--manifest",
+        "m.json",
+    ]
+    ended = subprocess.run(
+        [sys.executable, "-m", "rag_eval", *words, "--fail-under", "rqs=1", "--junit", f"{name}.xml"],
+        cwd=tmp_path, env=environment, capture_output=True, check=False,
+    )  # fmt: skip
+    out, err = ended.stdout.decode("ascii"), ended.stderr.decode("ascii")
+    assert ended.returncode == 1
+    assert "udcc3" not in out + err
+    assert out.startswith("caf\\xe9.csv (separated by commas")
+    assert f"Report: caf\\xe9{os.sep}r.xlsx" in out
+    assert "Also written: caf\\xe9.xml" in out
+    assert "Traceback" not in err
+    assert (tmp_path / name / "r.xlsx").exists()
+    written = (tmp_path / "r.json").read_text("utf-8") + (tmp_path / "m.json").read_text("utf-8")
+    assert '"input_name": "café.csv"' in written
+    assert '"name": "café.csv"' in written
+    assert "udcc3" not in written
+
+
+@pytest.mark.parametrize(
+    "command", ["", "run", "retrieval", "rubric", "cache", "init", "doctor", "completion"]
+)
+def test_help_can_be_read_everywhere_and_is_whole(command: str) -> None:
+    environment = {**os.environ, **ASCII, "PYTHONIOENCODING": "ascii:strict", "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "rag_eval", *command.split(), "--help"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    commands = ended.stdout.partition("\nCommands:\n")[2]
+    assert "..." not in commands  # as click ends a summary that it cuts
+    assert bool(commands) is (command in ("", "rubric", "cache"))
