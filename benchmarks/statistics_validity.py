@@ -16,8 +16,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rag_eval.statistics.agreement import cohen_kappa, ppi_mean, spearman
-from rag_eval.statistics.comparison import Verdict, compare_with_best, holm, paired_permutation_pvalue
-from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval
+from rag_eval.statistics.comparison import (
+    Verdict,
+    _as_t,
+    _statistic,
+    _step_down,
+    bots_behind,
+    compare_with_best,
+    holm,
+    paired_permutation_pvalue,
+)
+from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval, mean_intervals
+from rag_eval.statistics.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
@@ -52,6 +62,18 @@ def _opposite_skew(rng: np.random.Generator, rows: int, bots: int) -> Floats:
     return 0.6 + (rng.exponential(1, (rows, bots)) - 1) * _spreads(bots) * side
 
 
+def _opposite_heavy_skew(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    side = np.where(np.arange(bots) % 2, 1, -1)
+    return 0.6 + (rng.lognormal(0, 0.8, (rows, bots)) - np.exp(0.32)) / 1.3 * _spreads(bots) * side
+
+
+def _unequal_skew(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    """From nearly normal to very skewed, to either side."""
+    shapes = np.resize([0.5, 1, 2, 4, 8, 0.7, 1.5, 3, 6, 0.6, 1.2, 5], bots)
+    side = np.where(np.arange(bots) % 3, 1, -1)
+    return 0.6 + (rng.gamma(shapes, size=(rows, bots)) - shapes) / np.sqrt(shapes) * _spreads(bots) * side
+
+
 def _spreads(bots: int) -> Floats:
     return np.linspace(0.05, 0.4, bots)
 
@@ -62,8 +84,11 @@ EQUAL: dict[str, Draw] = {
     "mostly alike, rare 0": _rare_zero,
     "quarters, skewed": _quarters,
     "bots of unequal spread": _unequal_spread,
-    "bots of opposite skew (worst case)": _opposite_skew,
+    "bots of unequal spread and skew": _unequal_skew,
+    "bots of opposite skew": _opposite_skew,
+    "bots of opposite, heavy skew (worst case)": _opposite_heavy_skew,
 }
+SKEWED = (_unequal_skew, _opposite_skew, _opposite_heavy_skew)
 
 
 def family_wise_errors(simulations: int) -> None:
@@ -120,6 +145,153 @@ def power(simulations: int) -> None:
                 print(
                     f"| {bots} | {others} | {rule} | {_percents([wrong / simulations, right / simulations])} |"
                 )
+
+
+def remedies(simulations: int) -> None:
+    """What helps against skewed differences: wrong claims with equal bots, and the runner-up found."""
+    names = list(_by_remedies(_smooth(np.random.default_rng(0), 9, 2), np.random.default_rng(0)))
+    print(f"\n| scores | rows | bots | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}")
+    cases: list[tuple[str, Draw, float]] = [
+        ("wrong, opposite skew", _opposite_skew, 0.0),
+        ("wrong, opposite, heavy skew", _opposite_heavy_skew, 0.0),
+        ("found, smooth", _smooth, 0.5),
+        ("found, quarters", _quarters, 1.5),
+        ("found, opposite skew", _opposite_skew, 1.5),
+    ]
+    for label, draw, step in cases:
+        for rows in (10, 20, 50):
+            for bots in (2, 5, 12):
+                rng = np.random.default_rng(rows + bots)
+                counts = dict.fromkeys(names, 0)
+                for _ in range(simulations):
+                    scores = draw(rng, rows, bots) - step / rows**0.5 * (np.arange(bots) > 0)
+                    for name, claims in _by_remedies(scores, rng).items():
+                        counts[name] += (0, 1) in claims if step else bool(claims)
+                rates = _percents(count / simulations for count in counts.values())
+                print(f"| {label} | {rows} | {bots} | {rates} |", flush=True)
+
+
+def _by_remedies(scores: Floats, rng: np.random.Generator) -> dict[str, set[tuple[int, int]]]:
+    """Claims of the sign flips with their interval, alone and with each of the checks that could be added."""
+    order = np.argsort(-scores.mean(axis=0), kind="stable")
+    gaps = scores[:, order[:1]] - scores[:, order]
+    rows, bots = gaps.shape
+    tests = _step_down(gaps, 0.05, RESAMPLES, rng)
+    reaches = [_as_t(test.critical, rows) for test in tests]
+    intervals = mean_intervals(gaps[:, 1:], reaches, RESAMPLES, rng)
+    flips = {
+        column
+        for column, (test, interval) in enumerate(zip(tests, intervals, strict=True), 1)
+        if test.pvalue <= 0.05 and interval.low > 0
+    }
+    by_statistic = sorted(range(1, bots), key=lambda column: _statistic(gaps[:, column]))
+    bootstrap = bootstrap_t_pvalues(gaps, by_statistic, rng) if flips else {}
+    in_flips = _by_johnson_flips(gaps, rng) if flips else set()
+    hurdle = {column for column in flips if not is_feigned_by_skewness(gaps[:, column], reaches[column - 1])}
+    johnson = {column for column in flips if _johnson_t(gaps[:, column]) >= reaches[column - 1]}
+    maximum = {column for column in flips if bootstrap[column] <= 0.05}
+    found = {
+        "flips and interval": flips,
+        "+ Johnson's t": johnson,
+        "+ Johnson's t in each flip": flips & in_flips,
+        "+ 1 % level if skewed against": {
+            column
+            for column in flips
+            if tests[column - 1].pvalue
+            <= (0.01 if stats.skew(gaps[:, column]) < -((6 / rows) ** 0.5) else 0.05)
+        },
+        "+ one more row, as far against": {
+            column
+            for column in flips
+            if _statistic(np.append(gaps[:, column], -np.abs(gaps[:, column]).max()))
+            >= tests[column - 1].critical
+        },
+        "+ bootstrap-t maximum": maximum,
+        "+ hurdle raised by skewness": hurdle,
+        "+ bootstrap-t maximum + hurdle (ours)": maximum & hurdle,
+    }
+    return {
+        name: {(int(order[0]), int(order[column])) for column in columns} for name, columns in found.items()
+    }
+
+
+def _johnson_t(gap: Floats) -> float:
+    """Student's t corrected for skewness (Johnson 1978)."""
+    rows, mean, variance = len(gap), float(gap.mean()), max(float(gap.var(ddof=1)), 1e-15)
+    third = float(((gap - mean) ** 3).sum()) * rows / ((rows - 1) * (rows - 2))
+    corrected = mean + third / (6 * variance * rows) + third * mean**2 / (3 * variance**2)
+    return float(corrected / (variance / rows) ** 0.5)
+
+
+def _by_johnson_flips(gaps: Floats, rng: np.random.Generator) -> set[int]:
+    """Step-down of the maximum over pairs again, with Johnson's t worked out anew for each flip."""
+    rows, bots = gaps.shape
+    signs = rng.integers(0, 2, (RESAMPLES + 1, rows)) * 2.0 - 1
+    signs[0] = 1
+
+    def johnson(one: int, other: int) -> Floats:
+        gap = gaps[:, other] - gaps[:, one]
+        square, mean, cube = (gap**2).sum(), signs @ gap / rows, signs @ gap**3 / rows
+        variance = np.maximum((square - rows * mean**2) / (rows - 1), 1e-15)
+        third = cube - 3 * mean * square / rows + 2 * mean**3
+        corrected = mean + third / (6 * variance * rows) + third * mean**2 / (3 * variance**2)
+        return np.asarray(corrected / np.sqrt(variance / rows))
+
+    own = {column: float(johnson(0, column)[0]) for column in range(1, bots)}
+    field, largest, pvalues = [0], np.zeros(len(signs)), {}
+    for column in sorted(own, key=own.__getitem__):
+        for other in field:
+            largest = np.maximum(largest, np.abs(johnson(other, column)))
+        field.append(column)
+        pvalues[column] = np.mean(largest >= own[column] - 1e-9)
+    claimed = set()
+    for column in sorted(own, key=own.__getitem__, reverse=True):
+        if pvalues[column] > 0.05:
+            break
+        claimed.add(column)
+    return claimed
+
+
+def missing(simulations: int) -> None:
+    """Rows are missing: the worst of one bot's, with equal bots; or any, with one bot better by 0.1."""
+    print("\n| missing | rows | bots | share | compared rows alone | lead > 0 in the worst case | ours |")
+    print("|---|---|---|---|---|---|---|")
+    for label in ("wrong: the worst of one bot's", "found: any, of each bot"):
+        for rows in (20, 50, 200):
+            for bots in (2, 12):
+                for share in (0.02, 0.05, 0.1):
+                    if rows * share < 1:
+                        continue
+                    rng = np.random.default_rng(rows + bots)
+                    hits = np.zeros(3)
+                    for _ in range(simulations):
+                        scores = _smooth(rng, rows, bots)
+                        if label.startswith("wrong"):
+                            scores[scores[:, 0].argsort()[: round(rows * share)], 0] = np.nan
+                            hits += [bool(claims) for claims in _claims_with_gaps(scores)]
+                        else:
+                            scores[:, 0] += 0.1
+                            scores = np.clip(scores, 0, 1)
+                            scores[rng.random(scores.shape) < share / bots] = np.nan
+                            hits += ["1" in claims for claims in _claims_with_gaps(scores)]
+                    print(
+                        f"| {label} | {rows} | {bots} | {share:.0%} | {_percents(hits / simulations)} |",
+                        flush=True,
+                    )
+
+
+def _claims_with_gaps(scores: Floats) -> tuple[set[str], set[str], set[str]]:
+    """Rivals that the winner is called better than: by the complete rows, if it leads whatever is missing, and ours."""
+    names = [str(bot) for bot in range(scores.shape[1])]
+    comparison = compare_with_best(scores[~np.isnan(scores).any(axis=1)], names, resamples=RESAMPLES)
+    assert comparison is not None
+    claimed = {rival.bot for rival in comparison.rivals if rival.verdict is Verdict.SIGNIFICANT}
+    if not claimed or not np.isnan(scores).any():
+        return claimed, claimed, claimed
+    worst = np.where(np.isnan(scores), np.array([name != comparison.winner for name in names], float), scores)
+    means = dict(zip(names, worst.mean(axis=0), strict=True))
+    leads = {bot for bot in claimed if means[comparison.winner] > means[bot]}
+    return claimed, leads, claimed & bots_behind(comparison.winner, worst, names, resamples=RESAMPLES)
 
 
 def _by_library(scores: Floats) -> set[tuple[int, int]]:
@@ -237,7 +409,7 @@ def advice(simulations: int) -> None:
         "\n| scores | bots | pilot rows | median advice | runner-up decided after it |\n|---|---|---|---|---|"
     )
     for name, draw in EQUAL.items():
-        if draw is _opposite_skew:
+        if draw in SKEWED:
             continue
         for bots, rows in ((2, 20), (2, 50), (2, 200), (5, 50)):
             rng = np.random.default_rng(rows)
@@ -392,6 +564,8 @@ PARTS = {
     "errors": family_wise_errors,
     "partly-equal": partly_equal_errors,
     "power": power,
+    "remedies": remedies,
+    "missing": missing,
     "mean": mean_coverage,
     "gap": gap_coverage,
     "advice": advice,

@@ -4,15 +4,17 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
-from rag_eval.records import METRIC_LABELS, CaseResult, RunFacts
-from rag_eval.summary import RQS
+from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RunFacts
+from rag_eval.scoring import composite
+from rag_eval.summary import RQS, rqs_outcome
 
 if TYPE_CHECKING:
     from rag_eval.statistics.intervals import Interval
@@ -21,6 +23,12 @@ NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
 _REPORT_SHEET = "Per-Query Metrics"
 _ALPHA = 0.05
+_ROUNDING_ERROR = 1e-9
+"""Of a composite that was computed twice."""
+_MOST_DECIMALS = 9
+"""A column of scores with more of them was not rounded."""
+_FEWEST_DECIMALS = 2
+"""Fewer say that the scores themselves are coarse, as those of pass or fail, not that they were rounded."""
 
 Key = tuple[str, str, str, int]
 """Query, ground truth, bot, and how often these came before."""
@@ -51,6 +59,8 @@ class Change:
     of: int
     """… of so many that this run has for the bot."""
     direction: Direction
+    is_reversible: bool = False
+    """The compared queries would decide it, but those with a value in only one of the two runs could change that."""
 
     @property
     def difference(self) -> float:
@@ -66,10 +76,15 @@ class PastRun:
     """By case, then by the names of NAMES; a value that was missing is absent."""
     judge: str = ""
     """In words; empty when it is not known."""
+    roundings: Mapping[str, float] = field(default_factory=dict)
+    """By the names of NAMES: how far a value may be from the one that was computed, since it was printed with few
+    decimals; 0 when absent."""
 
     def has_rqs_of(self, weights: Mapping[str, float]) -> bool:
         """Whether every RQS is what `weights` make of its metrics; a report tells no weights to be compared."""
-        return all(_is_composed(case, weights) for case in self.values.values())
+        rounding = max((self.roundings.get(name, 0.0) for name in weights), default=0.0)
+        tolerance = 1e-6 + self.roundings.get(RQS, 0.0) + rounding
+        return all(_is_composed(case, weights, tolerance) for case in self.values.values())
 
 
 def read_past_run(path: Path) -> PastRun:
@@ -87,7 +102,7 @@ def read_past_run(path: Path) -> PastRun:
         raise InputError(f"{path}: cannot be read as a report of an earlier run ({reason})") from error
     keys = _numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
-    return PastRun(path.name, values, judge)
+    return PastRun(path.name, values, judge, _roundings(values.values()))
 
 
 class BaselineComparison:
@@ -102,6 +117,8 @@ class BaselineComparison:
         self._seen: Counter[tuple[str, str, str]] = Counter()
         self._queries: Counter[str] = Counter()
         self._pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self._halves: dict[tuple[str, str], list[tuple[float | None, float | None]]] = defaultdict(list)
+        self._changes: tuple[Change, ...] | None = None
 
     def add(self, result: CaseResult) -> None:
         case = result.case
@@ -111,12 +128,15 @@ class BaselineComparison:
         self._seen[text] += 1
         if before is None:
             return
-        now = {RQS: result.rqs, **{name: result.value(name) for name in METRIC_LABELS}}
-        values = {name: value for name, value in now.items() if value is not None}
         self._then |= before.keys()
-        self._now |= values.keys()
-        for name in before.keys() & values.keys():
-            self._pairs[case.bot, name].append((before[name], values[name]))
+        for name in NAMES:
+            then, now = before.get(name), result.rqs if name == RQS else result.value(name)
+            if now is not None:
+                self._now.add(name)
+            if then is not None and now is not None:
+                self._pairs[case.bot, name].append((then, now))
+            elif now is not None or (then is not None and _has_failed(result, name)):
+                self._halves[case.bot, name].append((then, now))
 
     def differences(self) -> tuple[str, ...]:
         """What beside the answers differs between the runs, one sentence each."""
@@ -135,18 +155,33 @@ class BaselineComparison:
             sentences.append(f"Judged in this run alone: {_listed(new)}.")
         if not self._is_rqs_alike():
             sentences.append("RQS is not compared: its weights or metrics are others than in the baseline.")
+        sentences.extend(self._reversible(change) for change in self.changes() if change.is_reversible)
         return tuple(sentences)
+
+    def _reversible(self, change: Change) -> str:
+        count = len(self._halves[change.bot, change.name])
+        queries = "1 query that has" if count == 1 else f"{count:,} queries that have"
+        return (
+            f"{change.bot}: {NAMES[change.name]} is not decided because of {queries} a value in only one of "
+            "the two runs."
+        )
 
     def changes(self) -> tuple[Change, ...]:
         """In the order of the bots and of the report's columns; empty when no query is in both runs.
 
-        Without RQS where it is composed otherwise: the numbers are not of one kind.
+        Without RQS where it is composed otherwise: the numbers are not of one kind. Asked for when all results
+        have been added; it is worked out once.
         """
+        if self._changes is None:
+            self._changes = self._tested()
+        return self._changes
+
+    def _tested(self) -> tuple[Change, ...]:
         from rag_eval.statistics.comparison import holm, paired_permutation_pvalue
 
         names = NAMES if self._is_rqs_alike() else METRIC_LABELS
         keys = [(bot, name) for bot in self._queries for name in names if (bot, name) in self._pairs]
-        differences = [[_difference(before, now) for before, now in self._pairs[key]] for key in keys]
+        differences = [self._differences(*key) for key in keys]
         pvalues = [paired_permutation_pvalue(each) for each in differences]
         tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
         return tuple(
@@ -160,7 +195,10 @@ class BaselineComparison:
 
         pairs = self._pairs[bot, name]
         interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
-        direction = _direction(differences, interval, pvalue)
+        seen = direction = _direction(differences, interval, pvalue)
+        if seen in _WORST and self._halves[bot, name]:
+            worst = [*differences, *self._worst(bot, name, seen)]
+            direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
         return Change(
             bot=bot,
             name=name,
@@ -170,7 +208,22 @@ class BaselineComparison:
             queries=len(pairs),
             of=self._queries[bot],
             direction=direction,
+            is_reversible=direction is not seen,
         )
+
+    def _differences(self, bot: str, name: str) -> list[float]:
+        """Those that are not the rounding of the earlier report."""
+        least = max(_ROUNDING_ERROR, self._past.roundings.get(name, 0.0) * (1 + _ROUNDING_ERROR))
+        changes = (now - before for before, now in self._pairs[bot, name])
+        return [change if abs(change) > least else 0.0 for change in changes]
+
+    def _worst(self, bot: str, name: str, seen: Direction) -> list[float]:
+        """The differences of the half pairs if what is missing spoke against the change as much as it can."""
+        then, now = _WORST[seen]
+        return [
+            (now if value is None else value) - (then if before is None else before)
+            for before, value in self._halves[bot, name]
+        ]
 
     def _is_rqs_alike(self) -> bool:
         """By the metrics that the queries of both runs have, and by what the weights make of them."""
@@ -183,10 +236,25 @@ def regressions(changes: Iterable[Change]) -> tuple[Change, ...]:
     return tuple(change for change in changes if change.direction is Direction.WORSE)
 
 
-def _difference(before: float, now: float) -> float:
-    """Without the rounding error of a composite that was computed anew."""
-    difference = now - before
-    return difference if abs(difference) > 1e-9 else 0.0
+_WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
+"""What a missing value then, or now, would be if it spoke against the change."""
+
+
+def _has_failed(result: CaseResult, name: str) -> bool:
+    """Whether a value is missing that there should be."""
+    outcome = rqs_outcome(result) if name == RQS else None
+    score = result.scores.get(name)
+    return (outcome or (score.outcome if score else None)) is Outcome.FAILED
+
+
+def _decides(differences: Sequence[float], direction: Direction, alpha: float) -> bool:
+    """Whether the test, as strict as it was for this line, finds the direction in these differences."""
+    from rag_eval.statistics.comparison import paired_permutation_pvalue
+    from rag_eval.statistics.intervals import bootstrap_mean_interval
+
+    interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
+    pvalue = paired_permutation_pvalue(differences) * _ALPHA / alpha  # since it is compared with 5 %
+    return _direction(differences, interval, pvalue) is direction
 
 
 def _alphas(pvalues: Sequence[float]) -> list[float]:
@@ -215,12 +283,28 @@ def _with_zero(interval: "Interval | None") -> "Interval | None":
     return replace(interval, low=min(interval.low, 0.0), high=max(interval.high, 0.0))
 
 
-def _is_composed(values: Mapping[str, float], weights: Mapping[str, float]) -> bool:
-    parts = [(weights[name], values[name]) for name in weights if name in values]
-    if RQS not in values or not parts:
-        return True
-    composite = sum(weight * value for weight, value in parts) / sum(weight for weight, _ in parts)
-    return abs(composite - values[RQS]) < 1e-6
+def _is_composed(values: Mapping[str, float], weights: Mapping[str, float], tolerance: float) -> bool:
+    expected = composite(values, weights)
+    return RQS not in values or expected is None or abs(expected - values[RQS]) <= tolerance
+
+
+def _roundings(cases: Collection[Mapping[str, float]]) -> dict[str, float]:
+    """Half a unit of the last decimal that any value has, of RQS and of all metrics together."""
+    metrics = _rounding(value for case in cases for name, value in case.items() if name != RQS)
+    return {
+        **dict.fromkeys(METRIC_LABELS, metrics),
+        RQS: _rounding(case[RQS] for case in cases if RQS in case),
+    }
+
+
+def _rounding(values: Iterable[float]) -> float:
+    decimals = _FEWEST_DECIMALS
+    for value in values:
+        exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+        decimals = max(decimals, -exponent if isinstance(exponent, int) else 0)
+        if decimals > _MOST_DECIMALS:
+            return 0.0
+    return 0.5 * 10.0**-decimals
 
 
 def _listed(metrics: Collection[str]) -> str:

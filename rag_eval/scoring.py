@@ -13,10 +13,16 @@ def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | No
     Weights are renormalised over the applicable metrics; a metric of weight 0 plays no part. None when an
     applicable metric failed (a composite over a hole is not comparable), or when none is applicable.
     """
-    counted = [(scores[metric], weight) for metric, weight in weights.items() if weight and metric in scores]
-    if any(score.outcome is Outcome.FAILED for score, _ in counted):
+    counted = {metric: scores[metric] for metric, weight in weights.items() if weight and metric in scores}
+    if any(score.outcome is Outcome.FAILED for score in counted.values()):
         return None
-    parts = [(weight, score.value) for score, weight in counted if score.value is not None]
+    values = {metric: score.value for metric, score in counted.items() if score.value is not None}
+    return composite(values, weights)
+
+
+def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> float | None:
+    """The weighted mean of the values that have a weight, 0..1; None when none has one."""
+    parts = [(weight, values[metric]) for metric, weight in weights.items() if metric in values]
     total = sum(weight for weight, _ in parts)
     if total <= 0:
         return None

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
+from rag_eval.errors import CONTENT_CODES
 from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
 
 RQS = "rqs"
-_MISSING = math.nan  # in this module's private columns only; it never leaves them
+_MISSING = math.nan  # leaves this module's private columns in `Summary.gapped_rqs` only
 _CODES = {outcome: code for code, outcome in enumerate(Outcome)}  # in one byte a case
 
 
@@ -67,6 +68,8 @@ class BotSummary:
     """What the mean of RQS was taken over."""
     metric_values: Mapping[str, Sequence[float]] = field(repr=False)
     """The same for each metric."""
+    failed_by_content: int = 0
+    """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,9 @@ class Summary:
     """Rows in which at least one bot has an RQS, or none of the metrics applies."""
     rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
     """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
+    gapped_rqs: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
+    """The same over all rows that every ranked bot can have an RQS on, NaN where the judge failed; empty when it
+    failed on none of them."""
     slices: tuple[Slice, ...] = ()
     """In the order in which they first came; none unless they were asked for."""
 
@@ -152,12 +158,16 @@ class Summarizer:
         ]
         if not common:
             ranked = []
+        expected = self._expected(ranked)
         return Summary(
             bots=tuple(columns.summary(bot) for bot, columns in self._bots.items()),
             standings=self._standings(ranked, common),
             compared=len(common),
             rows=max((columns.cases for columns in self._bots.values()), default=0),
             rqs_values={bot: self._bots[bot].present(RQS, common) for bot in ranked},
+            gapped_rqs={bot: self._bots[bot].chosen(RQS, expected) for bot in ranked}
+            if len(expected) > len(common)
+            else {},
             judged=sum(
                 map(any, zip(*(columns.has_been_judged() for columns in self._bots.values()), strict=False))
             ),
@@ -166,6 +176,11 @@ class Summarizer:
                 for name, bots in self._slices.items()
             ),
         )
+
+    def _expected(self, ranked: Sequence[str]) -> list[int]:
+        """The rows on which no ranked bot's RQS is not applicable."""
+        outcomes = zip(*(self._bots[bot].rqs_outcomes() for bot in ranked), strict=False)
+        return [index for index, row in enumerate(outcomes) if _CODES[Outcome.NOT_APPLICABLE] not in row]
 
     def _columns(self, bots: Iterable[str]) -> dict[str, "_BotColumns"]:
         return {bot: _BotColumns(self._metrics, self._further, self._toxicity_threshold) for bot in bots}
@@ -198,7 +213,7 @@ class _BotColumns:
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
         self._toxicity_threshold = toxicity_threshold
-        self._toxic = self._empty_contexts = self._empty_answers = 0
+        self._toxic = self._empty_contexts = self._empty_answers = self._failed_by_content = 0
 
     def add(self, result: CaseResult) -> None:
         self.cases += 1
@@ -206,12 +221,14 @@ class _BotColumns:
             self._add_score(name, score)
         if result.rubric and result.rubric.outcome is Outcome.FAILED:
             self._failures[result.rubric.code] += 1
-        self._add_value(RQS, result.rqs, _rqs_outcome(result))
+        self._add_value(RQS, result.rqs, rqs_outcome(result))
         self._modes.update(result.failure_modes)
         toxicity = result.toxicity.value
         self._toxic += toxicity is not None and toxicity >= self._toxicity_threshold
         self._empty_contexts += result.case.has_empty_context
         self._empty_answers += not result.case.has_response
+        codes = {score.code for score in result.scores.values()}
+        self._failed_by_content += result.rqs is None and not codes.isdisjoint(CONTENT_CODES)
 
     def has_rqs(self) -> bool:
         return _CODES[Outcome.SCORED] in self._outcomes[RQS]
@@ -240,13 +257,21 @@ class _BotColumns:
             failures=dict(self._failures.most_common()),
             rqs_values=self.present(RQS),
             metric_values={name: self.present(name) for name in means},
+            failed_by_content=self._failed_by_content,
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":
         """The values that are there, of all rows or of the given ones."""
-        column = self.values[name]
-        chosen = column if rows is None else (column[row] for row in rows)
+        chosen = self.values[name] if rows is None else self.chosen(name, rows)
         return array("d", (value for value in chosen if not math.isnan(value)))
+
+    def chosen(self, name: str, rows: Sequence[int]) -> "array[float]":
+        """The values of the given rows, NaN where there is none."""
+        column = self.values[name]
+        return array("d", (column[row] for row in rows))
+
+    def rqs_outcomes(self) -> bytearray:
+        return self._outcomes[RQS]
 
     def _add_score(self, name: str, score: Score) -> None:
         self._add_value(name, score.value, score.outcome)
@@ -271,7 +296,7 @@ class _BotColumns:
         )
 
 
-def _rqs_outcome(result: CaseResult) -> Outcome:
+def rqs_outcome(result: CaseResult) -> Outcome:
     if result.rqs is not None:
         return Outcome.SCORED
     failed = any(score.outcome is Outcome.FAILED for score in result.scores.values())

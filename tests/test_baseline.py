@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from conftest import Run, azure, read_sheet, write_sheet
 from defusedxml.ElementTree import fromstring
 from fake_judge import FakeJudge
 from jsonschema import Draft202012Validator
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 from report_cases import facts_of
 from test_outputs import SCHEMA
 from test_scoring import Value, flat, result
@@ -21,6 +22,7 @@ from rag_eval.errors import InputError
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
+from rag_eval.statistics.intervals import bootstrap_mean_interval
 from rag_eval.summary import RQS
 
 THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
@@ -92,6 +94,191 @@ def test_a_query_asked_twice_is_matched_in_order() -> None:
     comparison.add(result("A", 2, flat(0.9)))
     (rqs,) = comparison.changes()
     assert (rqs.difference, rqs.queries) == (pytest.approx(0.1), 2)
+
+
+def test_a_query_asked_three_times_is_matched_in_order() -> None:
+    thrice = {("q2", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8, 0.5))}
+    comparison = BaselineComparison(PastRun("old.xlsx", thrice), THIS_RUN)
+    for value in (0.2, 0.8, 0.5, 0.1):
+        comparison.add(result("A", 2, flat(value)))
+    (rqs,) = comparison.changes()
+    assert (rqs.direction, rqs.queries, rqs.of) == (Direction.SAME, 3, 4)
+
+
+def test_a_query_three_times_in_an_earlier_report_is_three_cases(tmp_path: Path) -> None:
+    path = report_of(tmp_path, ["RQS"], *([value] for value in (0.2, 0.8, 0.5)), queries=["q", "q", "q"])
+    assert read_past_run(path).values == {
+        ("q", "gt", "A", n): {RQS: value} for n, value in enumerate((0.2, 0.8, 0.5))
+    }
+
+
+def report_of(folder: Path, names: list[str], *rows: list[object], queries: list[str] | None = None) -> Path:
+    """What an earlier tool wrote: these columns of bot A's queries q0, q1, … in the sheet with its scores."""
+    workbook = Workbook()
+    sheet = workbook.active
+    assert sheet is not None
+    sheet.title = "Per-Query Metrics"
+    sheet.append(["Query", "Ground Truth", "Bot", *names])
+    for number, row in enumerate(rows):
+        sheet.append([queries[number] if queries else f"q{number}", "gt", "A", *row])
+    workbook.save(folder / "old.xlsx")
+    return folder / "old.xlsx"
+
+
+TWO_WEIGHTS = {"answer_correctness": 0.6, "faithfulness": 0.4}
+THIRDS = [(1 / 3, 0.9), (2 / 3, 0.8), (1.0, 1 / 7), (0.5, 0.75), (3 / 7, 5 / 9), (0.2, 1 / 9)]
+
+
+def printed(folder: Path, decimals: int, decimals_of_metrics: int, weights: dict[str, float]) -> PastRun:
+    rows = [
+        [
+            round(
+                sum(weight * value for weight, value in zip(weights.values(), values, strict=True)), decimals
+            ),
+            *(round(value, decimals_of_metrics) for value in values),
+        ]
+        for values in THIRDS
+    ]
+    return read_past_run(report_of(folder, ["RQS", *(NAMES[name] for name in weights)], *rows))
+
+
+@pytest.mark.parametrize(("decimals", "of_metrics"), [(17, 17), (4, 17), (4, 4), (3, 17), (2, 2), (17, 3)])
+def test_an_rqs_printed_with_few_decimals_is_one_of_these_weights(
+    tmp_path: Path, decimals: int, of_metrics: int
+) -> None:
+    past = printed(tmp_path, decimals, of_metrics, TWO_WEIGHTS)
+    assert past.has_rqs_of(TWO_WEIGHTS)
+    assert not past.has_rqs_of({"answer_correctness": 0.56, "faithfulness": 0.44})
+    rounding = {17: 0.0, 4: 0.00005, 3: 0.0005, 2: 0.005}
+    assert past.roundings[RQS] == pytest.approx(rounding[decimals])
+    assert past.roundings["faithfulness"] == pytest.approx(rounding[of_metrics])
+
+
+def test_scores_of_pass_and_fail_are_not_taken_for_rounded_ones(tmp_path: Path) -> None:
+    past = read_past_run(report_of(tmp_path, ["RQS", "Faithfulness"], [1, 1], [0.0, 0.0], [1.0, 1.0]))
+    assert past.roundings == {**dict.fromkeys(METRIC_LABELS, 0.005), RQS: 0.005}
+    assert read_past_run(report_of(tmp_path, ["RQS"])).roundings[RQS] == 0.005
+
+
+def test_the_rounding_of_the_earlier_report_is_no_change(tmp_path: Path) -> None:
+    """Cut off instead of rounded, all would be a little lower then: 20 equal signs, and nothing happened."""
+    values = [0.123449 + n / 50 for n in range(20)]
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], *([round(v, 4), round(v, 4)] for v in values))
+    comparison = BaselineComparison(read_past_run(path), facts_of("A", 20, weights={"faithfulness": 1.0}))
+    for number, value in enumerate(values):
+        comparison.add(result("A", number, flat(value)))
+    assert [change.direction for change in comparison.changes()] == [Direction.SAME] * 2
+    assert not any("not compared" in sentence for sentence in comparison.differences())
+
+
+def test_a_change_larger_than_the_rounding_is_one(tmp_path: Path) -> None:
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], *([0.1234 + n / 100] * 2 for n in range(20)))
+    comparison = BaselineComparison(read_past_run(path), facts_of("A", 20, weights={"faithfulness": 1.0}))
+    for number in range(20):
+        comparison.add(result("A", number, flat(0.12346 + number / 100)))
+    assert [change.direction for change in comparison.changes()] == [Direction.BETTER] * 2
+
+
+def test_an_earlier_report_with_rounded_numbers_is_compared(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=False)
+    run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline")
+    book = load_workbook(tmp_path / "old.xlsx")
+    columns = {cell.value: cell.column for cell in book["Per-Query Metrics"][1]}
+    for row in range(2, 2 + len(FACTS)):
+        cell = book["Per-Query Metrics"].cell(row, columns["RQS"])
+        cell.value = round(cell.value, 4)
+    book.save(tmp_path / "old.xlsx")
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
+    assert "not compared" not in ended.out
+    lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
+    assert {line["Metric"]: line["Verdict"] for line in lines}["RQS"] == "no change"
+    other = run_cli(
+        "in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx", "--alpha", "9"
+    )
+    assert "RQS is not compared" in other.out
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "direction", "queries"),
+    [
+        ([0.5] * 12 + [0.1], [0.8] * 12 + ["failed"], Direction.BETTER, 0),
+        ([0.5] * 12 + [0.9] * 4, [0.8] * 12 + ["failed"] * 4, Direction.UNDECIDED, 4),
+        ([0.8] * 12 + [0.1] * 6, [0.5] * 12 + ["failed"] * 6, Direction.UNDECIDED, 6),
+        ([0.8] * 12 + [0.9] * 6, [0.5] * 12 + ["failed"] * 6, Direction.WORSE, 0),
+        ([0.5] * 12 + [None] * 4, [0.8] * 12 + [0.1] * 4, Direction.UNDECIDED, 4),
+        ([0.5] * 12 + [None] * 4, [0.8] * 12 + [1.0] * 4, Direction.BETTER, 0),
+        ([0.8] * 12 + [None], [0.5] * 12 + [0.9], Direction.UNDECIDED, 1),
+        ([0.5] * 12 + [None] * 9, [0.8] * 12 + ["failed"] * 9, Direction.BETTER, 0),  # in neither of the runs
+        ([0.5] * 12 + [0.9] * 9, [0.8] * 12 + [None] * 9, Direction.BETTER, 0),  # it does not apply any more
+        ([0.5, 0.7] * 6 + [0.9], [0.7, 0.5] * 6 + ["failed"], Direction.UNDECIDED, 0),
+    ],
+)
+def test_a_change_is_claimed_only_if_it_is_one_whatever_is_missing(
+    before: list[float | None], now: list[Value], direction: Direction, queries: int
+) -> None:
+    """A run in which the bad answers could not be judged is not better."""
+    values = {
+        (f"q{row}", "gt", "A", 0): {} if value is None else {RQS: value}
+        for row, value in enumerate(before, 2)
+    }
+    comparison = BaselineComparison(PastRun("old.xlsx", values), THIS_RUN)
+    for row, value in enumerate(now, 2):
+        comparison.add(result("A", row, flat(value)))
+    (rqs,) = comparison.changes()
+    assert (rqs.direction, rqs.is_reversible) == (direction, queries > 0)
+    assert rqs.interval is not None
+    assert (rqs.interval.low <= 0 <= rqs.interval.high) == (direction is Direction.UNDECIDED)
+    told = [sentence for sentence in comparison.differences() if "not decided" in sentence]
+    count = "1 query that has" if queries == 1 else f"{queries} queries that have"
+    sentence = f"A: RQS is not decided because of {count} a value in only one of the two runs."
+    assert told == ([sentence] if queries else [])
+
+
+def test_lines_that_are_decided_do_not_make_the_others_less_strict_than_they_are() -> None:
+    """Holm: of six lines the clearest is tested at 5 %/6; the next at 5 %/5; the interval of the rest is as wide."""
+    names = tuple(NAMES)
+    gains = {RQS: 0.3, "answer_correctness": 0.3, "faithfulness": 0.0}
+    before = dict.fromkeys(names, 0.4)
+    values = {(f"q{row}", "gt", "A", 0): before for row in range(2, 14)}
+    comparison = BaselineComparison(PastRun("old.xlsx", values), THIS_RUN)
+    for row in range(2, 14):
+        shift = 0.1 * (row % 4) - 0.13
+        scores = [0.4 + gains.get(name, shift) + 0.01 * (row % 3) for name in METRIC_LABELS]
+        comparison.add(replace(result("A", row, tuple(scores)), rqs=0.7))
+    changes = {change.name: change for change in comparison.changes()}
+    assert {name: change.direction.value for name, change in changes.items()} == {
+        RQS: "better",
+        "answer_correctness": "better",
+        "faithfulness": "better",
+        "answer_relevancy": "not decided",
+        "context_precision": "not decided",
+        "context_recall": "not decided",
+    }
+    shifts = [0.1 * (row % 4) - 0.13 + 0.01 * (row % 3) for row in range(2, 14)]
+    expected = bootstrap_mean_interval([round(shift, 12) for shift in shifts], confidence=1 - 0.05 / 3)
+    assert expected is not None
+    interval = changes["context_recall"].interval
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_interval_of_an_undecided_change_begins_or_ends_at_0() -> None:
+    """Six of six differences are positive, and the interval alone would be: 10 lines need more of them."""
+    comparison = compared([0.5] * 6, [0.6, 0.7, 0.6, 0.7, 0.6, 0.65])
+    rqs, _ = comparison.changes()
+    assert rqs.direction is Direction.UNDECIDED
+    assert rqs.interval is not None
+    assert rqs.interval.low == 0.0
+    assert rqs.interval.high == pytest.approx(0.2, abs=0.05)
+
+
+@pytest.mark.parametrize(("weight", "is_compared"), [(0.0, True), (0.1, False)])
+def test_a_metric_without_weight_may_be_judged_in_one_run_only(weight: float, is_compared: bool) -> None:
+    weights = {"faithfulness": 1.0 - weight, "context_recall": weight}
+    comparison = BaselineComparison(past([0.5] * 3), facts_of("A", 3, weights=weights))
+    for row in (2, 3, 4):
+        comparison.add(result("A", row, flat(0.5)))
+    assert ("rqs" in {change.name for change in comparison.changes()}) is is_compared
 
 
 def test_equal_runs_are_seldom_told_apart() -> None:

@@ -490,7 +490,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000, over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
-            "A leads B by 0.30 (95 % 0.30 to 0.30): significant. "
+            "A leads B by 0.30 (95 % 0.00 to 0.30): not decided (content failures differ: 3 and 4). "
             "Mean RQS 0.9000 against 0.6000, over 8 of 12 queries. "
             "The 7 responses that were not judged could still put B first.",
         ),
@@ -513,9 +513,9 @@ def test_the_verdict_claims_no_more_than_the_scores_support(
     assert verdict(summary, find(summary)) == expected
 
 
-def _results_of(values: dict[str, list[float | None]]) -> list[CaseResult]:
+def _results_of(values: dict[str, list[float | None]], code: str = "truncated") -> list[CaseResult]:
     """Bots with these RQS, row by row; None was not judged."""
-    failed = [Score.failed(metric, "truncated", "cut") for metric in METRIC_LABELS]
+    failed = [Score.failed(metric, code, "no reply") for metric in METRIC_LABELS]
     return [
         plain_result(row + 2, bot, value)
         if (value := values[bot][row]) is not None
@@ -558,6 +558,93 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     assert (alike.unlike, verdict_on("Full", alike)) == ({}, "significant"), (
         "what has no weight is no part of RQS"
     )
+
+
+_LEAD: list[float | None] = [0.9, 0.8] * 15
+_BEHIND: list[float | None] = [0.5, 0.6] * 15
+_OPEN = "leads, not decided"
+_UNJUDGED = "not decided (unjudged responses could change it)"
+_THIRD_MISSING: list[float | None] = [0.6, 0.5] * 6 + [None] * 18
+
+
+def _content(best: int, other: int) -> str:
+    return f"not decided (content failures differ: {best} and {other})"
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "of_best", "of_other"),
+    [
+        ({"A": _LEAD, "B": _BEHIND}, "timeout", "winner", "significant"),
+        # One missing value cannot change the lead, whosever it is ...
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "timeout", "winner", "significant"),
+        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "timeout", "winner", "significant"),
+        # ... nor one that both bots lack, because of the query ...
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, None]}, "blocked_by_filter", "winner", "significant"),
+        # ... but that the judge stopped at the content of one bot only is no chance.
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "blocked_by_filter", _OPEN, _content(1, 0)),
+        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "truncated", _OPEN, _content(0, 1)),
+        # The lead would be left, and would not be significant any more.
+        ({"A": [*_LEAD, *[None] * 5], "B": [*_BEHIND, *[0.7] * 5]}, "timeout", _OPEN, _UNJUDGED),
+        ({"A": [*_LEAD, *[0.4] * 9], "B": [*_BEHIND, *[None] * 9]}, "timeout", _OPEN, _UNJUDGED),
+        # What a third bot lacks does not touch the lead over the second; its own place is open.
+        ({"A": _LEAD, "B": _BEHIND, "C": _THIRD_MISSING}, "timeout", _OPEN, "significant"),
+        # Unless the rows on which the third was judged are others than the rest.
+        (
+            {
+                "A": [*_LEAD[:10], *[0.2] * 20],
+                "B": [*_BEHIND[:10], *[0.4] * 20],
+                "C": [*[0.1] * 10, *[None] * 20],
+            },
+            "timeout",
+            _OPEN,
+            _UNJUDGED,
+        ),
+    ],
+)
+def test_a_lead_is_significant_only_if_it_is_whatever_the_missing_values_are(
+    values: dict[str, list[float | None]], code: str, of_best: str, of_other: str
+) -> None:
+    findings = find(summary_of(_results_of(values, code), facts_of(list(values), len(values["A"]))))
+    assert (verdict_on("A", findings), verdict_on("B", findings)) == (of_best, of_other)
+    rival = findings.rival("B")
+    assert rival is not None
+    assert rival.interval is not None
+    assert (rival.interval.low > 0) == (of_other == "significant")
+
+
+@pytest.mark.parametrize(("failed", "word"), [(2, "significant"), (3, _content(3, 0))])
+def test_content_failures_differ_when_more_than_one_in_a_hundred_does(failed: int, word: str) -> None:
+    values: dict[str, list[float | None]] = {
+        "A": [*([0.9, 0.8] * 100)[failed:], *[None] * failed],
+        "B": [0.5, 0.6] * 100,
+    }
+    findings = find(summary_of(_results_of(values, "refused"), facts_of("AB", 200)))
+    assert verdict_on("B", findings) == word
+
+
+def test_bots_that_are_not_comparable_say_so_before_anything_else() -> None:
+    results = [_without_context(row, "Bare", 0.9) for row in range(2, 22)]
+    results += [plain_result(row, "Full", 0.4) for row in range(2, 22)]
+    results += [
+        result_of(
+            Case(22, bot, "q", "a"), [Score.failed(metric, "refused", "no") for metric in METRIC_LABELS]
+        )
+        if bot == "Bare"
+        else plain_result(22, bot, 0.4)
+        for bot in ("Bare", "Full")
+    ]
+    findings = find(summary_of(results, facts_of(("Bare", "Full"), 21)))
+    assert verdict_on("Full", findings) == "not comparable"
+
+
+def test_a_metric_without_weight_does_not_make_bots_incomparable() -> None:
+    results = [_without_context(row, "Bare", 0.9) for row in range(2, 22)]
+    results += [plain_result(row, "Full", 0.4) for row in range(2, 22)]
+    summary = summary_of(results, facts_of(("Bare", "Full"), 20))
+    unlike = find(
+        summary, weights={"answer_correctness": 1.0, "faithfulness": 0.0, "context_recall": 0.5}
+    ).unlike
+    assert unlike == {"Full": ("context_recall",)}
 
 
 def test_who_makes_the_comparison_small_is_named() -> None:
@@ -645,7 +732,7 @@ def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
             {
                 "A": ("", "leads, not decided"),
-                "B": ("−0.30 (−0.30 to −0.30)", "significant so far; what was not judged could change it"),
+                "B": ("−0.30 (−0.30 to 0.00)", "not decided (content failures differ: 3 and 4)"),
             },
         ),
         ({"A": [0.9], "B": [None]}, {"A": ("", ""), "B": ("", "")}),

@@ -3,6 +3,7 @@
 import itertools
 import math
 import tracemalloc
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -18,6 +19,7 @@ from rag_eval.statistics.comparison import (
     Comparison,
     Rival,
     Verdict,
+    bots_behind,
     compare_with_best,
     difference_words,
     holm,
@@ -25,7 +27,15 @@ from rag_eval.statistics.comparison import (
     verdict_sentence,
     verdict_words,
 )
-from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval, wilson_interval
+from rag_eval.statistics.intervals import (
+    Interval,
+    bootstrap_mean_interval,
+    chunks,
+    pooled,
+    student_quantile,
+    wilson_interval,
+)
+from rag_eval.statistics.skewness import bootstrap_t_pvalues, is_feigned_by_skewness, skewed_hurdle
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -112,6 +122,61 @@ class TestMeanInterval:
         rng = np.random.default_rng(3)
         intervals = [bootstrap_mean_interval(rng.beta(8, 2, 15), resamples=300) for _ in range(400)]
         assert 0.92 <= fmean(interval.low <= 0.8 <= interval.high for interval in intervals) <= 0.98
+
+    @pytest.mark.parametrize(
+        ("values", "low", "high"),
+        [
+            ([0.2, 0.5, 0.9], 0.2, 0.9),
+            ([0.2, 0.5, 0.6, 0.9], 0.2, 0.9),
+            ([0.1, 0.4, 0.45, 0.7, 0.95], 0.16, 0.9),
+            ([0.1, 0.4, 0.45, 0.5, 0.7, 0.95], 0.25, 0.828277824),
+            ([0.0, 1.0, 1.0, 1.0, 1.0, 1.0], 1 / 6, 1.0),
+        ],
+    )
+    def test_of_few_rows_is_pinned(self, values, low, high):
+        interval = bootstrap_mean_interval(values)
+        assert (interval.low, interval.high) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("level", [0.1, 0.9, 0.975])
+@pytest.mark.parametrize(
+    ("freedom", "tolerance"),
+    [(1, 1e-12), (2, 1e-12), (3, 0.004), (4, 9e-4), (5, 3e-4), (10, 8e-6), (30, 4e-8)],
+)
+def test_students_quantile_is_that_of_scipy(level, freedom, tolerance):
+    assert student_quantile(level, freedom) == pytest.approx(stats.t.ppf(level, freedom), abs=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(3, 3.178616995054061), (4, 2.775582224236797), (5, 2.570308227150842)]
+)
+def test_students_quantile_for_few_rows_has_every_term_of_its_series(freedom, quantile):
+    assert student_quantile(0.975, freedom) == pytest.approx(quantile, rel=1e-12)
+
+
+def test_rows_beyond_2000_are_pooled_without_losing_or_doubling_one():
+    rows = np.arange(4_001.0)[:, None]
+    blocks = pooled(rows, np.random.default_rng(0))
+    assert (len(blocks), blocks.sum()) == (2_000, rows.sum())
+    assert pooled(rows[:2_000], np.random.default_rng(0)) is not rows
+    assert np.array_equal(pooled(rows[:2_000], np.random.default_rng(0)), rows[:2_000])
+    powers = 3.0 ** np.arange(5)  # whose sums tell of what they are made
+    many = np.concatenate([powers, np.zeros(2_001)])[:, None]
+    assert pooled(many, np.random.default_rng(0)).sum() == powers.sum()
+
+
+@pytest.mark.parametrize(
+    ("total", "width", "sizes"),
+    [
+        (10, 100_000, [2, 2, 2, 2, 2]),
+        (5, 100_000, [2, 2, 1]),
+        (3, 10**9, [1, 1, 1]),
+        (0, 5, []),
+        (7, 10, [7]),
+    ],
+)
+def test_resamples_are_made_in_chunks_that_fit_into_memory(total, width, sizes):
+    assert chunks(total, width) == sizes
 
 
 class TestPairedPermutation:
@@ -275,6 +340,11 @@ class TestComparison:
         with pytest.raises(ValueError, match="2 bots"):
             compare_with_best([[0.5, 0.1, 0.3, 0.4]], ["A", "B"])
 
+    def test_a_tie_is_one_of_means_with_four_equal_decimals(self):
+        assert compare([[0.50004, 0.5], [0.50004, 0.5]]).winners == ("A", "B")
+        assert compare([[0.50006, 0.5], [0.50006, 0.5]]).winners == ("A",)
+        assert compare([[0.5004, 0.5], [0.5004, 0.5]]).rivals[0].verdict is Verdict.NOT_DECIDED
+
     def test_memory_does_not_grow_with_the_resamples_of_many_rows(self):
         scores = np.random.default_rng(0).random((100_000, 2))
         tracemalloc.start()
@@ -282,6 +352,127 @@ class TestComparison:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 100e6
+
+
+def lead(gaps, **options) -> Rival:
+    """Of a bot that is ahead by these gaps, row by row."""
+    return compare([[0.5 + gap, 0.5] for gap in gaps], **options).rivals[0]
+
+
+SKEWED = "the differences are skewed"
+
+
+class TestSkewedDifferences:
+    @pytest.mark.parametrize(
+        ("gaps", "pvalue", "doubt", "more"),
+        [
+            ([0.3] * 8, 2 / 256, "", None),
+            ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 2 / 256, "", None),
+            # Mean and spread go together: by the bootstrap-t, so large a t is no rarity.
+            ([0.05, 0.05, 0.05, 0.1, 0.1, 0.05, 0.3, 0.05], 2 / 256, SKEWED, 4),
+            # One row against the lead: 12 are too few to know how many such rows there are.
+            ([0.05, 0.2, 0.1, 0.3, 0.2, 0.2, -0.2, 0.05, 0.1, 0.2, 0.2, 0.05], 58 / 4096, SKEWED, 6),
+        ],
+        ids=["all equal", "symmetric", "for the winner", "against the winner"],
+    )  # fmt: skip
+    def test_are_claimed_only_where_every_check_agrees(self, gaps, pvalue, doubt, more):
+        rival = lead(gaps)
+        verdict = Verdict.NOT_DECIDED if doubt else Verdict.SIGNIFICANT
+        assert (rival.pvalue, rival.verdict, rival.doubt, rival.more_queries) == (
+            pvalue,
+            verdict,
+            doubt,
+            more,
+        )
+        assert (rival.interval.low > 0) == (not doubt)
+
+    @pytest.mark.parametrize(
+        ("gap", "reach", "hurdle"),
+        [
+            ([0.1, 0.2, 0.3], 2.0, 2.0),
+            ([0.0, 0.0, 0.3], 2.0, 2.0),  # skewed for the winner
+            ([0.3, 0.3, 0.0], 2.0, 2 + 2 * 3**0.5 * 9 / (6 * 3**0.5)),  # a skewness of −√3
+            ([0.3, 0.3, 0.0], 1.0, 1 + 2 * 3**0.5 * 3 / (6 * 3**0.5)),
+            ([0.3, 0.3, 0.3], 2.0, 2.0),
+            ([0.3, 0.0], 2.0, 2.0),
+        ],
+    )
+    def test_the_hurdle_is_raised_by_skewness_against_the_winner(self, gap, reach, hurdle):
+        assert skewed_hurdle(np.array(gap), reach) == pytest.approx(hurdle)
+
+    def test_a_lead_must_reach_the_hurdle(self):
+        gap = np.array([0.3, 0.3, 0.0])  # t is 2, and the hurdle of 0.5 is 0.5 + 1.5/3
+        assert stats.ttest_1samp(gap, 0).statistic == pytest.approx(2)
+        hurdle = 2 / 3 + (1 + 8 / 9) / 3
+        assert skewed_hurdle(gap, 2 / 3) == pytest.approx(hurdle)
+        assert not is_feigned_by_skewness(gap, 2 / 3)
+        assert is_feigned_by_skewness(gap, 1.1)
+
+    def test_bootstrap_t_is_the_share_of_all_samples(self):
+        """Of 4 rows there are 256 samples; the two columns are compared with each other as well."""
+        gaps = np.array([[0.0, 0.2, 0.5], [0.0, 0.1, 0.9], [0.0, 0.3, 0.6], [0.0, -0.1, 0.8]])
+        found = bootstrap_t_pvalues(gaps, [1, 2], np.random.default_rng(0))
+        assert found == pytest.approx(bootstrap_t_by_brute_force(gaps, [1, 2]), abs=0.03)
+        swapped = bootstrap_t_pvalues(gaps, [2, 1], np.random.default_rng(0))
+        assert swapped == pytest.approx(bootstrap_t_by_brute_force(gaps, [2, 1]), abs=0.03)
+
+    def test_a_bot_that_is_behind_is_never_found_to_lead(self):
+        gaps = np.array([[0.0, -0.2], [0.0, -0.2], [0.0, -0.2]])
+        assert bootstrap_t_pvalues(gaps, [1], np.random.default_rng(0)) == {1: 1.0}
+
+    def test_equal_bots_of_opposite_skew_are_rarely_told_apart(self):
+        """Twelve bots, 20 rows, 200 tables: 5 % are allowed; by flips and interval alone it is 10 %."""
+        rng = np.random.default_rng(2)
+        scale = np.linspace(0.05, 0.4, 12) * np.where(np.arange(12) % 2, 1, -1)
+        wrong = 0
+        for _ in range(200):
+            rivals = compare((rng.exponential(1, (20, 12)) - 1) * scale, resamples=199).rivals
+            wrong += any(rival.verdict is Verdict.SIGNIFICANT for rival in rivals)
+        assert wrong <= 10
+
+    def test_a_clear_lead_stays_significant_whatever_the_skew(self):
+        assert lead([0.3] * 11 + [0.1]).verdict is Verdict.SIGNIFICANT
+        assert lead([0.3] * 19 + [0.9]).verdict is Verdict.SIGNIFICANT
+
+
+def bootstrap_t_by_brute_force(gaps, order):
+    """From every sample of the rows, one set of bots in question at a time."""
+    samples = [list(rows) for rows in itertools.product(range(len(gaps)), repeat=len(gaps))]
+
+    def t(sample, one, other):
+        gap = gaps[:, other] - gaps[:, one]
+        drawn = gap[sample]
+        shift, error = drawn.mean() - gap.mean(), drawn.std(ddof=1) / math.sqrt(len(gap))
+        least = gap.std() / len(gap) / math.sqrt(1 - 1 / len(gap))  # of one n-th of the spread of the rows
+        return abs(shift) / max(error, least) if least else 0.0
+
+    running, pvalues = 0.0, {}
+    for place in reversed(range(len(order))):
+        pairs = list(itertools.combinations([0, *order[: place + 1]], 2))
+        own = stats.ttest_1samp(gaps[:, order[place]], 0).statistic
+        running = max(
+            running, fmean(max(t(sample, *pair) for pair in pairs) >= own - 1e-9 for sample in samples)
+        )
+        pvalues[order[place]] = running
+    return pvalues
+
+
+class TestBotsBehind:
+    def test_is_what_the_comparison_calls_significant(self):
+        scores = equal_bots(np.random.default_rng(9), 40, 6) - 0.08 * np.arange(6)
+        comparison = compare(scores)
+        claimed = {rival.bot for rival in comparison.rivals if rival.verdict is Verdict.SIGNIFICANT}
+        assert 0 < len(claimed) < 5
+        assert bots_behind(comparison.winner, scores, list("ABCDEF")) == claimed
+
+    def test_a_bot_that_is_ahead_is_not_behind(self):
+        scores = [[0.5, 0.9, 0.1], [0.6, 0.8, 0.2]] * 6
+        assert bots_behind("A", scores, list("ABC")) == {"C"}
+        assert bots_behind("B", scores, list("ABC")) == {"A", "C"}
+
+    def test_a_gap_in_the_table_is_refused(self):
+        with pytest.raises(ValueError, match="finite"):
+            bots_behind("A", [[0.5, math.nan]], ["A", "B"])
 
 
 def standardised(scores):
@@ -323,6 +514,7 @@ class TestAdvice:
             ([0.3, 0.3, 0.3], 3),  # six equal signs are the fewest that can be significant
             ([0.3, 0.3, 0.0, 0.0], 8),  # the same, when only every other row differs
             ([0.5, -0.4999, 0.001, 0.0], MANY_QUERIES),
+            ([0.9, 0.1], 4),
         ],
     )
     def test_extremes(self, gaps, expected):
@@ -336,6 +528,12 @@ def power_of_paired_t(rows, effect):
 
 def rival(verdict=Verdict.NOT_DECIDED, difference=0.04, interval=(-0.01, 0.09), more=None, bot="Claude"):
     return Rival(bot, difference, Interval(*interval) if interval else None, 0.5, verdict, more)
+
+
+def doubted(more=None):
+    return replace(
+        rival(Verdict.SIGNIFICANT, interval=(0.01, 0.09), more=3).doubted("why"), more_queries=more
+    )
 
 
 def comparison_of(*rivals, winners=("GPT4",)):
@@ -386,6 +584,24 @@ class TestWords:
     )
     def test_verdict_words(self, more, words):
         assert verdict_words(rival(more=more)) == words
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            (None, "not decided (why)"),
+            (4, "not decided (why), about 4 more queries would tell"),
+            (MANY_QUERIES, "not decided (why), more than 10,000 more queries would be needed"),
+        ],
+    )
+    def test_why_a_clear_lead_is_not_decided_is_said(self, more, words):
+        assert verdict_words(doubted(more)) == words
+
+    def test_a_doubted_lead_claims_nothing(self):
+        expected = rival(Verdict.NOT_DECIDED, interval=(0.0, 0.09))
+        assert rival(Verdict.SIGNIFICANT, interval=(0.01, 0.09), more=3).doubted("why") == replace(
+            expected, doubt="why"
+        )
+        assert rival(interval=None).doubted("why").interval is None
 
     @pytest.mark.parametrize(
         ("one", "words"),
@@ -465,6 +681,18 @@ class TestKappa:
     )
     def test_undefined(self, first, second, expected):
         assert cohen_kappa(first, second) == expected
+
+    @pytest.mark.parametrize(
+        ("first", "second", "kappa", "low", "high"),
+        [
+            ([0, 0, 1, 1], [0, 1, 1, 1], 0.5, 0.0, 1.0),
+            ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 0], 1 / 3, -2 / 7, 1.0),
+            ([0, 0, 0, 0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1, 1, 0], 7 / 12, 1 / 21, 1.0),
+        ],
+    )
+    def test_interval_of_few_items_is_pinned(self, first, second, kappa, low, high):
+        found = cohen_kappa(first, second, confidence=0.8)
+        assert (found.kappa, found.interval.low, found.interval.high) == pytest.approx((kappa, low, high))
 
     def test_opposite_ratings_are_worse_than_chance(self):
         assert cohen_kappa([True, False] * 10, [False, True] * 10).kappa == pytest.approx(-1.0)

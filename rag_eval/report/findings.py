@@ -14,7 +14,7 @@ from rag_eval.summary import Summary, of_queries
 
 if TYPE_CHECKING:
     from rag_eval.statistics.comparison import Comparison, Rival
-    from rag_eval.statistics.intervals import Interval
+    from rag_eval.statistics.intervals import Floats, Interval
 
 NAME_LIMIT = 60
 
@@ -84,11 +84,14 @@ def find(
     comparison = compare_with_best(table, bots)
     unlike = _unlike(summary, comparison.winner, weights) if comparison else {}
     challengers = _challengers(summary, comparison.winner) if comparison else ()
+    if comparison:
+        doubts = _doubts(summary, comparison, challengers)
+        comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
         own=own,
         compared=compared,
-        comparison=_without_claims_about(unlike, comparison) if comparison else None,
+        comparison=comparison,
         challengers=challengers,
         changes=changes,
         unlike=unlike,
@@ -108,6 +111,46 @@ def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
         for bot, mean in means.items()
         if mean.bounds and mean.failed + best.failed and mean.bounds[1] >= best.bounds[0]
     )
+
+
+_FEW = 0.01
+"""Share of the queries. Failures caused by content differ between two bots when more than these do."""
+
+
+def _doubts(summary: Summary, comparison: "Comparison", challengers: Collection[str]) -> dict[str, str]:
+    """By rival: why what was not judged keeps a lead from being significant, although the scores are."""
+    from rag_eval.statistics.comparison import Verdict, bots_behind
+
+    claimed = [rival.bot for rival in comparison.rivals if rival.verdict is Verdict.SIGNIFICANT]
+    if not claimed:
+        return {}
+    sure = set(claimed)
+    if summary.gapped_rqs:
+        sure &= bots_behind(comparison.winner, *_worst_case(summary, comparison.winner))
+    blocked = {bot.bot: bot.failed_by_content for bot in summary.bots}
+    doubts = {
+        bot: "unjudged responses could change it" for bot in claimed if bot not in sure or bot in challengers
+    }
+    for bot in claimed:
+        if abs(blocked[comparison.winner] - blocked[bot]) > _FEW * summary.rows:
+            doubts[bot] = f"content failures differ: {blocked[comparison.winner]:,} and {blocked[bot]:,}"
+    return doubts
+
+
+def _worst_case(summary: Summary, winner: str) -> tuple["Floats", list[str]]:
+    """Scores as they would be if whatever was not judged spoke against the winner: its own 0, of the others 1."""
+    import numpy as np
+
+    bots = list(summary.gapped_rqs)
+    columns = [np.nan_to_num(summary.gapped_rqs[bot], nan=float(bot != winner)) for bot in bots]
+    return np.column_stack(columns), bots
+
+
+def _with_doubts(comparison: "Comparison", doubts: Mapping[str, str]) -> "Comparison":
+    rivals = (
+        rival.doubted(doubts[rival.bot]) if rival.bot in doubts else rival for rival in comparison.rivals
+    )
+    return replace(comparison, rivals=tuple(rivals))
 
 
 def _unlike(summary: Summary, winner: str, weights: Mapping[str, float] | None) -> dict[str, tuple[str, ...]]:
@@ -133,7 +176,9 @@ def _without_claims_about(bots: Collection[str], comparison: "Comparison") -> "C
     from rag_eval.statistics.comparison import Verdict
 
     rivals = (
-        replace(rival, verdict=Verdict.NOT_COMPARABLE, more_queries=None) if rival.bot in bots else rival
+        replace(rival, verdict=Verdict.NOT_COMPARABLE, more_queries=None, doubt="")
+        if rival.bot in bots
+        else rival
         for rival in comparison.rivals
     )
     return replace(comparison, rivals=tuple(rivals))
@@ -188,8 +233,6 @@ def verdict_on(bot: str, findings: Findings) -> str:
     if rival is None:
         is_clear = all(other.verdict is Verdict.SIGNIFICANT for other in comparison.rivals)
         return "winner" if is_clear and not findings.challengers else "leads, not decided"
-    if rival.verdict is Verdict.SIGNIFICANT and bot in findings.challengers:
-        return f"{rival.verdict} so far; what was not judged could change it"
     return verdict_words(rival)
 
 

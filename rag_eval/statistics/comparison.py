@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
@@ -19,6 +19,7 @@ from rag_eval.statistics.intervals import (
     mean_intervals,
     pooled,
 )
+from rag_eval.statistics.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -93,6 +94,13 @@ class Rival:
     more_queries: int | None
     """How many more would decide it at this effect with a power of 0.8; at most MANY_QUERIES, which means
     more than that. None unless the verdict is `not decided`, and for a single row."""
+    doubt: str = ""
+    """Why the verdict is `not decided` although the scores alone are clear; otherwise empty."""
+
+    def doubted(self, doubt: str) -> "Rival":
+        """The same without its claim: not decided, and more queries would not help."""
+        interval = self.interval and _with_zero(self.interval)
+        return replace(self, interval=interval, verdict=Verdict.NOT_DECIDED, more_queries=None, doubt=doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,31 +131,53 @@ def compare_with_best(
     picked by the same scores, a rival is tested with the largest difference between *any* two bots that are
     still in question, not with its own alone; bots that are clearly worse are set aside first (step-down).
     """
-    table = np.asarray(scores, dtype=float)
+    table = _checked(scores, bots)
     if not table.size:
         return None
-    if table.shape != (len(table), len(bots)):
-        raise ValueError(f"a table of {table.shape} scores does not fit {len(bots)} bots")
-    if not np.isfinite(table).all():
-        raise ValueError("scores to compare must be finite: keep only the rows on which every bot has one")
     means = [fmean(column) for column in table.T]
     order = sorted(range(len(bots)), key=lambda bot: -means[bot])
     table = table[:, order]
     gaps = table[:, :1] - table
-    rng = np.random.default_rng(seed)
-    tests = _step_down(gaps, 1 - confidence, resamples, rng)
-    intervals = _gap_intervals(gaps, [test.critical for test in tests], resamples, rng)
+    tests = _tested(gaps, 1 - confidence, resamples, seed)
     best = round(means[order[0]], 4)
     return Comparison(
         winner=bots[order[0]],
         winners=tuple(bot for bot, mean in zip(bots, means, strict=True) if round(mean, 4) == best),
         rivals=tuple(
-            _rival(bots[bot], gap, round(means[bot], 4) == best, test, interval, 1 - confidence)
-            for bot, gap, test, interval in zip(order[1:], gaps.T[1:], tests, intervals, strict=True)
+            _rival(bots[bot], gap, round(means[bot], 4) == best, test, 1 - confidence)
+            for bot, gap, test in zip(order[1:], gaps.T[1:], tests, strict=True)
         ),
         rows=len(table),
         confidence=confidence,
     )
+
+
+def bots_behind(
+    winner: str,
+    scores: ArrayLike,
+    bots: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> frozenset[str]:
+    """The bots that `winner` is significantly better than, by the same test, even if it is not the best."""
+    table = _checked(scores, bots)
+    order = sorted(range(len(bots)), key=lambda bot: bots[bot] != winner)
+    gaps = table[:, order[:1]] - table[:, order]
+    tests = _tested(gaps, 1 - confidence, resamples, seed)
+    return frozenset(
+        bots[bot] for bot, test in zip(order[1:], tests, strict=True) if test.is_clear(1 - confidence)
+    )
+
+
+def _checked(scores: ArrayLike, bots: Sequence[str]) -> Floats:
+    table = np.asarray(scores, dtype=float)
+    if table.size and table.shape != (len(table), len(bots)):
+        raise ValueError(f"a table of {table.shape} scores does not fit {len(bots)} bots")
+    if not np.isfinite(table).all():
+        raise ValueError("scores to compare must be finite: keep only the rows on which every bot has one")
+    return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +185,47 @@ class _Test:
     pvalue: float
     critical: float
     """What Σd ÷ √Σd² had to exceed."""
+    interval: Interval | None = None
+    """Of the mean difference, as wide as the test was strict; None for a single row."""
+    is_feigned: bool = False
+    """The skewness of the differences alone may have made them so clear."""
+
+    def is_clear(self, alpha: float) -> bool:
+        """All that look at skewed differences in their own ways must agree: only what each of them sees is claimed."""
+        sees_interval = self.interval is not None and self.interval.low > 0
+        return self.pvalue <= alpha and sees_interval and not self.is_feigned
+
+
+def _tested(gaps: Floats, alpha: float, resamples: int, seed: int) -> list[_Test]:
+    """Each column but the first, which belongs to the winner and is 0."""
+    rng = np.random.default_rng(seed)
+    tests = _step_down(gaps, alpha, resamples, rng)
+    rows = len(gaps)
+    if rows < 2:
+        return tests
+    reaches = [_as_t(test.critical, rows) for test in tests]
+    intervals = mean_intervals(gaps[:, 1:], reaches, resamples, rng)
+    tests = [replace(test, interval=interval) for test, interval in zip(tests, intervals, strict=True)]
+    if not any(test.is_clear(alpha) for test in tests):
+        return tests
+    order = sorted(range(1, gaps.shape[1]), key=lambda column: _statistic(gaps[:, column]))
+    pvalues = bootstrap_t_pvalues(gaps, order, rng)
+    return [
+        replace(test, is_feigned=pvalues[column] > alpha or is_feigned_by_skewness(gaps[:, column], reach))
+        if test.is_clear(alpha)
+        else test
+        for column, (test, reach) in enumerate(zip(tests, reaches, strict=True), 1)
+    ]
+
+
+def _as_t(critical: float, rows: int) -> float:
+    """The value of Student's t at which Σd ÷ √Σd² is `critical`."""
+    return critical * math.sqrt((rows - 1) / max(rows - critical**2, TINY))
+
+
+def _statistic(gap: Floats) -> float:
+    """|Σd| ÷ √Σd²; 0 without any difference."""
+    return abs(float(gap.sum())) / (math.sqrt(float((gap**2).sum())) or 1.0)
 
 
 def _step_down(gaps: Floats, alpha: float, flips: int, rng: np.random.Generator) -> list[_Test]:
@@ -193,40 +264,37 @@ def _made_monotone(tests: dict[int, _Test], alpha: float) -> list[_Test]:
     return [tests[rival] for rival in sorted(tests)]
 
 
-def _gap_intervals(
-    gaps: Floats, criticals: Sequence[float], resamples: int, rng: np.random.Generator
-) -> list[Interval] | list[None]:
-    """Interval of each rival's mean gap, as wide as the test that it had to pass was strict."""
-    rows = len(gaps)
-    if rows < 2:
-        return [None] * len(criticals)
-    reaches = [c * math.sqrt((rows - 1) / max(rows - c * c, TINY)) for c in criticals]  # as a t statistic
-    return mean_intervals(gaps[:, 1:], reaches, resamples, rng)
-
-
-def _rival(
-    bot: str, gap: Floats, is_tie: bool, test: _Test, interval: Interval | None, alpha: float
-) -> Rival:
-    verdict, more = Verdict.TIE, None
+def _rival(bot: str, gap: Floats, is_tie: bool, test: _Test, alpha: float) -> Rival:
+    verdict, more, interval = Verdict.TIE, None, test.interval
     if not is_tie:
-        # Test and interval see skewed differences a little differently: only what both see is claimed.
-        is_clear = test.pvalue <= alpha and interval is not None and interval.low > 0
+        is_clear = test.is_clear(alpha)
         verdict = Verdict.SIGNIFICANT if is_clear else Verdict.NOT_DECIDED
-        more = None if is_clear else _more_queries(gap, test.critical, alpha)
+        more = None if is_clear else _more_queries(gap, test, alpha)
     if interval is not None and verdict is not Verdict.SIGNIFICANT:
-        interval = Interval(min(interval.low, 0.0), max(interval.high, 0.0))
-    return Rival(bot, max(0.0, fmean(gap)), interval, test.pvalue, verdict, more)
+        interval = _with_zero(interval)
+    doubt = "the differences are skewed" if test.is_feigned and verdict is Verdict.NOT_DECIDED else ""
+    return Rival(bot, max(0.0, fmean(gap)), interval, test.pvalue, verdict, more, doubt)
 
 
-def _more_queries(gap: Floats, critical: float, alpha: float) -> int | None:
+def _with_zero(interval: Interval) -> Interval:
+    """Where nothing is decided, the interval does not decide either."""
+    return Interval(min(interval.low, 0.0), max(interval.high, 0.0))
+
+
+_HALF_MORE = 1.5
+"""Of the rows, where the test is clear and only their skewness is in the way, which wears off with more of them."""
+
+
+def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
     """By the sample size of a paired t test (Guenther 1981), and enough rows for so small a p-value to exist."""
-    rows = len(gap)
+    rows, critical = len(gap), test.critical
     if rows < 2:
         return None
     noise = float(gap.std(ddof=1)) / float(gap.mean())
     needed = ((critical + NORMAL.inv_cdf(_POWER)) * noise) ** 2 + critical**2 / 2
     fewest = math.ceil(math.log2(2 / alpha)) * rows / np.count_nonzero(gap)
-    return min(max(1, math.ceil(max(needed, fewest)) - rows), MANY_QUERIES)
+    enough = _HALF_MORE * rows if test.pvalue <= alpha else 0.0
+    return min(max(1, math.ceil(max(needed, fewest, enough)) - rows), MANY_QUERIES)
 
 
 # In words
@@ -260,13 +328,14 @@ def difference_words(rival: Rival, confidence: float) -> str:
 
 
 def verdict_words(rival: Rival) -> str:
-    """The verdict; when it is open, with the queries that would settle it."""
+    """The verdict, why it is open although the scores are clear, and the queries that would settle it."""
+    verdict = f"{rival.verdict} ({rival.doubt})" if rival.doubt else str(rival.verdict)
     if rival.more_queries is None:
-        return str(rival.verdict)
+        return verdict
     if rival.more_queries >= MANY_QUERIES:
-        return f"{rival.verdict}, more than {MANY_QUERIES:,} more queries would be needed"
+        return f"{verdict}, more than {MANY_QUERIES:,} more queries would be needed"
     count = _rounded_up(rival.more_queries)
-    return f"{rival.verdict}, about {count:,} more {'query' if count == 1 else 'queries'} would tell"
+    return f"{verdict}, about {count:,} more {'query' if count == 1 else 'queries'} would tell"
 
 
 def _rounded_up(count: int) -> int:

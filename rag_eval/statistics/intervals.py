@@ -1,7 +1,7 @@
 """Intervals of one mean or one share, and the bootstrap that they and others are made with."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -85,13 +85,15 @@ def pooled(columns: Floats, rng: np.random.Generator) -> Floats:
 
 def _resampled_sums(rows: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     """Column sums of `resamples` samples of the rows, drawn with replacement."""
-    count = len(rows)
-    sums = []
+    return np.concatenate([counts @ rows for counts in resampled_counts(len(rows), resamples, rng)])
+
+
+def resampled_counts(count: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """How often each of `count` rows is in each sample of as many, drawn with replacement; some samples at a time."""
     for size in chunks(resamples, count):
         drawn = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
-        sums.append(times.astype(float) @ rows)
-    return np.concatenate(sums)
+        yield times.astype(float)
 
 
 def chunks(total: int, width: int) -> list[int]:
