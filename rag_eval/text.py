@@ -106,7 +106,7 @@ def stems_of(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Normalised words in order; a script without spaces gives its overlapping pairs of characters.
+    """Normalised words in order; a script without spaces gives its overlapping pairs (Thai: threes) of characters.
 
     Numbers are written in one way, possessives and contracted verbs are cut off ("Anna's" is "anna"), and a
     contracted negation is a word of its own ("isn't" is "is", "not").
@@ -250,7 +250,7 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if kind == "number":
         return (canonical_number(token),)
     if kind == "unspaced":
-        return [token[i : i + 2] for i in range(max(1, len(token) - 1))]
+        return _groups(token, 3 if token[0] in _LONG_WORDS else 2)
     if kind == "percent":
         return ("percent",)
     head, apostrophe, tail = token.partition("'")
@@ -259,6 +259,11 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if tail == "t" and head[-1] == "n" and len(head) > 1:
         return (_CONTRACTED.get(head, head[:-1]), NEGATION)
     return (head, tail)
+
+
+def _groups(token: str, size: int) -> list[str]:
+    """Every `size` neighbouring characters; the whole token when it is shorter."""
+    return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
 
 
 def _without_plural(word: str) -> str:
@@ -322,6 +327,8 @@ _CONTRACTED = {"can": "can", "won": "will", "shan": "shall"}
 _UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
+_LONG_WORDS = frozenset(map(chr, (*range(0x0E00, 0x0F00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800))))
+"""Thai, Lao, Burmese and Khmer spell a word with so many characters that pairs of them are found anywhere."""
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u0dff"
 _LETTER = rf"[^\W\d_{_UNSPACED}]"
 _TOKEN = re.compile(

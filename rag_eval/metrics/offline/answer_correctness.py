@@ -4,48 +4,74 @@ from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
-from rag_eval.metrics.offline.grounding import ground
-from rag_eval.metrics.offline.wording import query_stems, similar_share
+from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
+from rag_eval.metrics.offline.scripts import count_words
+from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.text import Reading, quote, read_claim, stems_of
 
-MOST_WORDS_OF_A_SHORT_REFERENCE = 8
-"""Up to so many content words a reference is a name, date or phrase that the response may wrap in a sentence."""
+SHORT = 2
+"""Up to so many words a reference is a name or a date: only what the response leaves out counts."""
+LONG = 22
+"""From so many words on it is a text: what the response adds counts fully. Between them it counts in proportion."""
+ASKED_IN_SHORT, ASKED_IN_LONG = 0.85, 0.5
+"""What a word of the query weighs in a short and in a long reference; any other weighs 1."""
+MOST_GAIN = 1.5
+"""The balance of what is found and what is added is at most so many times what is found."""
+_HALF_WAY = 50
+_MOST_LENIENCE = 2.0
 
 
 class OfflineAnswerCorrectness(Metric):
     name: ClassVar[str] = "answer_correctness"
     explanation: ClassVar[str] = (
-        "For a reference of at most 8 content words the share of them that the response holds; for a longer one "
-        "the balance (F1) of how much of the reference stands in the response and the other way round."
+        "The share of the reference's content words that the response contains. The longer the reference, the "
+        "more the balance (F1) with the share of the response that the reference contains counts, and the less of "
+        "it is needed for a high score."
     )
 
     async def judge(self, case: Case) -> Score:
         reference, response = read_claim(case.reference or "").whole, read_claim(case.response).whole
         asked = query_stems(case.query)
-        if len(reference.content) <= MOST_WORDS_OF_A_SHORT_REFERENCE:
-            return self._by_words(reference, response, asked)
-        return self._by_balance(reference, response, asked)
+        if not reference.content:
+            return self._compare_every_word(reference, response)
+        length = count_words(reference.content)
+        textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
+        found = find_similar(reference.stems, response.stems)
+        value = found.share_beside(asked, ASKED_IN_SHORT)
+        evidence = [_reference_evidence(reference, found.missing)]
+        if textual:
+            balance, extra = _balance(reference, response, found.share_beside(asked, ASKED_IN_LONG))
+            value = lenient((1 - textual) * value + textual * balance, length)
+            evidence.append(_response_evidence(response, extra))
+        return Score.scored(self.name, value, evidence=tuple(evidence))
 
-    def _by_words(self, reference: Reading, response: Reading, asked: frozenset[str]) -> Score:
-        wanted, given = reference.stems, response.stems
-        if not wanted:
-            wanted, given = set(stems_of(reference.text)), set(stems_of(response.text))
+    def _compare_every_word(self, reference: Reading, response: Reading) -> Score:
+        """A reference of function words ("The Who") is compared by all of its words."""
+        wanted = set(stems_of(reference.text))
         if not wanted:
             return Score.not_applicable(self.name, "the ground truth holds no word")
-        share, missing = similar_share(wanted - asked or wanted, given)
-        return Score.scored(self.name, share, evidence=(_reference_evidence(reference, missing),))
+        found = find_similar(wanted, set(stems_of(response.text)))
+        return Score.scored(self.name, found.share, evidence=(_reference_evidence(reference, found.missing),))
 
-    def _by_balance(self, reference: Reading, response: Reading, asked: frozenset[str]) -> Score:
-        recall, missing, _ = ground(reference, (response,), asked)
-        precision, extra, _ = ground(response, (reference,))
-        both = precision + recall
-        value = 2 * precision * recall / both if both else 0.0
-        return Score.scored(
-            self.name,
-            value,
-            evidence=(_reference_evidence(reference, missing), _response_evidence(response, extra)),
-        )
+
+def lenient(share: float, length: float) -> float:
+    """A share of a long reference on the scale of short ones: 0 and 1 stay, what is between them is raised.
+
+    People call a response right that says less of a text than of a name, so the same value must mean the same.
+    """
+    raised = min(max(0.0, length - SHORT) / _HALF_WAY, _MOST_LENIENCE)
+    return share * (1 + raised) / (1 + raised * share)
+
+
+def _balance(reference: Reading, response: Reading, recall: float) -> tuple[float, AbstractSet[str]]:
+    """F1 of words and word pairs, at most MOST_GAIN times what is found; and what of the response is extra."""
+    if reference.pairs:
+        pairs = len(reference.pairs & response.pairs) / len(reference.pairs)
+        recall = WORD_WEIGHT * recall + (1 - WORD_WEIGHT) * pairs
+    precision, extra, _ = ground(response, (reference,))
+    both = precision + recall
+    return min(2 * precision * recall / both, MOST_GAIN * recall) if both else 0.0, extra
 
 
 def _reference_evidence(reference: Reading, missing: AbstractSet[str]) -> Evidence:

@@ -1,12 +1,14 @@
 """Answer relevancy: whether the response addresses the query."""
 
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.wording import query_stems, similar_share
+from rag_eval.metrics.offline.scripts import count_words
+from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.text import Reading, quote, read, read_claim, stems_of
 
@@ -33,8 +35,9 @@ class OfflineAnswerRelevancy(Metric):
         said = response.stems or set(stems_of(case.response))
         if settled := _worthless(response, said, case.query):
             return Score.scored(self.name, 0.0, settled)
-        share, missing = similar_share(asked, said)
-        if missing and case.chunks and len(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
+        found = find_similar(asked, said)
+        share, missing = found.share, found.missing
+        if share < 1 and case.chunks and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
             share = max(share, _share_by_source(asked, said, case.chunks))
         kind = expected_kind(case.query)
         if kind is None or kind.is_given(case.response, case.query):
@@ -59,7 +62,7 @@ def _share_by_source(asked: frozenset[str], said: set[str], chunks: tuple[str, .
     for sentence in _sentences(chunks):
         held = len(said & sentence.stems) / len(said)
         if held >= _LEAST_SHARE_OF_SOURCE:
-            best = max(best, held * similar_share(asked, sentence.stems)[0])
+            best = max(best, held * find_similar(asked, sentence.stems).share)
     return best
 
 
@@ -68,7 +71,7 @@ def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
     return [sentence for chunk in chunks for sentence in read_claim(chunk).sentences]
 
 
-def _evidence(query: str, missing: set[str]) -> tuple[Evidence, ...]:
+def _evidence(query: str, missing: AbstractSet[str]) -> tuple[Evidence, ...]:
     reason = f"not taken up: {quote(read(query), missing)}" if missing else ""
     verdict = "partly addressed" if missing else "addressed"
     return (Evidence("query", query, verdict, not missing, reason),)

@@ -1,11 +1,13 @@
 """Context precision: whether the useful chunks stand at the first ranks."""
 
+import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from rag_eval.metrics.base import Metric
+from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.text import Reading, has_words, read_all, read_claim, stems_of
@@ -13,6 +15,9 @@ from rag_eval.text import Reading, has_words, read_all, read_claim, stems_of
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
 _TARGET_WEIGHT = 0.75
+_COSINE_WEIGHT = 0.5
+_COSINE_SCALE = 1.5
+"""A chunk says much beside what is sought, so that two thirds are a full likeness."""
 _FEWEST_NEW_WORDS = 3
 """A sentence of the reference is sought on its own when it says at least so many words that the query does not."""
 
@@ -32,7 +37,11 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
     asked = query_stems(query)
     sought = _sought(target, asked) if target and has_words(target) else []
-    return [_relevance(chunk, asked, sought) for chunk in read_all(tuple(chunks))]
+    wanted = asked.union(read_claim(target or "").whole.stems)
+    return [
+        (1 - _COSINE_WEIGHT) * _held(chunk, asked, sought) + _COSINE_WEIGHT * _likeness(chunk, wanted)
+        for chunk in read_all(tuple(chunks))
+    ]
 
 
 def average_precision(useful: Sequence[bool]) -> float:
@@ -68,17 +77,26 @@ class _Sought(NamedTuple):
 def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
     """The whole target, and those of its sentences that say something of their own."""
     whole, sentences = read_claim(target)
-    own = [s for s in sentences if len(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
+    own = [s for s in sentences if count_words(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
     sought = [_Sought(reading.stems - asked or reading.stems, reading.pairs) for reading in (*own, whole)]
     return sought if whole.stems else [_Sought(set(stems_of(target)), set())]
 
 
-def _relevance(chunk: Reading, asked: AbstractSet[str], sought: Sequence[_Sought]) -> float:
+def _held(chunk: Reading, asked: AbstractSet[str], sought: Sequence[_Sought]) -> float:
+    """Share (0..1) of what is sought that the chunk holds, however much else it says."""
     asked_share = len(asked & chunk.stems) / len(asked) if asked else 0.0
     if not sought:
         return asked_share
     best = max(one.share_in(chunk) for one in sought)
     return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
+
+
+def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:
+    """Cosine (0..1) of the words of the chunk and of the words wanted, which a long chunk lowers, scaled."""
+    if not wanted or not chunk.stems:
+        return 0.0
+    cosine = len(wanted & chunk.stems) / math.sqrt(len(wanted) * len(chunk.stems))
+    return min(1.0, _COSINE_SCALE * cosine)
 
 
 def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:

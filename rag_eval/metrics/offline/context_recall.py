@@ -28,4 +28,6 @@ def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
         return Score.not_applicable(name, "the ground truth holds no word")
     sentences = support(reference, chunks).sentences
     evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
-    return Score.scored(name, fmean(one.value for one in sentences), evidence=evidence)
+    # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.
+    lengths = [len(one.sentence.content) or 1 for one in sentences]
+    return Score.scored(name, fmean((one.value for one in sentences), lengths), evidence=evidence)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from rag_eval.metrics.base import Metric
 from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
 from rag_eval.text import has_words, read, read_claim
@@ -32,6 +33,6 @@ class OfflineFaithfulness(Metric):
 
 def _only_declines(response: str) -> bool:
     claim = read_claim(response)
-    if not claim.sentences or len(claim.whole.content) > MOST_WORDS_OF_A_MERE_REFUSAL:
+    if not claim.sentences or count_words(claim.whole.content) > MOST_WORDS_OF_A_MERE_REFUSAL:
         return False
     return all(map(is_refusal, claim.sentences))

@@ -21,12 +21,9 @@ class Grounding(NamedTuple):
     """Neighbours that are neighbours nowhere in the evidence."""
 
 
-def ground(claim: Reading, evidence: Iterable[Reading], aside: AbstractSet[str] = frozenset()) -> Grounding:
-    """How much of `claim` stands in `evidence`; words `aside` count only when nothing else is left.
-
-    A claim of function words alone ("The Who", "So it is") is compared by all of its words.
-    """
-    counted = claim.stems.difference(aside, _UNCOUNTED)
+def ground(claim: Reading, evidence: Iterable[Reading]) -> Grounding:
+    """How much of `claim` is in `evidence`; a claim of function words only ("The Who") is compared by all words."""
+    counted = claim.stems - UNCOUNTED
     if not counted:
         return _ground_every_word(claim, evidence)
     missing, missing_pairs = counted, claim.pairs
@@ -38,7 +35,7 @@ def ground(claim: Reading, evidence: Iterable[Reading], aside: AbstractSet[str] 
 
 def ground_part(part: Reading, whole: Grounding) -> Grounding:
     """The grounding of a sentence, from that of the text that it belongs to."""
-    counted = (part.stems - _UNCOUNTED or part.stems) if NEGATION in part.stems else part.stems
+    counted = (part.stems - UNCOUNTED or part.stems) if NEGATION in part.stems else part.stems
     return _grounding(counted, counted & whole.missing, part.pairs, part.pairs & whole.missing_pairs)
 
 
@@ -60,4 +57,5 @@ def _ground_every_word(claim: Reading, evidence: Iterable[Reading]) -> Grounding
     return Grounding(1 - len(missing) / len(counted) if counted else 0.0, missing, frozenset())
 
 
-_UNCOUNTED = frozenset((NEGATION,))
+UNCOUNTED = frozenset((NEGATION,))
+"""It says nothing by itself; where it matters it has rules of its own."""

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
+from rag_eval.metrics.offline.negations import denies, find_denied
 from rag_eval.records import Evidence
 from rag_eval.text import NEGATION, Reading, names, numbers, quote, read_all, read_claim
 
@@ -28,11 +29,13 @@ class Faults(NamedTuple):
     sentences: int
     denials: int
     """Sentences that negate what the chunks say without a negation."""
+    omissions: int
+    """Sentences that say without a negation what the chunks negate."""
 
     @property
     def factor(self) -> float:
         """What is left of the score, above 0 up to 1."""
-        left = 1 - PENALTY * self.denials / self.sentences
+        left = 1 - PENALTY * (self.denials + self.omissions) / self.sentences
         if self.wrong_numbers:
             left *= 1 - PENALTY * self.wrong_numbers / self.numbers
         if self.wrong_names:
@@ -60,6 +63,8 @@ class SentenceSupport(NamedTuple):
             reasons.append(f"not in the chunks: {quote(self.sentence, self.grounding.missing)}")
         if self.faults.denials:
             reasons.append("negated here, but not in the chunks")
+        if self.faults.omissions:
+            reasons.append("negated in the chunks, but not here")
         return "; ".join(reasons)
 
 
@@ -73,55 +78,37 @@ class Support(NamedTuple):
     sentences: Sequence[SentenceSupport]
 
 
-def support(text: str, chunks: Sequence[str], stated: AbstractSet[str] = frozenset()) -> Support:
+def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset()) -> Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
-    claim, evidence = read_claim(text), read_all(tuple(chunks))
+    claim, evidence = read_claim(text), read_all(chunks)
     whole = ground(claim.whole, evidence)
     parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
     told = frozenset(numbers(claim.whole.stems))
+    denied = find_denied(chunks)
     sentences = []
     for part, grounding in parts:
-        faults = _faults(part, grounding.missing - stated, told, evidence)
+        faults = _faults(part, grounding.missing - stated, told, evidence, denied)
         sentences.append(SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return Support(whole.share * faults.factor, whole.share, sentences)
 
 
 def _faults(
-    sentence: Reading, wrong: AbstractSet[str], told: AbstractSet[str], evidence: Sequence[Reading]
+    sentence: Reading,
+    wrong: AbstractSet[str],
+    told: AbstractSet[str],
+    evidence: Sequence[Reading],
+    denied: AbstractSet[tuple[str, str]],
 ) -> Faults:
     """`told` are the numbers of the whole text, found once for all of its sentences."""
     all_names = names(sentence)
+    negates = NEGATION in sentence.stems
     return Faults(
         numbers=len(told & sentence.stems),
         wrong_numbers=len(told & wrong),
         names=len(all_names),
         wrong_names=len([name for name in all_names if not wrong.isdisjoint(name)]),
         sentences=1,
-        denials=int(NEGATION in sentence.stems and _denies(sentence, evidence)),
+        denials=int(negates and denies(sentence, evidence)),
+        omissions=int(not negates and not denied.isdisjoint(sentence.pairs)),
     )
-
-
-def _denies(sentence: Reading, evidence: Sequence[Reading]) -> bool:
-    """A negation of the sentence stands among words that the evidence says together without one."""
-    padded = ["", "", *sentence.content, "", ""]
-    places = [place for place, word in enumerate(padded) if word == NEGATION]
-    return any(_is_denial(padded[place - 2 : place + 3], evidence) for place in places)
-
-
-def _is_denial(window: Sequence[str], evidence: Sequence[Reading]) -> bool:
-    """Whether the evidence says the words around a negation, two on either side, but never negates them.
-
-    It says them when one from either side are neighbours there, or the two that follow it are and the one
-    before it occurs.
-    """
-    second_before, before, negation, after, second_after = window
-    negated = {(negation, after), (before, negation)}
-    across = {(before, after), (second_before, after), (before, second_after)}
-    pairs = [reading.pairs for reading in evidence]
-    if not all(map(negated.isdisjoint, pairs)):
-        return False
-    if not all(map(across.isdisjoint, pairs)):
-        return True
-    follow = any((after, second_after) in known for known in pairs)
-    return follow and any(before in reading.stems for reading in evidence)

@@ -1,40 +1,124 @@
-"""What a query is about, and words that begin alike."""
+"""What a query is about, and words that are found though they are spelled a little otherwise."""
 
+import re
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from typing import NamedTuple
 
-from rag_eval.text import NEGATION, read, stems_of
+from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
+from rag_eval.metrics.offline.scripts import is_short, is_unspaced
+from rag_eval.text import NEGATION, STOP_WORDS, stem, stems_of, words
 
 PREFIX = 4
 """Two words of one root are taken to share so many letters at the beginning."""
 SIMILAR = 0.8
 """What a word counts that is only found by its beginning."""
 _MOST_LENGTH_DIFFERENCE = 3
+_SYLLABLES = 2
+"""In Korean a letter is a syllable, so fewer are enough."""
+_ROOT_LETTERS = 3
+"""Arabic roots have three letters."""
 _ASKING = frozenset(
     ("many", "much", "long", "far", "often", "old", "name", "describ", "defin", "explain", "tell", NEGATION)
 )
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+_PARTICLE = re.compile("(?<=.)(?:에서|에게|으로|까지|부터|은|는|이|가|을|를|의|에|로|와|과|도|만)$")
+_ARABIC = re.compile("[وفبك]?(?:ال|لل)(?=\\w{2})|(?=[\u0600-\u06ff])")
+"""The article, with what is written together with it, or nothing before a word of that script."""
+
+
+class Likeness(NamedTuple):
+    """How well wanted words are found."""
+
+    wanted: AbstractSet[str]
+    missing: AbstractSet[str]
+    """Those that are found in no way."""
+    alike: AbstractSet[str]
+    """Those that are found only in another form."""
+
+    @property
+    def share(self) -> float:
+        """0..1: share of the words found, where one in another form counts SIMILAR."""
+        return 1 - _lost(self.missing, self.alike) / len(self.wanted)
+
+    def share_beside(self, asked: AbstractSet[str], weight: float) -> float:
+        """0..1: the same share where each word of the query weighs only `weight`.
+
+        A word of the query that is left out is understood, as far as the other words are found.
+        """
+        n_asked = len(self.wanted & asked)
+        if n_asked in (0, len(self.wanted)):
+            return self.share
+        n_new = len(self.wanted) - n_asked
+        lost_asked = _lost(self.missing & asked, self.alike & asked)
+        found_new = 1 - _lost(self.missing - asked, self.alike - asked) / n_new
+        return (n_new * found_new + weight * (n_asked - lost_asked * (1 - found_new))) / (
+            n_new + weight * n_asked
+        )
+
+
+def _lost(missing: AbstractSet[str], alike: AbstractSet[str]) -> float:
+    return len(missing) + (1 - SIMILAR) * len(alike)
 
 
 @lru_cache(maxsize=2)
 def query_stems(query: str) -> frozenset[str]:
     """What the query is about: its content words without those that only ask; all its words if none is left."""
-    return frozenset(read(query).stems - _ASKING) or frozenset(stems_of(query))
+    asked = words(without_unspaced_asking(query))
+    small = STOP_WORDS | small_words_of(asked)
+    content = frozenset(stem(word) for word in asked if word not in small)
+    return content - _ASKING or frozenset(stems_of(query))
 
 
-def similar_share(wanted: Collection[str], given: set[str]) -> tuple[float, set[str]]:
-    """Share (0..1) of the words found, where a like beginning counts SIMILAR; and the words found neither way."""
-    missing = set(wanted) - given
-    if not missing:
-        return 1.0, missing
-    alike = _alike(missing, given)
-    return (len(wanted) - len(missing) + SIMILAR * len(alike)) / len(wanted), missing - alike
+def find_similar(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
+    """Which of the wanted words are given, in the same or in another form; at least one must be wanted."""
+    missing = wanted - given
+    alike = _alike(missing, wanted - missing, given) if missing else frozenset[str]()
+    return Likeness(wanted, missing - alike, alike)
 
 
-def _alike(missing: set[str], given: set[str]) -> set[str]:
+def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
     beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
     candidates = [word for word in given if word[:PREFIX] in beginnings]
-    return {word for other in candidates for word in missing if _is_alike(word, other)}
+    alike = {word for other in candidates for word in missing if _is_alike(word, other)}
+    if not all(map(str.isascii, missing)):
+        alike |= _alike_by_root(missing, given) | _alike_by_neighbours(missing, found, given)
+    return alike
 
 
 def _is_alike(word: str, other: str) -> bool:
     return word[:PREFIX] == other[:PREFIX] and abs(len(word) - len(other)) <= _MOST_LENGTH_DIFFERENCE
+
+
+def _alike_by_root(missing: AbstractSet[str], given: AbstractSet[str]) -> set[str]:
+    """Words of Korean and Arabic that differ in what is written together with them."""
+    known = {root for word in given if (root := _root(word))}
+    return {word for word in missing if _root(word) in known}
+
+
+def _root(word: str) -> str:
+    """The beginning of a Korean or Arabic word without article and particle; empty for any other word."""
+    if _HANGUL.match(word):
+        return _PARTICLE.sub("", word)[:_SYLLABLES]
+    if article := _ARABIC.match(word):
+        return word[article.end() :][:_ROOT_LETTERS]
+    return ""
+
+
+def _alike_by_neighbours(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
+    """Groups of characters that reach from one found word into another, and too short ones that occur."""
+    sought = [word for word in missing if is_unspaced(word)]
+    if not sought:
+        return set()
+    known = [word for word in found if is_unspaced(word)]
+    heads = {word[:end] for word in known for end in range(1, len(word))}
+    tails = {word[start:] for word in known for start in range(1, len(word))}
+    written = " ".join(filter(is_unspaced, given))
+    return {
+        word for word in sought if (word in written if is_short(word) else _reaches(word, tails, heads))
+    }
+
+
+def _reaches(word: str, tails: AbstractSet[str], heads: AbstractSet[str]) -> bool:
+    return any(word[:cut] in tails and word[cut:] in heads for cut in range(1, len(word)))
