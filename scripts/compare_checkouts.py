@@ -7,6 +7,7 @@ Times, paths and ports are left out. Exits with 1 if there is any difference tha
 """
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -160,10 +161,12 @@ def _run_all(sides: Sequence[Side], scenarios: Sequence[Scenario], judge: Judge,
 
 
 def _report(differences: Sequence[Difference], limit: int) -> None:
-    for difference in differences[: limit or None]:
-        print(difference)
-    if limit and len(differences) > limit:
-        print(f"    … and {len(differences) - limit} more in this scenario; --limit 0 prints all")
+    for output, group in itertools.groupby(differences, key=lambda difference: difference.output):
+        found = list(group)
+        for difference in found[: limit or None]:
+            print(difference)
+        if limit and len(found) > limit:
+            print(f"    … and {len(found) - limit} more in {output}; --limit 0 prints all")
 
 
 @contextmanager
@@ -189,7 +192,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         help="accept differences in whose place, or in whose 'old -> new', this is found",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
-    parser.add_argument("--limit", type=int, default=20, help="differences shown per scenario (0: all)")
+    parser.add_argument("--limit", type=int, default=5, help="differences shown per output (0: all)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep everything that was written there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="scenarios at a time")
     parser.add_argument("--old-python", default=sys.executable, help="the Python that runs OLD")

@@ -15,7 +15,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import zip_longest
@@ -42,6 +42,8 @@ class Difference:
     old: str | None
     """None where only the new checkout has something."""
     new: str | None
+    output: str = ""
+    """The file or stream that it is in."""
 
     def __str__(self) -> str:
         old, new = _excerpts(self.old, self.new)
@@ -51,10 +53,15 @@ class Difference:
 def compare(old: Path, new: Path, scenario: str) -> Iterator[Difference]:
     """The differences between two results of the scenario, which lie in folders of its name."""
     results = [_read(side / scenario, cleaner(side)) for side in (old, new)]
-    for name in sorted(set(results[0]) | set(results[1])):
+    for name in sorted(sorted(set(results[0]) | set(results[1])), key=_telling):
         contents = [result.get(name) for result in results]
         for difference in _between(name, *contents):
-            yield Difference(f"{scenario}: {difference.place}", difference.old, difference.new)
+            yield replace(difference, place=f"{scenario}: {difference.place}", output=name)
+
+
+def _telling(name: str) -> tuple[bool, ...]:
+    """Sorts what explains the rest to the front: how commands ended, what was asked, what was printed."""
+    return "meant to end" not in name, "exit code" not in name, name != "requests", ": std" not in name
 
 
 def cleaner(side: Path) -> Clean:
