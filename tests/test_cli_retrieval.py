@@ -125,7 +125,7 @@ def test_every_bad_cell_is_a_line(rag_eval: Run, tmp_path: Path) -> None:
 
 
 def test_an_output_that_cannot_be_written_is_code_5(rag_eval: Run) -> None:
-    ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "nowhere/s.csv")
+    ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "results.tsv/s.csv")
     assert ended.code == 5
     assert len(ended.err.splitlines()) == 1
 
