@@ -26,15 +26,15 @@ from scipy.stats import rankdata, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.configuration import load_settings
-from rag_eval.in_force import CACHE_NAME, endpoint_of, workers_of
+from rag_eval.configuration.effective import CACHE_NAME, endpoint_of, workers_of
+from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
-from rag_eval.panel import Panel, llm_panel, offline_panel
 from rag_eval.records import METRIC_LABELS, Case, Score
-from rag_eval.settings import Settings
-from rag_eval.store import Store
+from rag_eval.run.judges import Panel, llm_panel, offline_panel
+from rag_eval.store.reply_store import Store
 
 DEFAULT_THRESHOLD = 0.3
 RESAMPLES = 1000

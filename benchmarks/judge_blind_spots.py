@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.support import PENALTY, support
-from rag_eval.text import read
+from rag_eval.texts.words import read
 
 DRAWS = 2
 """Changed versions of every text, of each kind."""

@@ -232,9 +232,9 @@ def _rust(path: Path, cases: int) -> None:
 
 
 def _ours(path: Path, cases: int) -> None:
-    from rag_eval.report.excel import ExcelReport
-    from rag_eval.report.findings import find
-    from rag_eval.summary import Summarizer
+    from rag_eval.report.workbook import ExcelReport
+    from rag_eval.results.findings import find
+    from rag_eval.results.summary import Summarizer
 
     known = facts(cases)
     report = ExcelReport(path, known)

@@ -1,4 +1,4 @@
-"""Simulation: does rag_eval.statistics keep the error rates, coverage and power that its documents promise?
+"""Simulation: does rag_eval.results keep the error rates, coverage and power that its documents promise?
 
     python benchmarks/statistics_validity.py [--simulations 1000] [--only PART ...]
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rag_eval.statistics.agreement import cohen_kappa, ppi_mean, spearman
-from rag_eval.statistics.comparison import (
+from rag_eval.results.agreement import cohen_kappa, ppi_mean, spearman
+from rag_eval.results.comparison import (
     Verdict,
     _as_t,
     _statistic,
@@ -26,8 +26,8 @@ from rag_eval.statistics.comparison import (
     holm,
     paired_permutation_pvalue,
 )
-from rag_eval.statistics.intervals import Interval, bootstrap_mean_interval, mean_intervals
-from rag_eval.statistics.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
+from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals
+from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]

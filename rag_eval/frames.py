@@ -14,20 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.in_force import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
+from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
+from rag_eval.configuration.settings import Judge, Settings
 from rag_eval.judge.transport import Transport
-from rag_eval.leftovers import Scratch, sweep
-from rag_eval.metrics.base import Metric
-from rag_eval.panel import Panel, llm_panel, offline_panel
+from rag_eval.metrics.metric import Metric
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
+from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.runner import Evaluation
-from rag_eval.settings import Judge, Settings
-from rag_eval.store import Store
-from rag_eval.summary import RQS
-from rag_eval.workbook import Table, TextForm, read_table
-from rag_eval.workbook.cells import cell_text
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Panel, llm_panel, offline_panel
+from rag_eval.store.leftovers import Scratch, sweep
+from rag_eval.store.reply_store import Store
+from rag_eval.tables import Table, TextForm, read_table
+from rag_eval.tables.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -201,7 +201,7 @@ def _break(world: World) -> None:
     faults = Faults(world.fault, lasts=world.fault_lasts)
     if world.steps:
         atexit.register(_list_steps, faults, os.open(world.steps, os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
-    from rag_eval.report.replacement import Replacement
+    from rag_eval.store.replacement import Replacement
 
     real = os.replace
     faults.install()
@@ -230,20 +230,20 @@ _OFFLINE_MODULES = [
     "rag_eval.cli.job",
     "rag_eval.cli.run",
     "rag_eval.configuration",
-    "rag_eval.flags",
+    "rag_eval.texts.injection",
     "rag_eval.metrics.offline",
-    "rag_eval.noise",
-    "rag_eval.report.beside_lines",
-    "rag_eval.report.circumstances",
+    "rag_eval.results.noise",
+    "rag_eval.report.annotation_lines",
+    "rag_eval.report.provenance",
     "rag_eval.report.csv_files",
-    "rag_eval.report.excel",
+    "rag_eval.report.workbook",
     "rag_eval.report.json_file",
     "rag_eval.report.outputs",
-    "rag_eval.report.tallies",
-    "rag_eval.runner",
-    "rag_eval.statistics.comparison",
-    "rag_eval.statistics.intervals",
-    "rag_eval.workbook.excel",
+    "rag_eval.results.tallies",
+    "rag_eval.run.evaluation",
+    "rag_eval.results.comparison",
+    "rag_eval.results.intervals",
+    "rag_eval.tables.excel",
     "xlsxwriter",
 ]
 _LLM_MODULES = [
@@ -254,7 +254,7 @@ _LLM_MODULES = [
     "rag_eval.judge.connection",
     "rag_eval.judge.transport",
     "rag_eval.metrics.ragas_metrics",
-    "rag_eval.store",
+    "rag_eval.store.reply_store",
 ]
 
 

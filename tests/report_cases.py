@@ -17,11 +17,11 @@ from rag_eval.records import (
     Score,
     Usage,
 )
-from rag_eval.report.excel import ExcelReport
-from rag_eval.report.findings import find
 from rag_eval.report.outputs import Output
-from rag_eval.scoring import failure_modes, rqs
-from rag_eval.summary import Summarizer, Summary
+from rag_eval.report.workbook import ExcelReport
+from rag_eval.results.findings import find
+from rag_eval.results.scoring import failure_modes, rqs
+from rag_eval.results.summary import Summarizer, Summary
 
 WEIGHTS = {
     "answer_correctness": 0.35,

@@ -11,7 +11,6 @@ from report_cases import THRESHOLDS, plain_result, result_of
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
-from rag_eval.alignment import FEWEST_LABELS, MOST_DISAGREEMENTS, Alignment, AlignmentTally, HumanAgreement
 from rag_eval.records import (
     TOXICITY,
     Case,
@@ -20,6 +19,13 @@ from rag_eval.records import (
     Outcome,
     RubricOutcome,
     Score,
+)
+from rag_eval.results.human_alignment import (
+    FEWEST_LABELS,
+    MOST_DISAGREEMENTS,
+    Alignment,
+    AlignmentTally,
+    HumanAgreement,
 )
 
 METRIC = "faithfulness"

@@ -17,13 +17,13 @@ from report_cases import facts_of
 from test_outputs import SCHEMA
 from test_scoring import Value, flat, result
 
-from rag_eval.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run
 from rag_eval.errors import InputError
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
-from rag_eval.statistics.intervals import bootstrap_mean_interval
-from rag_eval.summary import RQS
+from rag_eval.results.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run
+from rag_eval.results.intervals import bootstrap_mean_interval
+from rag_eval.results.summary import RQS
 
 THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
 FACTS = [f"The library opens at {n} in the morning on day {n}." for n in range(8, 20)]

@@ -15,7 +15,7 @@ from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Caps, Price
-from rag_eval.store import Store
+from rag_eval.store.reply_store import Store
 
 ROOT = Path(__file__).parent.parent
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]

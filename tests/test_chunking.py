@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.chunking import looks_like_broken_json, split_cell
 from rag_eval.errors import InputError
+from rag_eval.tables.chunking import looks_like_broken_json, split_cell
 
 
 @pytest.mark.parametrize(

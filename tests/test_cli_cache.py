@@ -9,7 +9,7 @@ import pytest
 from conftest import Run, azure, write_sheet
 from fake_judge import FakeJudge
 
-from rag_eval.store import Store
+from rag_eval.store.reply_store import Store
 
 DAY = 24 * 60 * 60
 ROW = ["When does it open?", "It opens at nine.", "It opens at nine."]

@@ -12,7 +12,7 @@ from conftest import KEY, Ended, Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
 from rag_eval import __version__
-from rag_eval.settings import Settings
+from rag_eval.configuration.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PIECES = {KEY[start : start + 8] for start in range(len(KEY) - 7)}

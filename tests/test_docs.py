@@ -14,7 +14,7 @@ from rag_eval.cli.run import command
 from rag_eval.configuration import load_settings
 from rag_eval.errors import ExitCode, how_to_install
 from rag_eval.records import Case, FailureMode, Score
-from rag_eval.scoring import failure_modes
+from rag_eval.results.scoring import failure_modes
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -44,7 +44,7 @@ from rag_eval.evaluators import (
     as_metric,
     base,
 )
-from rag_eval.evaluators.columns import AnswerCoverage, ChunkRelevanceShare
+from rag_eval.evaluators.report_metrics import AnswerCoverage, ChunkRelevanceShare
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, render
 from rag_eval.judge.endpoint import Endpoint, strict_schema
 from rag_eval.judge.replies import read_reply, read_stored
@@ -888,7 +888,7 @@ def test_the_base_module_holds_all_of_the_base() -> None:
 
 
 def test_importing_evaluators_imports_nothing_heavy() -> None:
-    code = "import sys, rag_eval.evaluators, rag_eval.evaluators.columns; print(*sys.modules)"
+    code = "import sys, rag_eval.evaluators, rag_eval.evaluators.report_metrics; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )

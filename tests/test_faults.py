@@ -21,7 +21,7 @@ from openpyxl import load_workbook
 from test_main_job import sheet_of
 
 from rag_eval.errors import OutputError
-from rag_eval.report.replacement import LEAST_SPACE, check_space
+from rag_eval.store.replacement import LEAST_SPACE, check_space
 
 WORKERS = 2
 ONE_METRIC = (

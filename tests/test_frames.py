@@ -9,10 +9,10 @@ import pytest
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
+from rag_eval.configuration.settings import Azure, Evaluation, Judge, Rubric, Settings
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.evaluators import ChunkPrecision, as_metric
 from rag_eval.frames import evaluate
-from rag_eval.settings import Azure, Evaluation, Judge, Rubric, Settings
 
 SAMPLE = Path(__file__).parent.parent / "sample_rag_input.xlsx"
 

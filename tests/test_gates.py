@@ -9,7 +9,7 @@ from fake_judge import FakeJudge, Request, error
 from test_scoring import FAILED, flat, summarise
 
 from rag_eval.errors import InputError
-from rag_eval.gates import Gate, GateOn, evaluate, parse_gates
+from rag_eval.results.gates import Gate, GateOn, evaluate, parse_gates
 
 LEVELS = [flat(value) for value in (0.6, 0.8, 0.7, 0.75, 0.65, 0.7, 0.72, 0.68)]
 

@@ -18,7 +18,7 @@ from test_flags import INSTRUCTIONS
 
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import ragas_metrics, ragas_prompts, toxicity
-from rag_eval.recommend import LlmAdviser
+from rag_eval.metrics.recommendations import LlmAdviser
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
 
 QUERY = "What is the capital of France?"

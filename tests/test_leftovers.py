@@ -16,14 +16,14 @@ from forking import Forker
 from test_main_job import sheet_of, wait_for
 
 from rag_eval.frames import evaluate
-from rag_eval.leftovers import Scratch, new_file, sweep
-from rag_eval.report.replacement import Replacement
+from rag_eval.store.leftovers import Scratch, new_file, sweep
+from rag_eval.store.replacement import Replacement
 
 _USE = """
 import sys
 from pathlib import Path
 from rag_eval.frames import evaluate
-from rag_eval.leftovers import Scratch, new_file
+from rag_eval.store.leftovers import Scratch, new_file
 target = Path(sys.argv[1])
 path, _ = new_file(target, 0o666)
 scratch = Scratch(target)

@@ -20,12 +20,12 @@ from forking import Forker
 from test_main_job import sheet_of, wait_for
 
 from rag_eval.errors import LockedError, OutputError
-from rag_eval.lock import lock_path, locked
+from rag_eval.store.lock import lock_path, locked
 
 _HOLD = """
 import sys
 from pathlib import Path
-from rag_eval.lock import locked
+from rag_eval.store.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -134,7 +134,7 @@ def test_never_two_holders_however_often_the_file_is_removed(tmp_path: Path) -> 
         """
         import os, sys
         from pathlib import Path
-        from rag_eval.lock import locked
+        from rag_eval.store.lock import locked
         for _ in range(40):
             with locked(Path(sys.argv[1]), patience=30):
                 os.close(os.open(sys.argv[2], os.O_CREAT | os.O_EXCL))  # fails when another holder is inside

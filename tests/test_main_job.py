@@ -17,7 +17,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, running_ju
 from openpyxl import load_workbook
 
 from rag_eval.records import METRIC_LABELS
-from rag_eval.report.beside import THRESHOLD_NAMES
+from rag_eval.report.annotations import THRESHOLD_NAMES
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "rag_eval_standalone.py"

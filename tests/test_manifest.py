@@ -21,10 +21,10 @@ from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
 
 from rag_eval.cli.facts import facts_at_end
-from rag_eval.lock import locked
-from rag_eval.panel import offline_panel
-from rag_eval.runner import Evaluation
-from rag_eval.settings import Settings
+from rag_eval.configuration.settings import Settings
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import offline_panel
+from rag_eval.store.lock import locked
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = Draft202012Validator(

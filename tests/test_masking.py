@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from conftest import KEY
 
-from rag_eval.addresses import is_loopback, shown_path, shown_url
-from rag_eval.concealing import concealed
+from rag_eval.judge.addresses import is_loopback, shown_path, shown_url
 from rag_eval.judge.masking import masked, secrets_in, without_keys
 from rag_eval.records import (
     Case,
@@ -18,6 +17,7 @@ from rag_eval.records import (
     RubricOutcome,
     Score,
 )
+from rag_eval.run.concealing import concealed
 
 SECRET = "abcdefgh1jklmnop"
 LOCAL, REMOTE = "http://127.0.0.1:8080/v1", "https://api.example.com/v1"

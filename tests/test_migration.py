@@ -19,11 +19,11 @@ from openpyxl import load_workbook
 from pydantic import ValidationError
 
 from rag_eval.configuration import load_settings
+from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
 from rag_eval.evaluators import ChunkGraded, ContextEvaluation, MissingChunkWarning
 from rag_eval.retrieval import ContextRecall
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
-from rag_eval.settings import Settings
 
 TEXT = (Path(__file__).parent.parent / "docs" / "migration.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

@@ -11,7 +11,7 @@ from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, OfflineToxicity, off
 from rag_eval.metrics.offline.context_precision import average_precision, chunk_relevance
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.records import METRIC_LABELS, Case, Outcome
-from rag_eval.text import read
+from rag_eval.texts.words import read
 
 EIFFEL = (
     "The Eiffel Tower is a wrought-iron lattice tower in Paris, France. "

@@ -31,16 +31,16 @@ from xlsxwriter import Workbook
 from rag_eval.configuration import load_settings
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
-from rag_eval.report.circumstances import circumstances
 from rag_eval.report.column import Place
 from rag_eval.report.csv_files import NAMES, CsvReport, quoted
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
-from rag_eval.report.excel import ExcelReport
-from rag_eval.report.findings import find, verdict
 from rag_eval.report.json_file import JsonReport, read_usage
-from rag_eval.report.look import Formats
 from rag_eval.report.outputs import Outputs
-from rag_eval.report.table import Table
+from rag_eval.report.provenance import circumstances
+from rag_eval.report.styles import Formats
+from rag_eval.report.workbook import ExcelReport
+from rag_eval.report.worksheet import Table
+from rag_eval.results.findings import find, verdict
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))

@@ -21,11 +21,11 @@ from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.replies import read_reply, read_stored
 from rag_eval.judge.scheduler import Scheduler
-from rag_eval.metrics.base import settle_without_judge
+from rag_eval.metrics.metric import settle_without_judge
 from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
 from rag_eval.metrics.ragas_metrics import average_precision, ragas_metrics
 from rag_eval.metrics.ragas_prompts import _COLLECTIONS, _template
-from rag_eval.metrics.replies import Classification, QueryToxicity, Toxicities
+from rag_eval.metrics.reply_types import Classification, QueryToxicity, Toxicities
 from rag_eval.metrics.toxicity import _TASK, LlmToxicity
 from rag_eval.records import METRIC_LABELS, Case, Evidence, Outcome, Score
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 
+from rag_eval.configuration.settings import Privacy
 from rag_eval.records import Case, Row
-from rag_eval.redaction import EMAIL, KINDS, PHONE, Redactor
-from rag_eval.settings import Privacy
+from rag_eval.texts.redaction import EMAIL, KINDS, PHONE, Redactor
 
 
 @pytest.mark.parametrize(

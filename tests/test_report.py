@@ -28,21 +28,21 @@ from report_cases import (
     write_report,
 )
 
+from rag_eval.cli.terminal import leaderboard_lines
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details
-from rag_eval.report.beside import THRESHOLD_NAMES
+from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import mean_width
 from rag_eval.report.columns import case_columns
-from rag_eval.report.excel import ExcelReport, check_writable
-from rag_eval.report.findings import difference_to_winner, find, verdict, verdict_on
-from rag_eval.report.look import Formats
-from rag_eval.report.replacement import Replacement
-from rag_eval.report.table import Table
-from rag_eval.report.text import shorten
-from rag_eval.statistics.intervals import bootstrap_mean_interval
-from rag_eval.terminal import leaderboard_lines
+from rag_eval.report.styles import Formats
+from rag_eval.report.workbook import ExcelReport, check_writable
+from rag_eval.report.worksheet import Table
+from rag_eval.results.findings import difference_to_winner, find, verdict, verdict_on
+from rag_eval.results.intervals import bootstrap_mean_interval
+from rag_eval.store.replacement import Replacement
+from rag_eval.texts.display import shorten
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
 CASE_HEADERS = (

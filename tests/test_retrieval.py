@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval.errors import InputError, OutputError, TableError
-from rag_eval.record_files import open_records
 from rag_eval.report.retrieval_report import write_retrieval
 from rag_eval.retrieval import (
     LABELS,
@@ -40,7 +39,8 @@ from rag_eval.retrieval import (
     recall_at_k,
     reciprocal_rank,
 )
-from rag_eval.retrieval_files import evaluate_files, read_references, read_results
+from rag_eval.retrieval.from_files import evaluate_files, read_references, read_results
+from rag_eval.tables.record_files import open_records
 
 UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
 OTHER = "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"

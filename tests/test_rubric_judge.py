@@ -11,10 +11,10 @@ from in_process import ObjectJudge, run
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.endpoint import strict_schema
-from rag_eval.pass_rates import BotPassRates, PassRate, PassRateTally
 from rag_eval.records import Case, Outcome, RubricOutcome
+from rag_eval.results.pass_rates import BotPassRates, PassRate, PassRateTally
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
-from rag_eval.rubric_judge import RubricJudge
+from rag_eval.rubric.judge import RubricJudge
 
 RUBRIC = EvaluationRubric(
     rubric_id="support",

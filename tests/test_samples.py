@@ -9,7 +9,7 @@ from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion
 
 from rag_eval.records import Score
-from rag_eval.scoring import mean_score
+from rag_eval.results.scoring import mean_score
 
 ROW = ["When does it open?", "It opens at nine.", "It opens at nine.", "It opens at nine. || Dogs bark."]
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Context"]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureMode, Outcome, Score
-from rag_eval.scoring import failure_modes, rqs
-from rag_eval.summary import Mean, Summarizer, Summary
+from rag_eval.results.scoring import failure_modes, rqs
+from rag_eval.results.summary import Mean, Summarizer, Summary
 
 WEIGHTS = {
     "answer_correctness": 0.35,

@@ -23,7 +23,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, honest_rep
 
 from rag_eval.cli import console
 from rag_eval.configuration import load_settings
-from rag_eval.in_force import endpoint_of
+from rag_eval.configuration.effective import endpoint_of
 
 ROOT = Path(__file__).parent.parent
 KEY = "Zq7-Canary_Vw9xKe3LpTn5RsYuHg"

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from rag_eval.configuration import LoadedSettings, load_settings, loading
+from rag_eval.configuration.effective import endpoint_of, weights_in_force
+from rag_eval.configuration.settings import Azure, Judge, OpenAI, Settings, Weights
 from rag_eval.errors import ExitCode, SettingsError
-from rag_eval.in_force import endpoint_of, weights_in_force
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
-from rag_eval.settings import Azure, Judge, OpenAI, Settings, Weights
 
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"
@@ -1208,7 +1208,7 @@ def test_local_server_needs_no_key(folder: Path, ini: str) -> None:
 def test_import_is_light() -> None:
     """Reading settings loads neither dotenv nor anything that belongs to tables, models or the network."""
     script = (
-        "import sys, rag_eval.settings; "
+        "import sys, rag_eval.configuration.settings; "
         "print([m for m in ('dotenv', 'openai', 'pandas', 'numpy', 'openpyxl', 'httpx', 'ragas') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from rag_eval.statistics.agreement import Agreement, cohen_kappa, ppi_mean, spearman
-from rag_eval.statistics.comparison import (
+from rag_eval.results.agreement import Agreement, cohen_kappa, ppi_mean, spearman
+from rag_eval.results.comparison import (
     MANY_QUERIES,
     Comparison,
     Rival,
@@ -27,7 +27,7 @@ from rag_eval.statistics.comparison import (
     verdict_sentence,
     verdict_words,
 )
-from rag_eval.statistics.intervals import (
+from rag_eval.results.intervals import (
     Interval,
     bootstrap_mean_interval,
     chunks,
@@ -35,7 +35,7 @@ from rag_eval.statistics.intervals import (
     student_quantile,
     wilson_interval,
 )
-from rag_eval.statistics.skewness import bootstrap_t_pvalues, is_feigned_by_skewness, skewed_hurdle
+from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness, skewed_hurdle
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 

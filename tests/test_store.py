@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from rag_eval.errors import StoreError
-from rag_eval.file_systems import kind_of
-from rag_eval.lock import lock_path, locked
-from rag_eval.store import Store
-from rag_eval.store_format import APPLICATION_ID, VERSION
+from rag_eval.store.file_systems import kind_of
+from rag_eval.store.lock import lock_path, locked
+from rag_eval.store.reply_store import Store
+from rag_eval.store.store_format import APPLICATION_ID, VERSION
 
 PAID = {"task": "t", "attempts": 1, "prompt_tokens": 3, "completion_tokens": 1}
 FAILED = {"task": "t", "code": "refused", "message": "no"}
@@ -241,7 +241,7 @@ _FILL = textwrap.dedent(
     """
     import sys
     from pathlib import Path
-    from rag_eval.store import Store
+    from rag_eval.store.reply_store import Store
     store = Store(Path(sys.argv[1]), on_damage=print)
     for n in range(int(sys.argv[3])):
         paid = {"task": "t", "attempts": 1, "prompt_tokens": 0, "completion_tokens": 0}
@@ -287,7 +287,7 @@ def test_r41_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
         """
         import os, signal, sys
         from pathlib import Path
-        from rag_eval.store import Store
+        from rag_eval.store.reply_store import Store
         store = Store(Path(sys.argv[1]))
         store.put_reply("k", reply="{}", task="t", attempts=1, prompt_tokens=0, completion_tokens=0)
         os.kill(os.getpid(), signal.SIGKILL)

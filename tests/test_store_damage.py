@@ -15,8 +15,8 @@ import pytest
 from test_store import FAILED, PAID, fill_from_processes
 
 from rag_eval.errors import StoreError
-from rag_eval.store import Store
-from rag_eval.store_format import VERSION
+from rag_eval.store.reply_store import Store
+from rag_eval.store.store_format import VERSION
 
 FIRST_FORMAT = Path(__file__).parent / "stores" / "format1.sqlite"
 TEA = '{"statements":[{"statement":"Tee schmeckt \U0001f375 süß.","reason":"so","verdict":1}]}'
@@ -370,7 +370,7 @@ _EVERY_STEP = textwrap.dedent(
     from pathlib import Path
     from io_faults import Faults
     from rag_eval.errors import StoreError
-    from rag_eval.store import Store
+    from rag_eval.store.reply_store import Store
 
     class Kills(Faults):
         def step(self, what, *, needs_room=True):

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from report_cases import facts_of, result_of, summary_of
 
-from rag_eval.records import Case, CaseResult, Score
-from rag_eval.summary import Mean, of_queries
-from rag_eval.terminal import (
+from rag_eval.cli.terminal import (
     Counter,
     NoProgress,
     ProgressBar,
@@ -25,6 +23,8 @@ from rag_eval.terminal import (
     progress,
     readable,
 )
+from rag_eval.records import Case, CaseResult, Score
+from rag_eval.results.summary import Mean, of_queries
 
 ROOT = Path(__file__).parent.parent
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.text import (
+from rag_eval.texts.words import (
     NEGATION,
     canonical_number,
     names,

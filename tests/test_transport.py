@@ -32,7 +32,7 @@ from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.proxy import proxy_of
 from rag_eval.judge.transport import Transport
-from rag_eval.store import Store
+from rag_eval.store.reply_store import Store
 
 KEY = "CANARY-4f9d71c2e8"
 ATTEMPTS = 4

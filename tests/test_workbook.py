@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from rag_eval.errors import ExitCode, InputError, TableError
 from rag_eval.records import Case
-from rag_eval.workbook import Table, TextForm, describe, read_table
-from rag_eval.workbook.cells import cell_text, column_letter
+from rag_eval.tables import Table, TextForm, describe, read_table
+from rag_eval.tables.cells import cell_text, column_letter
 
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
 

@@ -20,10 +20,10 @@ from defusedxml.ElementTree import fromstring
 from openpyxl.utils import column_index_from_string, get_column_letter, range_boundaries
 from report_cases import facts_of, plain_result, random_results, summary_of, write_report
 
-from rag_eval.baseline import NAMES, BaselineComparison, PastRun
 from rag_eval.records import CaseResult
-from rag_eval.report.excel import ExcelReport
-from rag_eval.report.findings import find
+from rag_eval.report.workbook import ExcelReport
+from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun
+from rag_eval.results.findings import find
 
 Package = Mapping[str, bytes]
 """The parts of a workbook, by their names."""

@@ -12,7 +12,7 @@ from rag_eval.cli.console import say, warn
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_eval.store import Store
+    from rag_eval.store.reply_store import Store
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
@@ -70,8 +70,8 @@ def prune(config: Path | None, days: float) -> None:
 def _opened(config: Path | None, **how: Any) -> "Store":
     """The store that the configuration names; `how` it is opened is said as to Store."""
     from rag_eval.configuration import load_settings
-    from rag_eval.in_force import CACHE_NAME
-    from rag_eval.store import Store
+    from rag_eval.configuration.effective import CACHE_NAME
+    from rag_eval.store.reply_store import Store
 
     settings = load_settings(config, {}, os.environ, Path.cwd()).settings
     path = settings.cache.directory / CACHE_NAME

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import click
 
-from rag_eval.terminal import carried, counter, printable
+from rag_eval.cli.terminal import carried, counter, printable
 
 
 def say(line: str) -> None:

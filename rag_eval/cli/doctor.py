@@ -28,10 +28,10 @@ from rag_eval.errors import (
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.settings import Settings
     from rag_eval.judge.calls import Call
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.judge.transport import Transport
-    from rag_eval.settings import Settings
 
 
 @click.command(
@@ -55,7 +55,7 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
-    from rag_eval.in_force import secrets_of
+    from rag_eval.configuration.effective import secrets_of
 
     set_up_logging(debug=False)
     overrides = {"judge.provider": judge, "model": model}
@@ -115,7 +115,7 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 
 def _setting_lines(loaded: "LoadedSettings") -> Iterator[str]:
-    from rag_eval.report.circumstances import circumstances
+    from rag_eval.report.provenance import circumstances
 
     for section, values in circumstances(loaded)["configuration"].items():
         for key, entry in values.items():
@@ -221,7 +221,7 @@ def _offline_judge() -> Iterator[_Finding]:
 
 
 def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
-    from rag_eval.in_force import endpoint_of
+    from rag_eval.configuration.effective import endpoint_of
 
     try:
         loaded.require_credentials()
@@ -252,7 +252,7 @@ def _credentials(loaded: "LoadedSettings") -> str:
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.in_force import budget_of
+    from rag_eval.configuration.effective import budget_of
 
     try:
         budget_of(settings)

@@ -7,20 +7,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rag_eval import __version__
+from rag_eval.cli.terminal import readable
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
-from rag_eval.terminal import readable
 
 if TYPE_CHECKING:
-    from rag_eval.panel import Panel
+    from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
-    from rag_eval.runner import Evaluation
-    from rag_eval.settings import Settings
-    from rag_eval.summary import Summary
-    from rag_eval.workbook import Table
+    from rag_eval.results.summary import Summary
+    from rag_eval.run.evaluation import Evaluation
+    from rag_eval.run.judges import Panel
+    from rag_eval.tables import Table
 
 
 def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
-    from rag_eval.in_force import (
+    from rag_eval.configuration.effective import (
         beyond_offline,
         enabled_metrics,
         endpoint_of,
@@ -28,7 +28,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         weights_in_force,
     )
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
-    from rag_eval.workbook.header import GOLD, HUMAN, RETRIEVED
+    from rag_eval.tables.header import GOLD, HUMAN, RETRIEVED
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
@@ -66,14 +66,14 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
 
 
 def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
-    from rag_eval.flags import flags_of
+    from rag_eval.texts.injection import flags_of
 
     found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
     return {(case.row, case.bot): flags for case, flags in found if flags}
 
 
 def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
-    from rag_eval.in_force import redactor_of, shortener_of
+    from rag_eval.configuration.effective import redactor_of, shortener_of
 
     redactor, shortener = redactor_of(settings), shortener_of(settings)
     if not shortener:
@@ -138,7 +138,7 @@ def _outdated_notes(outdated: int) -> tuple[str, ...]:
 
 def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
     """Those of a run whose report is made once more, from the file `source`, with other settings."""
-    from rag_eval.in_force import thresholds_in_force, weights_in_force
+    from rag_eval.configuration.effective import thresholds_in_force, weights_in_force
 
     return replace(
         facts,

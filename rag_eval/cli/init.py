@@ -52,7 +52,7 @@ def _template() -> bytes:
     """A workbook with a header, a note on each of its cells, and two example rows."""
     import xlsxwriter
 
-    from rag_eval.report.look import Formats, Look
+    from rag_eval.report.styles import Formats, Look
 
     buffer = BytesIO()
     with xlsxwriter.Workbook(buffer, {"in_memory": True}) as book:

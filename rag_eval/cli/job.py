@@ -9,32 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
-from rag_eval.cli.ending import Conclusion, Ending
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.judging import open_panel
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
-from rag_eval.cli.places import Places
+from rag_eval.cli.outcome import Conclusion, Ending
+from rag_eval.cli.output_paths import Places
 from rag_eval.cli.signals import stopping_on_signals
+from rag_eval.cli.terminal import progress
 from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
-from rag_eval.gates import parse_gates
-from rag_eval.lock import locked
 from rag_eval.records import METRIC_LABELS
-from rag_eval.terminal import progress
+from rag_eval.results.gates import parse_gates
+from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
-    from rag_eval.baseline import PastRun
     from rag_eval.configuration import LoadedSettings
-    from rag_eval.gates import Gate
-    from rag_eval.panel import Panel
+    from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.outputs import Outputs
-    from rag_eval.report.tallies import Tallies
+    from rag_eval.results.baseline import PastRun
+    from rag_eval.results.gates import Gate
+    from rag_eval.results.summary import Summary
+    from rag_eval.results.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.runner import Evaluation
-    from rag_eval.settings import Settings
-    from rag_eval.summary import Summary
-    from rag_eval.workbook import Table, TextForm
+    from rag_eval.run.evaluation import Evaluation
+    from rag_eval.run.judges import Panel
+    from rag_eval.tables import Table, TextForm
 
 
 class Job:
@@ -87,13 +87,13 @@ class Job:
             if self._options.fail_on_regression:
                 raise InputError("--fail-on-regression: needs an earlier run to compare with (--baseline)")
             return None
-        from rag_eval.baseline import read_past_run
+        from rag_eval.results.baseline import read_past_run
 
         return read_past_run(self._options.baseline)
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
-        from rag_eval.in_force import secrets_of
+        from rag_eval.configuration.effective import secrets_of
 
         loaded = load_settings(self._options.config, self._options.overrides(), os.environ, Path.cwd())
         hide(secrets_of(loaded.settings))
@@ -102,7 +102,7 @@ class Job:
         return loaded
 
     def _read_table(self, settings: "Settings", form: "TextForm") -> "Table":
-        from rag_eval.workbook import describe, read_table
+        from rag_eval.tables import describe, read_table
 
         rubric = self._rubric
         kept = (settings.report.slice_by, *(rubric.columns if rubric else ()))
@@ -129,8 +129,8 @@ class Job:
         if settings.judge.provider == "offline":
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
-        from rag_eval.cli.plan import show_plan
-        from rag_eval.in_force import budget_of, redactor_of
+        from rag_eval.cli.dry_run import show_plan
+        from rag_eval.configuration.effective import budget_of, redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
         show_plan(
@@ -178,8 +178,8 @@ class Job:
         facts: "RunFacts",
         gates: Sequence["Gate"],
     ) -> ExitCode:
-        from rag_eval.report.tallies import Tallies
-        from rag_eval.runner import Evaluation
+        from rag_eval.results.tallies import Tallies
+        from rag_eval.run.evaluation import Evaluation
 
         settings = loaded.settings
         tallies = Tallies(facts, settings.report.slice_by, self._past)
@@ -207,7 +207,7 @@ class Job:
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
         from rag_eval.report.recorded import read_run
-        from rag_eval.report.tallies import Tallies
+        from rag_eval.results.tallies import Tallies
 
         self._options.refuse_idle_again()
         settings, run = loaded.settings, read_run(self._input)
@@ -289,7 +289,7 @@ def _rubric(settings: "Settings") -> "EvaluationRubric | None":
 
 
 def _text_form(encoding: str | None, separator: str | None) -> "TextForm":
-    from rag_eval.workbook import TextForm
+    from rag_eval.tables import TextForm
 
     return TextForm.parse(encoding, separator)
 

@@ -7,17 +7,17 @@ from rag_eval.cli.console import warn
 from rag_eval.cli.options import Options
 
 if TYPE_CHECKING:
-    from rag_eval.panel import Panel
+    from rag_eval.configuration.settings import Settings
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.settings import Settings
+    from rag_eval.run.judges import Panel
 
 
 def open_panel(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Panel":
     """The panel that the settings ask for. Nothing is sent yet."""
-    from rag_eval.in_force import redactor_of
-    from rag_eval.panel import offline_panel
+    from rag_eval.configuration.effective import redactor_of
+    from rag_eval.run.judges import offline_panel
 
     if settings.judge.provider != "offline":
         return _llm_panel(settings, target, options, rubric)
@@ -29,11 +29,11 @@ def open_panel(
 def _llm_panel(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Panel":
-    from rag_eval.in_force import budget_of, endpoint_of, guarded, store_path
+    from rag_eval.configuration.effective import budget_of, endpoint_of, guarded, store_path
+    from rag_eval.judge.null_judges import StoredOnly
     from rag_eval.judge.transport import Transport
-    from rag_eval.panel import llm_panel
-    from rag_eval.stand_ins import StoredOnly
-    from rag_eval.store import Store
+    from rag_eval.run.judges import llm_panel
+    from rag_eval.store.reply_store import Store
 
     budget = budget_of(settings)
     store = Store(

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval import __version__
 from rag_eval.cli.console import warn, without_secrets
+from rag_eval.cli.terminal import readable
 from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_missing
-from rag_eval.terminal import readable
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
-    from rag_eval.summary import Summary
+    from rag_eval.results.summary import Summary
 
 FORMAT = "rag-eval-manifest/1"
 _STATUS = {
@@ -83,7 +83,7 @@ class Manifest:
         """Everything that can be wrong was looked for, and judging begins."""
         if not self._target:
             return
-        from rag_eval.report.circumstances import circumstances
+        from rag_eval.report.provenance import circumstances
 
         self._members |= {**circumstances(loaded), "run": _run(facts)}
         self._write()
@@ -108,7 +108,7 @@ class Manifest:
     def _write(self) -> None:
         if not self._target:
             return
-        from rag_eval.report.replacement import write_text
+        from rag_eval.store.replacement import write_text
 
         text = json.dumps(_harmless(self._members), ensure_ascii=False, allow_nan=False, indent=1)
         write_text(self._target, text + "\n", "--manifest")

@@ -62,7 +62,7 @@ def command(
     in the reference. The two may be one file.
     """
     from rag_eval.report.retrieval_report import summary_lines, write_retrieval
-    from rag_eval.retrieval_files import evaluate_files
+    from rag_eval.retrieval.from_files import evaluate_files
 
     results = _the_one(ctx, file, results)
     if output is None:

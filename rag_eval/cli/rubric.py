@@ -90,7 +90,7 @@ def _cells(name: str, agreement: "Agreement") -> list[str]:
 
 def _interval(agreement: "Agreement") -> str:
     """Of kappa; '–' where the pairs do not tell how sure it is, as when a rater always says the same."""
-    from rag_eval.statistics.agreement import cohen_kappa
+    from rag_eval.results.agreement import cohen_kappa
 
     verdicts = [
         *[(True, True)] * agreement.both_pass,

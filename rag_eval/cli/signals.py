@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval.errors import ExitCode, RunStoppedError
 
 if TYPE_CHECKING:
-    from rag_eval.runner import Evaluation
+    from rag_eval.run.evaluation import Evaluation
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _STOPPING = (

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from rag_eval.addresses import is_loopback, shown_path
+from rag_eval.judge.addresses import is_loopback, shown_path
 
 
 @dataclass(frozen=True, slots=True)

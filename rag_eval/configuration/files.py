@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rag_eval.configuration.credentials import VARIABLES
+from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import SettingsError
-from rag_eval.settings import Settings
 
 
 def read_text(path: Path, name: str) -> str:

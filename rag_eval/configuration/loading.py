@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rag_eval.addresses import is_loopback, shown_url
 from rag_eval.configuration.credentials import (
     PROVIDERS,
     VARIABLES,
@@ -21,10 +20,11 @@ from rag_eval.configuration.credentials import (
     unwrap,
 )
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
+from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import SettingsError
+from rag_eval.judge.addresses import is_loopback, shown_url
 from rag_eval.records import METRIC_LABELS
-from rag_eval.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

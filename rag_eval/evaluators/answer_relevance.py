@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation
-from rag_eval.text import has_words
+from rag_eval.texts.words import has_words
 
 _POINTS = {"fully": 1.0, "partly": 0.5, "not": 0.0}
 

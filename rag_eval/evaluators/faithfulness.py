@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation, mean
 from rag_eval.evaluators.chunk_ids import ChunkId, chunk_count, refuse_unknown
-from rag_eval.text import has_words, sentences
+from rag_eval.texts.words import has_words, sentences
 
 
 class StatementEvaluation(BaseModel):

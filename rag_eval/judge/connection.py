@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.letterhead import Writer
 from rag_eval.judge.proxy import proxy_for
+from rag_eval.judge.request_head import Writer
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

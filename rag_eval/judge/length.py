@@ -6,7 +6,7 @@ from typing import Any
 from rag_eval.errors import OVER_LIMIT, JudgeError
 from rag_eval.judge.calls import Answer, Call, Judge
 from rag_eval.records import Usage
-from rag_eval.shortening import estimated_tokens
+from rag_eval.texts.shortening import estimated_tokens
 
 
 class LengthGuard:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from rag_eval.addresses import is_loopback
+from rag_eval.judge.addresses import is_loopback
 
 _SHORTEST = 16
 """Characters of a secret. A shorter key may be a word of any text."""

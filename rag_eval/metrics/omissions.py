@@ -6,7 +6,7 @@ statements than it was asked about, and one of these has no near match in it.
 
 from collections.abc import Collection, Sequence
 
-from rag_eval.text import normalise, read, sentences, stems_of
+from rag_eval.texts.words import normalise, read, sentences, stems_of
 
 _SHARED = 1 / 2
 """Of the content of the shorter of two statements: so much in common makes a near match."""

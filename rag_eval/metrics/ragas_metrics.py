@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from rag_eval.judge.calls import Call, Message, gather
 from rag_eval.metrics import ragas_prompts as prompts
-from rag_eval.metrics import replies
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.metric import Metric
 from rag_eval.records import Case, Evidence, Score
 
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from rag_eval.errors import JudgeError
-from rag_eval.metrics import replies
+from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.numbered import NumberedTask
 from rag_eval.records import TOXICITY, Evidence, Score
 

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rag_eval.errors import NOT_RUN
 from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, RunFacts, Usage
-from rag_eval.report.findings import NAME_LIMIT, Findings, verdict
-from rag_eval.report.text import shorten
-from rag_eval.summary import Summary
+from rag_eval.results.findings import NAME_LIMIT, Findings, verdict
+from rag_eval.results.summary import Summary
+from rag_eval.texts.display import shorten
 
 _NOTES = 12
 """How many of the run's notes are shown."""

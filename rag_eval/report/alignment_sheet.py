@@ -5,22 +5,22 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rag_eval.alignment import (
+from rag_eval.records import RunFacts
+from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, name_width, plain_column
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
+from rag_eval.results.human_alignment import (
     FEWEST_LABELS,
     MOST_DISAGREEMENTS,
     Disagreement,
     HumanAgreement,
     Share,
 )
-from rag_eval.records import RunFacts
-from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, name_width, plain_column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.table import Table
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
-    from rag_eval.statistics.intervals import Interval
+    from rag_eval.results.intervals import Interval
 
 SHEET = "Human Alignment"
 DISAGREEMENTS = "Disagreements"

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval.baseline import NAMES, Change
 from rag_eval.records import RunFacts
-from rag_eval.report.beside import Stack
+from rag_eval.report.annotations import Stack
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.table import Table
-from rag_eval.report.text import shorten
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
+from rag_eval.results.baseline import NAMES, Change
+from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet

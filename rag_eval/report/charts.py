@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.report.look import BLUE, FONT, GREY, LINE
-from rag_eval.report.text import printable, shorten
+from rag_eval.report.styles import BLUE, FONT, GREY, LINE
+from rag_eval.texts.display import printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.chart import Chart

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rag_eval.records import Outcome, RunFacts, Score
-from rag_eval.report.look import Look
 from rag_eval.report.notes import Note
-from rag_eval.summary import Mean
+from rag_eval.report.styles import Look
+from rag_eval.results.summary import Mean
 
 if TYPE_CHECKING:
-    from rag_eval.statistics.intervals import Interval
+    from rag_eval.results.intervals import Interval
 
 
 class OfBot(Protocol):

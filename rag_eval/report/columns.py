@@ -24,15 +24,15 @@ from rag_eval.report.column import (
     name_width,
     plain_column,
 )
-from rag_eval.report.findings import Findings, difference_to_winner, verdict_on
-from rag_eval.report.further import further_bot_columns, further_case_columns
-from rag_eval.report.look import Look
+from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
-from rag_eval.report.text import join_chunks
-from rag_eval.summary import BotSummary, Mean, Standing, Summary
+from rag_eval.report.styles import Look
+from rag_eval.results.findings import Findings, difference_to_winner, verdict_on
+from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
+from rag_eval.texts.display import join_chunks
 
 if TYPE_CHECKING:
-    from rag_eval.statistics.intervals import Interval
+    from rag_eval.results.intervals import Interval
 
 
 ERROR_HEADERS = ("95 % minus", "95 % plus")

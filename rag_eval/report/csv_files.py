@@ -12,13 +12,13 @@ from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Column, Item, Value
 from rag_eval.report.columns import bot_columns, case_columns, score_headers, standing_columns
 from rag_eval.report.evidence import evidence_columns, evidence_lines
-from rag_eval.report.findings import Findings
-from rag_eval.report.replacement import Replacement, output_errors
 from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
-from rag_eval.report.text import printable
-from rag_eval.summary import Summary
+from rag_eval.results.findings import Findings
+from rag_eval.results.summary import Summary
+from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.texts.display import printable
 
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
 RUBRIC, RETRIEVAL, ALIGNMENT, DISAGREEMENTS, BASELINE, SLICES, EVIDENCE = OPTIONAL = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rag_eval.records import TOXICITY, CaseResult, CriterionVerdict, Evidence
 from rag_eval.report.column import Cell, Column, Place, plain_column
-from rag_eval.report.look import Look
-from rag_eval.report.table import Table
+from rag_eval.report.styles import Look
+from rag_eval.report.worksheet import Table
 
 SHEET = "Evidence"
 

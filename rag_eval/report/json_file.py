@@ -8,17 +8,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.alignment import Alignment
-from rag_eval.baseline import Change
 from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score, TaskUsage, Usage
-from rag_eval.report.findings import Findings, verdict, verdict_on
-from rag_eval.report.replacement import Replacement, output_errors
+from rag_eval.results.baseline import Change
+from rag_eval.results.findings import Findings, verdict, verdict_on
+from rag_eval.results.human_alignment import Alignment
+from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.retrieval import RetrievalSummary
-from rag_eval.summary import BotSummary, Mean, Slice, Standing, Summary
+from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
-    from rag_eval.statistics.comparison import Rival
-    from rag_eval.statistics.intervals import Interval
+    from rag_eval.results.comparison import Rival
+    from rag_eval.results.intervals import Interval
 
 FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]

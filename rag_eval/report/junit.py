@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from rag_eval.gates import GateResult
-from rag_eval.report.replacement import write_text
-from rag_eval.report.text import printable
+from rag_eval.results.gates import GateResult
+from rag_eval.store.replacement import write_text
+from rag_eval.texts.display import printable
 
 
 def write_junit(target: Path, results: Sequence[GateResult], properties: Mapping[str, str]) -> Path:

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_eval.records import Evidence, Outcome, Score
-from rag_eval.report.look import FONT, PALE
-from rag_eval.report.text import printable, shorten
+from rag_eval.report.styles import FONT, PALE
+from rag_eval.texts.display import printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.findings import Findings
-from rag_eval.summary import Summary
+from rag_eval.results.findings import Findings
+from rag_eval.results.summary import Summary
 
 
 class Output(Protocol):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rag_eval.errors import InputError
-from rag_eval.recommend import advice_by_rule
+from rag_eval.metrics.recommendations import advice_by_rule
 from rag_eval.records import (
     TOXICITY,
     Case,
@@ -23,8 +23,8 @@ from rag_eval.records import (
     Score,
 )
 from rag_eval.report.json_file import FORMAT, read_usage
+from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.retrieval import doc_recall
-from rag_eval.scoring import failure_modes, rqs
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rag_eval.errors import InputError
-from rag_eval.leftovers import Scratch, sweep
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Cell, Column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.replacement import Replacement, output_errors
-from rag_eval.report.table import Table
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
 from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
-from rag_eval.retrieval_files import AnyPath, evaluate_files
+from rag_eval.retrieval.from_files import AnyPath, evaluate_files
+from rag_eval.store.leftovers import Scratch, sweep
+from rag_eval.store.replacement import Replacement, output_errors
 
 
 def write_retrieval(

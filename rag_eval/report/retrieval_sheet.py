@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, name_width, plain_column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.table import Table
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
 from rag_eval.retrieval import DEFAULT_CUTOFFS, RetrievalSummary, RetrievalTally, label_of
 
 if TYPE_CHECKING:

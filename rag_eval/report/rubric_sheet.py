@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_eval.pass_rates import BotPassRates, PassRate
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, name_width, plain_column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.table import Table
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
+from rag_eval.results.pass_rates import BotPassRates, PassRate
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -64,7 +64,7 @@ def _rate_cell(line: PassRateLine) -> Cell:
 
 
 def _bound_cell(line: PassRateLine, end: int) -> Cell:
-    from rag_eval.statistics.intervals import wilson_interval
+    from rag_eval.results.intervals import wilson_interval
 
     interval = wilson_interval(line.rate.passed, line.rate.scored)
     if interval is None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.column import Column, name_width, plain_column
 from rag_eval.report.columns import mean_column
-from rag_eval.report.look import Formats, Look
-from rag_eval.report.table import Table
-from rag_eval.summary import BotSummary, Mean, Summary
+from rag_eval.report.styles import Formats, Look
+from rag_eval.report.worksheet import Table
+from rag_eval.results.summary import BotSummary, Mean, Summary
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet

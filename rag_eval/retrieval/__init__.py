@@ -5,8 +5,7 @@ document its rank, later chunks of it change nothing. Relevance is binary: a doc
 All measures are in 0..1, higher is better, and None for a query without gold documents.
 """
 
-from rag_eval.document_ids import normalise_id, parse_documents, parse_ids, parse_query_id, rank_documents
-from rag_eval.retrieval.evaluation import (
+from rag_eval.retrieval.evaluator import (
     GOLD_NAMES,
     QUERY_ID_NAMES,
     RETRIEVED_NAMES,
@@ -30,7 +29,14 @@ from rag_eval.retrieval.scores import (
     recall_at_k,
     reciprocal_rank,
 )
-from rag_eval.retrieval.summary import QueryIds, RetrievalSummary, RetrievalTally
+from rag_eval.retrieval.tally import QueryIds, RetrievalSummary, RetrievalTally
+from rag_eval.tables.document_ids import (
+    normalise_id,
+    parse_documents,
+    parse_ids,
+    parse_query_id,
+    rank_documents,
+)
 
 __all__ = [
     "DEFAULT_CUTOFFS",

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from rag_eval.document_ids import parse_query_id
 from rag_eval.errors import TableError
-from rag_eval.record_files import Problems, Records, find_column, open_records, row_unit
 from rag_eval.retrieval import QUERY_ID_NAMES
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
-from rag_eval.workbook.cells import cell_text
-from rag_eval.workbook.labels import parse_verdict
+from rag_eval.tables.cells import cell_text
+from rag_eval.tables.document_ids import parse_query_id
+from rag_eval.tables.labels import parse_verdict
+from rag_eval.tables.record_files import Problems, Records, find_column, open_records, row_unit
 
 Verdicts = Mapping[str, bool]
 """By criterion; one that does not apply to the answer is absent."""

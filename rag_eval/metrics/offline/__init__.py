@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.answer_correctness import OfflineAnswerCorrectness
 from rag_eval.metrics.offline.answer_relevancy import OfflineAnswerRelevancy
 from rag_eval.metrics.offline.context_precision import OfflineContextPrecision

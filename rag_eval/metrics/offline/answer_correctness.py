@@ -3,12 +3,12 @@
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, quote, read_claim, stems_of
+from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
 SHORT = 2
 """Up to so many words a reference is a name or a date: only what the response leaves out counts."""

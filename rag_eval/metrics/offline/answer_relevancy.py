@@ -4,13 +4,13 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, quote, read, read_claim, stems_of
+from rag_eval.texts.words import Reading, quote, read, read_claim, stems_of
 
 MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""

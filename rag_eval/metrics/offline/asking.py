@@ -1,12 +1,12 @@
 """Words of queries that ask, and small words around them, by language: what a query is not about.
 
-English has its list in `rag_eval.text`. A language is recognised by these words themselves.
+English has its list in `rag_eval.texts.words`. A language is recognised by these words themselves.
 """
 
 import re
 from collections.abc import Iterable
 
-from rag_eval.text import STOP_WORDS, words
+from rag_eval.texts.words import STOP_WORDS, words
 
 _SPACED = {
     "ar": """من ما ماذا متى أين كيف كم لماذا هل أي هو هي هذا هذه ذلك الذي التي الذين في على إلى عن مع أو ثم

@@ -6,11 +6,11 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import query_stems
 from rag_eval.records import Case, Evidence, Score
-from rag_eval.text import Reading, has_words, read_all, read_claim, stems_of
+from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
 
 USEFUL_FROM = 0.40
 """A chunk is useful from this relevance on."""
@@ -77,7 +77,11 @@ class _Sought(NamedTuple):
 def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
     """The whole target, and those of its sentences that say something of their own."""
     whole, sentences = read_claim(target)
-    own = [s for s in sentences if count_words(s.stems - asked) >= _FEWEST_NEW_WORDS] if len(sentences) > 1 else []
+    own = (
+        [s for s in sentences if count_words(s.stems - asked) >= _FEWEST_NEW_WORDS]
+        if len(sentences) > 1
+        else []
+    )
     sought = [_Sought(reading.stems - asked or reading.stems, reading.pairs) for reading in (*own, whole)]
     return sought if whole.stems else [_Sought(set(stems_of(target)), set())]
 

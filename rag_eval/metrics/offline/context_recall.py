@@ -4,10 +4,10 @@ from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
-from rag_eval.text import has_words
+from rag_eval.texts.words import has_words
 
 
 class OfflineContextRecall(Metric):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from rag_eval.text import STOP_WORDS, normalise, words
+from rag_eval.texts.words import STOP_WORDS, normalise, words
 
 
 class Kind(NamedTuple):

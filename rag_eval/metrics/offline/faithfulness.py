@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-from rag_eval.metrics.base import Metric
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Score
-from rag_eval.text import has_words, read, read_claim
+from rag_eval.texts.words import has_words, read, read_claim
 
 MOST_WORDS_OF_A_MERE_REFUSAL = 16
 """Content words; a longer one mostly says something of the matter as well."""

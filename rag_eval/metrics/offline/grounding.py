@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from rag_eval.text import NEGATION, Reading, stems_of
+from rag_eval.texts.words import NEGATION, Reading, stems_of
 
 WORD_WEIGHT = 2 / 3
 """What single words weigh in a share; the rest is for adjacent pairs, which know the order of words."""

@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from rag_eval.text import NEGATION, Reading, read_all
+from rag_eval.texts.words import NEGATION, Reading, read_all
 
 
 @lru_cache(maxsize=2)  # like `read_all`
 def find_denied(chunks: tuple[str, ...]) -> frozenset[tuple[str, str]]:
     """Pairs of words that the chunks never say together but with a negation between them."""
     readings = read_all(chunks)
-    denied = {pair for reading in readings if NEGATION in reading.stems for pair in _around_negations(reading)}
+    denied = {
+        pair for reading in readings if NEGATION in reading.stems for pair in _around_negations(reading)
+    }
     return frozenset(denied.difference(*(reading.pairs for reading in readings)))
 
 

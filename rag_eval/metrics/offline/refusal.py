@@ -2,7 +2,7 @@
 
 import re
 
-from rag_eval.text import NEGATION, Reading
+from rag_eval.texts.words import NEGATION, Reading
 
 _WITHIN = 200
 """A refusal begins within so many characters; later it is a remark."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
 from rag_eval.metrics.offline.negations import denies, find_denied
 from rag_eval.records import Evidence
-from rag_eval.text import NEGATION, Reading, names, numbers, quote, read_all, read_claim
+from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim
 
 PENALTY = 0.5
 """Share of the score that is lost when all numbers are wrong, when all names are, and when all sentences deny."""

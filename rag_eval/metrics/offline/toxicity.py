@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from rag_eval.metrics.offline.lexicon import GRADES, UNSPACED, compile_grades
 from rag_eval.records import TOXICITY, Evidence, Score
-from rag_eval.text import normalise
+from rag_eval.texts.words import normalise
 
 EACH_FURTHER = 0.05
 """What every further finding adds to the weight of the gravest one."""

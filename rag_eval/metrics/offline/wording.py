@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
 from rag_eval.metrics.offline.scripts import is_short, is_unspaced
-from rag_eval.text import NEGATION, STOP_WORDS, stem, stems_of, words
+from rag_eval.texts.words import NEGATION, STOP_WORDS, stem, stems_of, words
 
 PREFIX = 4
 """Two words of one root are taken to share so many letters at the beginning."""
@@ -106,7 +106,9 @@ def _root(word: str) -> str:
     return ""
 
 
-def _alike_by_neighbours(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
+def _alike_by_neighbours(
+    missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]
+) -> set[str]:
     """Groups of characters that reach from one found word into another, and too short ones that occur."""
     sought = [word for word in missing if is_unspaced(word)]
     if not sought:
@@ -115,9 +117,7 @@ def _alike_by_neighbours(missing: AbstractSet[str], found: Collection[str], give
     heads = {word[:end] for word in known for end in range(1, len(word))}
     tails = {word[start:] for word in known for start in range(1, len(word))}
     written = " ".join(filter(is_unspaced, given))
-    return {
-        word for word in sought if (word in written if is_short(word) else _reaches(word, tails, heads))
-    }
+    return {word for word in sought if (word in written if is_short(word) else _reaches(word, tails, heads))}
 
 
 def _reaches(word: str, tails: AbstractSet[str], heads: AbstractSet[str]) -> bool:

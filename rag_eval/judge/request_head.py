@@ -1,0 +1,140 @@
+"""What stands above every request to a deployment: its address and its headers, as the openai package writes them.
+
+The package knows how Azure OpenAI, OpenAI and servers like it are addressed and how a caller names itself. It writes
+one request for each deployment and minute, and that one is sent nowhere: the others carry the same head. Writing all of
+them would take it several times as long as sending them.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from rag_eval.errors import RunStoppedError
+from rag_eval.judge.addresses import shown_path
+from rag_eval.judge.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, RequestOptions
+
+_SECONDS_VALID = 60.0
+"""Tokens of Microsoft Entra ID are renewed in time; their provider keeps each until shortly before its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letterhead:
+    url: str
+    path: str
+    """Path and query of the address, for people."""
+    headers: Mapping[str, str]
+    written_at: float
+
+
+class Writer:
+    """Writes the heads of one endpoint's requests. Refuses a key that no header can carry."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        if endpoint.token_provider is None:
+            _check_key(endpoint.api_key)
+        _quieten_clients()
+        self._client = _client(endpoint)
+        self._has_tokens = endpoint.token_provider is not None
+        self.tokens: frozenset[str] = frozenset()
+        """Of Microsoft Entra ID, as far as they were sent."""
+        self._base = urlsplit(endpoint.url).path.rstrip("/")
+        self._options: RequestOptions = {"headers": _credentials(endpoint)}
+        self._heads: dict[str, Letterhead] = {}
+        self._writing = asyncio.Lock()
+
+    async def head(self, deployment: str) -> Letterhead:
+        async with self._writing:  # all requests in flight need a new one at the same moment
+            known = self._heads.get(deployment)
+            if known is None or time.monotonic() - known.written_at > _SECONDS_VALID:
+                known = self._heads[deployment] = await self._write(deployment)
+            return known
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _write(self, deployment: str) -> Letterhead:
+        import httpx2
+
+        answer = await self._client.post(
+            "/chat/completions", cast_to=httpx2.Response, body={"model": deployment}, options=self._options
+        )
+        url, headers = answer.request.url, answer.request.headers
+        if self._has_tokens:
+            self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
+        return Letterhead(
+            url=str(url),
+            path=_shown(url.raw_path.decode("ascii", "replace"), self._base),
+            headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
+            written_at=time.monotonic(),
+        )
+
+
+def _shown(path: str, base: str) -> str:
+    """The user's part of it may contain a key; the rest is the client's own."""
+    return shown_path(base) + path.removeprefix(base)
+
+
+_OF_ONE_REQUEST = frozenset({"host", "connection", "content-length", "accept-encoding"})
+"""Headers that belong to the connection and the body that are really used."""
+_OPENAI_ACCOUNT = ("OpenAI-Organization", "OpenAI-Project")
+
+
+def _check_key(key: str) -> None:
+    """A key that no header can carry would fail at every call, with an error that quotes it."""
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise RunStoppedError(
+            "unusable_key",
+            "the API key holds a space, a line break or a character outside ASCII (or is empty): copy it anew",
+        )
+
+
+def _quieten_clients() -> None:
+    """At debug level these packages log prompts, which hold what was written by others, and headers."""
+    import openai  # noqa: F401 - it sets its own level from the environment while it is imported
+
+    for name in ("openai", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logger.level, logging.INFO))
+
+
+def _client(endpoint: Endpoint) -> "AsyncOpenAI":
+    """One that reaches no network: its requests are answered, empty, where they are written."""
+    import httpx2
+    import openai
+
+    echo = httpx2.MockTransport(lambda request: httpx2.Response(200))
+    http = httpx2.AsyncClient(transport=echo, trust_env=False)
+    if endpoint.provider == "azure":
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=endpoint.url,
+            api_key=None if endpoint.token_provider else endpoint.api_key,
+            azure_ad_token_provider=endpoint.token_provider,
+            api_version=endpoint.api_version,
+            max_retries=0,
+            http_client=http,
+        )
+    return openai.AsyncOpenAI(
+        base_url=endpoint.url, api_key=endpoint.api_key, max_retries=0, http_client=http
+    )
+
+
+def _credentials(endpoint: Endpoint) -> dict[str, Any]:
+    """For Azure, the key alone: the client would prefer a token that it finds in the environment.
+
+    Organisation and project, which it finds there too, are for OpenAI's own host and for no other.
+    """
+    import openai
+
+    foreign = {} if endpoint.host == "api.openai.com" else dict.fromkeys(_OPENAI_ACCOUNT, openai.omit)
+    if endpoint.token_provider is not None:
+        return {"api-key": openai.omit, **foreign}
+    if endpoint.provider == "azure":
+        return {"api-key": endpoint.api_key, "Authorization": openai.omit, **foreign}
+    return foreign

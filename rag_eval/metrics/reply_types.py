@@ -1,0 +1,199 @@
+"""What judges may reply, type by type. Strict: nothing is coerced, added or left out.
+
+The types of the ragas prompts have ragas' own field names, and are stricter than ragas': a verdict is 0 or 1,
+and a reply that says nothing of a text with words, or skips a statement, is not a reply. What a reply must agree with
+comes as pydantic's validation context; NEW is in it for a reply that has just come. What is looked for only in those
+leaves earlier replies, which were paid for and scored, as they are.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+
+from rag_eval.judge.replies import NEW
+from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
+from rag_eval.texts.words import has_words
+
+
+def _refuse_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("expected a number, not true or false")
+    return value
+
+
+_Number = BeforeValidator(_refuse_bool)  # in Python True equals 1; in a reply it is off the menu
+Verdict = Annotated[Literal[0, 1], _Number]
+
+
+class StrictReply(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Statements(StrictReply):
+    statements: list[str]
+
+    @model_validator(mode="after")
+    def _says_something(self, info: ValidationInfo) -> Self:
+        _refuse_silence(self.statements, info)
+        return self
+
+
+class StatementVerdict(StrictReply):
+    statement: str
+    reason: str
+    verdict: Verdict
+
+
+class StatementVerdicts(StrictReply):
+    statements: list[StatementVerdict]
+
+    @model_validator(mode="after")
+    def _one_for_each_statement(self, info: ValidationInfo) -> Self:
+        expected = _expected(info, "statements")
+        if expected is not None and len(self.statements) != expected:
+            raise ValueError(f"{len(self.statements)} verdicts for {expected} statements")
+        return self
+
+
+class ContextVerdict(StrictReply):
+    reason: str
+    verdict: Verdict
+
+
+class Attribution(StrictReply):
+    statement: str
+    reason: str
+    attributed: Verdict
+
+
+class Attributions(StrictReply):
+    classifications: list[Attribution]
+
+    @model_validator(mode="after")
+    def _says_something_of_every_sentence(self, info: ValidationInfo) -> Self:
+        statements = [each.statement for each in self.classifications]
+        _refuse_silence(statements, info)
+        if _is_new(info) and skipped_sentence(_text(info), statements):
+            raise ValueError("a sentence of the text is not classified")
+        return self
+
+
+class ReasonedStatement(StrictReply):
+    statement: str
+    reason: str
+
+
+class Classification(StrictReply):
+    """Statements of the response that the reference supports (TP) or not (FP), and those that it lacks (FN)."""
+
+    TP: list[ReasonedStatement]
+    FP: list[ReasonedStatement]
+    FN: list[ReasonedStatement]
+
+    @model_validator(mode="after")
+    def _speaks_of_both_sides(self, info: ValidationInfo) -> Self:
+        ours, theirs = _statements(info, "response_statements"), _statements(info, "reference_statements")
+        if ours and not self.TP and not self.FP:
+            raise ValueError("no statement of the response is classified")
+        if theirs and not self.TP and not self.FN:
+            raise ValueError("no statement of the reference is classified")
+        if _is_new(info):
+            self._refuse_omissions(ours, theirs)
+        return self
+
+    def _refuse_omissions(self, ours: Sequence[str], theirs: Sequence[str]) -> None:
+        hits, extra, missing = (
+            [each.statement for each in statements] for statements in (self.TP, self.FP, self.FN)
+        )
+        if skipped_statement(ours, [*hits, *extra]):
+            raise ValueError("a statement of the response is not classified")
+        if unanswered_statement(theirs, missing, hits, extra):
+            raise ValueError("a statement of the reference is not classified")
+
+
+class GeneratedQuestion(StrictReply):
+    question: str
+    noncommittal: Verdict
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Self:
+        """Of an evasive response nothing but the verdict counts."""
+        if not self.noncommittal and not has_words(self.question):
+            raise ValueError("there is no question")
+        return self
+
+
+class Closeness(StrictReply):
+    """How close the intents of two questions are: 0 unrelated, 1 same topic, 2 overlapping, 3 nearly, 4 same."""
+
+    reason: str
+    closeness: Annotated[Literal[0, 1, 2, 3, 4], _Number]
+
+
+class QueryToxicity(StrictReply):
+    reason: str
+    toxicity: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class Advice(StrictReply):
+    recommendation: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _advises(self) -> Self:
+        if not has_words(self.recommendation):
+            raise ValueError("there is no recommendation")
+        return self
+
+
+class NumberedToxicity(QueryToxicity):
+    position: int
+
+
+class NumberedAdvice(Advice):
+    position: int
+
+
+class _Numbered(StrictReply):
+    """Replies about several things at once, joined to them by position, never by order."""
+
+    items: list[Any]
+
+    @model_validator(mode="after")
+    def _one_for_each_position(self, info: ValidationInfo) -> Self:
+        expected = _expected(info, "positions")
+        found = sorted(item.position for item in self.items)
+        if expected is not None and found != list(range(1, expected + 1)):
+            raise ValueError(f"expected one entry for each position from 1 to {expected}")
+        return self
+
+
+class Toxicities(_Numbered):
+    items: list[NumberedToxicity]
+
+
+class Advices(_Numbered):
+    items: list[NumberedAdvice]
+
+
+def _expected(info: ValidationInfo, what: str) -> int | None:
+    count = (info.context or {}).get(what)
+    return count if isinstance(count, int) else None
+
+
+def _statements(info: ValidationInfo, what: str) -> Sequence[str]:
+    return (info.context or {}).get(what) or ()
+
+
+def _text(info: ValidationInfo) -> str:
+    """What the judge was asked about; empty when that is not known."""
+    return (info.context or {}).get("text") or ""
+
+
+def _is_new(info: ValidationInfo) -> bool:
+    return bool((info.context or {}).get(NEW))
+
+
+def _refuse_silence(statements: Sequence[str], info: ValidationInfo) -> None:
+    if has_words(_text(info)) and not any(map(has_words, statements)):
+        raise ValueError("there is no statement, though the text has words")

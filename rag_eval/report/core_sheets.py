@@ -1,0 +1,134 @@
+"""The two sheets that sum a run up, and the printed page of all three."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.records import METRIC_LABELS, RunFacts
+from rag_eval.report.about import details, headline
+from rag_eval.report.annotations import Stack, ThresholdCells
+from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
+from rag_eval.report.column import BotItem
+from rag_eval.report.columns import ERROR_HEADERS, bot_columns, standing_columns
+from rag_eval.report.styles import AMBER, BLUE, Formats
+from rag_eval.report.worksheet import Table
+from rag_eval.results.findings import Findings, flagged_words, noise_words
+from rag_eval.results.summary import Summary
+from rag_eval.texts.display import shorten
+
+if TYPE_CHECKING:
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+_HEADER_HEIGHT = 44
+_BOT_HEIGHT = 18
+_STANDING_HEIGHT = 28
+"""A verdict may take two lines."""
+_WIDTH = 1120
+"""Pixels of what floats below a table: a small screen shows it whole."""
+_CHART_WIDTH = 460
+"""Of the leaderboard's chart and heading, in pixels."""
+_CHARTS_A_LINE = 3
+_FAILURE_MODES = ("Retrieval Failures", "Hallucinations", "Low Quality")
+
+
+def write_bots(
+    workbook: "Workbook",
+    worksheet: "Worksheet",
+    formats: Formats,
+    facts: RunFacts,
+    summary: Summary,
+    findings: Findings,
+) -> None:
+    """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
+    table = Table(worksheet, bot_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _BOT_HEIGHT)
+    for bot in summary.bots:
+        table.append(bot)
+    table.finish(frozen=1)
+    stack = Stack(worksheet, table.lines + 1, _WIDTH)
+    charts = {}
+    modes = [_bars(table, header, summary.bots) for header in _FAILURE_MODES]
+    if any(bars.has_bars for bars in modes):
+        alt_text = "; ".join(bars.alt_text for bars in modes)
+        charts[alt_text] = count_chart(workbook, "Failure modes", modes)
+    means = [_bars(table, "Avg RQS", summary.bots, ERROR_HEADERS)]
+    means += [_bars(table, header, summary.bots) for header in METRIC_LABELS.values()]
+    charts |= {bars.alt_text: score_chart(workbook, bars) for bars in means if bars.has_bars}
+    for first in range(0, len(charts), _CHARTS_A_LINE):
+        line = dict(list(charts.items())[first : first + _CHARTS_A_LINE])
+        stack.add_charts(line, height_of(len(summary.bots)), columns=_CHARTS_A_LINE)
+
+
+def write_standings(
+    workbook: "Workbook",
+    worksheet: "Worksheet",
+    formats: Formats,
+    facts: RunFacts,
+    summary: Summary,
+    findings: Findings,
+    left_out: Sequence[str],
+) -> None:
+    """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
+    table = Table(
+        worksheet, standing_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _STANDING_HEIGHT
+    )
+    beside = len(table.columns) + 1
+    thresholds = ThresholdCells(worksheet, beside, formats, facts)
+    thresholds.set_widths()
+    for standing in summary.standings:
+        table.append(standing)
+        if table.lines == 1:  # rows can only be written from top to bottom
+            thresholds.write(workbook, table.notes)
+    table.finish(frozen=2)
+    worksheet.activate()  # who opens the file sees the verdict first
+    stack = Stack(worksheet, table.lines + 1, _CHART_WIDTH)
+    stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
+    ranked = [line for line in summary.standings if line.rank is not None]
+    bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
+    if bars.has_bars:
+        stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
+    notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
+    left = _CHART_WIDTH + Stack.GAP
+    text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
+    text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
+    last = max(stack.last_row(_STANDING_HEIGHT), text.last_row(_STANDING_HEIGHT))
+    worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
+
+
+def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:
+    """Landscape, as wide as one page, the header on every page; a partial run says so on each."""
+    worksheet.set_landscape()
+    worksheet.set_paper(_A4)
+    worksheet.set_margins(left=0.4, right=0.4, top=0.6, bottom=0.6)
+    worksheet.fit_to_pages(1, 0)
+    worksheet.repeat_rows(0)
+    worksheet.set_tab_color(AMBER if facts.partial else BLUE)
+    if facts.partial:
+        worksheet.set_header(f'&C&"Calibri,Bold"PARTIAL RUN: {_in_page_header(facts.partial, 80)}')
+    run = f"{_in_page_header(facts.input_name, 50)}, {facts.started:%Y-%m-%d %H:%M}"
+    worksheet.set_footer(f"&L{run}&C&A&RPage &P of &N")
+
+
+_A4 = 9
+
+
+def _in_page_header(text: str, limit: int) -> str:
+    return shorten(text, limit).replace("&", "&&")
+
+
+def _bars(
+    table: Table[BotItem],
+    header: str,
+    lines: Sequence[BotItem],
+    error_headers: Sequence[str] = (),
+) -> Bars:
+    index = table.column(header)
+    values = dict(zip((line.bot for line in lines), _numbers(table, index, lines), strict=True))
+    columns = [table.column(each) for each in error_headers]
+    errors = [(column, _numbers(table, column, lines)) for column in columns]
+    return Bars(header, table.worksheet.name, table.column("Bot"), index, values, errors)
+
+
+def _numbers(table: Table[BotItem], index: int, lines: Sequence[BotItem]) -> list[float | None]:
+    """What a column shows in these lines; None in place of anything but a number."""
+    cells = [table.columns[index].cell(line).value for line in lines]
+    return [value if isinstance(value, int | float) else None for value in cells]

@@ -1,0 +1,211 @@
+"""The Excel report: three sheets, written as the results come and moved into place once they are complete."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rag_eval.errors import OutputError
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.alignment_sheet import DISAGREEMENTS, write_alignment, write_disagreements
+from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
+from rag_eval.report.baseline_sheet import SHEET as BASELINE
+from rag_eval.report.baseline_sheet import write_changes
+from rag_eval.report.check import check_readable
+from rag_eval.report.column import Place
+from rag_eval.report.columns import case_columns, score_headers
+from rag_eval.report.core_sheets import set_up_page, write_bots, write_standings
+from rag_eval.report.evidence import SHEET as EVIDENCE
+from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
+from rag_eval.report.extra_metrics import FAILED_CRITERIA
+from rag_eval.report.retrieval_sheet import SHEET as RETRIEVAL
+from rag_eval.report.retrieval_sheet import write_bots_retrieval
+from rag_eval.report.rubric_sheet import SHEET as RUBRIC
+from rag_eval.report.rubric_sheet import write_pass_rates
+from rag_eval.report.slices import SHEET as SLICES
+from rag_eval.report.slices import write_slices
+from rag_eval.report.styles import Formats
+from rag_eval.report.worksheet import SHEET_LINKS, Table
+from rag_eval.results.findings import Findings, verdict
+from rag_eval.results.summary import Summary
+from rag_eval.store.leftovers import Scratch
+from rag_eval.store.replacement import Replacement, check_writable, output_errors
+from rag_eval.texts.display import shorten
+
+__all__ = ["ExcelReport", "check_writable"]
+
+CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
+
+
+class ExcelReport:
+    """A report in the making. `finish` or `discard` ends it; until then the target is untouched."""
+
+    def __init__(
+        self,
+        target: Path,
+        facts: RunFacts,
+        *,
+        has_evidence: bool = False,
+        has_slices: bool = False,
+        has_baseline: bool = False,
+    ) -> None:
+        self._target = target
+        self._replacement = Replacement(target)
+        optional = {
+            RUBRIC: bool(facts.rubric),
+            RETRIEVAL: facts.has_gold,
+            ALIGNMENT: facts.has_labels,
+            DISAGREEMENTS: facts.has_labels,
+            BASELINE: has_baseline,
+            SLICES: has_slices,
+            EVIDENCE: has_evidence,
+        }
+        names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
+        try:
+            with _errors(target):
+                self._workbook = _StreamedWorkbook(self._replacement.path, names, Scratch(target))
+        except OutputError:
+            self._replacement.discard()
+            raise
+        self._formats = Formats(self._workbook.book)
+        sheet = self._workbook.sheets[CASES]
+        self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+        self._headers = score_headers(facts)
+        self._evidence: Table[EvidenceLine] | None = None
+        if has_evidence:
+            sheet = self._workbook.sheets[EVIDENCE]
+            self._evidence = Table(sheet, evidence_columns(), self._formats, header_height=30, line_height=30)
+
+    def add(self, result: CaseResult) -> None:
+        """Write one line of the first sheet, and the evidence if it is wanted."""
+        with output_errors(self._target):
+            links = (
+                append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}
+            )
+            self._cases.append(result, links)
+
+    def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
+        """Write the summaries, check the file and move it into place; returns where it is.
+
+        `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
+        """
+        book, sheets = self._workbook.book, self._workbook.sheets
+        with _errors(self._target):
+            self._cases.finish(frozen=3)
+            if self._evidence:
+                self._evidence.finish(frozen=3)
+            self._write_optional(sheets, summary, findings, facts)
+            write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
+            write_standings(
+                book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
+            )
+            for sheet in sheets.values():
+                set_up_page(sheet, facts)
+            book.set_properties(_properties(facts, verdict(summary, findings)))
+            self._workbook.close()
+        check_readable(self._replacement.path, self._target, list(sheets))
+        return self._replacement.commit()
+
+    def _write_optional(
+        self, sheets: Mapping[str, Any], summary: Summary, findings: Findings, facts: RunFacts
+    ) -> None:
+        """The sheets that only some runs have, but for the evidence, which is written as it comes."""
+        if RUBRIC in sheets:
+            write_pass_rates(sheets[RUBRIC], self._formats, facts, findings.pass_rates)
+        if RETRIEVAL in sheets:
+            write_bots_retrieval(sheets[RETRIEVAL], self._formats, facts, findings.retrieval)
+        if ALIGNMENT in sheets and (alignment := findings.alignment):
+            headers = {**self._headers, **dict.fromkeys(facts.criteria, FAILED_CRITERIA)}
+            places = {name: Place(CASES, 0, self._cases.column(header)) for name, header in headers.items()}
+            write_alignment(sheets[ALIGNMENT], self._formats, facts, alignment.agreements)
+            write_disagreements(sheets[DISAGREEMENTS], self._formats, facts, alignment.disagreements, places)
+        if SLICES in sheets:
+            write_slices(sheets[SLICES], self._formats, facts, summary)
+        if BASELINE in sheets:
+            write_changes(
+                sheets[BASELINE], self._formats, facts, findings.changes or (), findings.beside_changes
+            )
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self._workbook.abandon()
+        self._replacement.discard()
+
+    def _left_out(self) -> list[str]:
+        sentences = [*self._cases.notes.limits_reached()]
+        if self._cases.cut_texts:
+            sentences.append(f"{self._cases.cut_texts:,} texts are longer than a cell can hold and were cut.")
+        if self._cases.left_out:
+            sentences.append(
+                f"{self._cases.left_out:,} cases do not fit on the first sheet; the means count them."
+            )
+        if self._evidence:
+            sentences += self._evidence_left_out(self._evidence)
+        return sentences
+
+    def _evidence_left_out(self, evidence: Table[EvidenceLine]) -> list[str]:
+        sentences = []
+        if evidence.left_out:
+            sentences.append(f"{evidence.left_out:,} pieces of evidence do not fit on their sheet.")
+        if max(evidence.links, self._cases.links) >= SHEET_LINKS:
+            sentences.append(f"Links to and from the evidence end after {SHEET_LINKS:,} on a sheet.")
+        return sentences
+
+
+class _StreamedWorkbook:
+    """An XlsxWriter workbook that keeps its rows on disk, in a folder of its own."""
+
+    def __init__(self, path: Path, names: Sequence[str], scratch: Scratch) -> None:
+        from xlsxwriter import Workbook
+
+        self._scratch = scratch
+        options = {
+            "constant_memory": True,
+            "tmpdir": self._scratch.name,
+            "strings_to_formulas": False,
+            "strings_to_urls": False,
+            "strings_to_numbers": False,
+        }
+        self.book = Workbook(path, options)
+        self.book.use_zip64()
+        self.sheets = {name: self.book.add_worksheet(name) for name in names}
+
+    def close(self) -> None:
+        """Write the file."""
+        self.book.close()
+        self._scratch.cleanup()
+
+    def abandon(self) -> None:
+        for sheet in self.sheets.values():
+            with suppress(OSError):  # what is still in a buffer may not fit on the disk
+                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+        self._scratch.cleanup()
+
+
+@contextmanager
+def _errors(target: Path) -> Iterator[None]:
+    """Like output_errors, for XlsxWriter too, which wraps what went wrong when it writes the file."""
+    from xlsxwriter.exceptions import FileCreateError
+
+    with output_errors(target):
+        try:
+            yield
+        except FileCreateError as error:
+            cause = error.args[0] if error.args else None
+            raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
+
+
+def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
+    return {
+        "title": f"RAG Eval report: {shorten(facts.input_name, 80)}",
+        "subject": shorten(subject, 200),
+        "author": "RAG Eval",
+        "keywords": "PARTIAL" if facts.partial else "",
+        "comments": f"Judged by {shorten(facts.judge, 120)}, RAG Eval {shorten(facts.version, 40)}",
+        "created": _in_utc(facts.started),
+    }
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None)

@@ -1,0 +1,137 @@
+"""One sheet's table: the header in row 1, then a line for each item, written as they come."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic
+
+from rag_eval.records import TOXICITY
+from rag_eval.report.annotations import THRESHOLD_NAMES
+from rag_eval.report.column import Cell, Column, Item, Place
+from rag_eval.report.notes import Note, SheetNotes
+from rag_eval.report.styles import Formats, Look
+from rag_eval.texts.display import cut_to_cell, fits_cell, printable
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+SHEET_ROWS = 1_048_576
+"""As many as a sheet can have."""
+SHEET_LINKS = 65_530
+"""As many as a sheet can have."""
+
+
+class Table(Generic[Item]):
+    """Writes rows from top to bottom and keeps none of them."""
+
+    def __init__(
+        self,
+        worksheet: "Worksheet",
+        columns: Sequence[Column[Item]],
+        formats: Formats,
+        header_height: float,
+        line_height: float,
+        sheet_rows: int = SHEET_ROWS,
+        sheet_links: int = SHEET_LINKS,
+    ) -> None:
+        self.worksheet = worksheet
+        self.columns = columns
+        self.lines = 0
+        """Written so far."""
+        self.cut_texts = 0
+        """Texts that were longer than a cell."""
+        self.left_out = 0
+        """Items for which the sheet had no row left."""
+        self.links = 0
+        """Cells that lead to another one."""
+        self.notes = SheetNotes(worksheet)
+        self._formats = formats
+        self._sheet_rows = sheet_rows
+        self._sheet_links = sheet_links
+        worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
+        worksheet.set_row(0, header_height)
+        self._write_header()
+
+    def append(self, item: Item, links: Mapping[int, Place] = MappingProxyType({})) -> None:
+        """Write one line; `links` are further ones than the columns' own, by the index of the column."""
+        if self.lines + 1 >= self._sheet_rows:
+            self.left_out += 1
+            return
+        self.lines += 1
+        for index, column in enumerate(self.columns):
+            cell = column.cell(item)
+            self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
+
+    def finish(self, frozen: int) -> None:
+        """Add what goes over the whole table; the header and the first `frozen` columns stay in sight."""
+        self.worksheet.freeze_panes(1, frozen)
+        self.worksheet.autofilter(0, 0, self.lines, len(self.columns) - 1)
+        if self.lines:
+            self._add_threshold_rules()
+
+    def column(self, header: str) -> int:
+        """Index of the column with that header."""
+        return [column.header for column in self.columns].index(header)
+
+    def _write_header(self) -> None:
+        for index, column in enumerate(self.columns):
+            self.worksheet.set_column(index, index, column.width, None, {"hidden": column.is_hidden})
+            note = Note(column.about) if column.about else None
+            self._write(0, index, Cell(column.header, column.header_look, note))
+
+    def _write(self, row: int, index: int, cell: Cell) -> None:
+        style = (
+            self._formats[cell.look]
+            if cell.count is None
+            else self._formats.with_words(cell.look, after=f" ({cell.count:,})")
+        )
+        if cell.link and self.links < self._sheet_links:
+            self._link(row, index, cell.link)
+        if isinstance(cell.value, str) and cell.value:
+            self._write_text(row, index, cell.value, cell.look)
+        elif isinstance(cell.value, int | float):
+            self.worksheet.write_number(row, index, cell.value, style)
+        else:
+            self.worksheet.write_blank(row, index, None, style)
+        if cell.note:
+            self.notes.add(row, index, cell.note)
+
+    def _link(self, row: int, index: int, place: Place) -> None:
+        """Make the cell a link. Its value must be written afterwards, over the text that a link comes with."""
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        self.links += 1
+        url = f"internal:'{place.sheet}'!{xl_rowcol_to_cell(place.row, place.column)}"
+        self.worksheet.write_url(row, index, url, self._formats[Look.LINK], string=" ")
+
+    def _write_text(self, row: int, index: int, value: str, look: Look) -> None:
+        text = printable(value)
+        if not fits_cell(text):
+            self.cut_texts += 1
+            text = cut_to_cell(text)
+        style = self._formats[look]
+        if text.startswith("<r>") and text.endswith("</r>"):
+            # XlsxWriter takes such a text for XML of its own making and lets it through unescaped.
+            # Split in two runs it is built, and so escaped, by XlsxWriter itself.
+            self.worksheet.write_rich_string(row, index, text[:1], self._formats.run, text[1:], style)
+        else:
+            self.worksheet.write_string(row, index, text, style)
+
+    def _add_threshold_rules(self) -> None:
+        from xlsxwriter.utility import xl_rowcol_to_cell
+
+        for index, column in enumerate(self.columns):
+            if not column.threshold:
+                continue
+            cell = xl_rowcol_to_cell(1, index)
+            sign = ">=" if column.threshold == TOXICITY else "<"
+            limit = THRESHOLD_NAMES[column.threshold]
+            # Not the simpler rule "cell value less than": that one takes an empty cell for 0.
+            rule = f"=AND(ISNUMBER({cell}),{cell}{sign}{limit})"
+            self.worksheet.conditional_format(
+                1,
+                index,
+                self.lines,
+                index,
+                {"type": "formula", "criteria": rule, "format": self._formats.below},
+            )

@@ -1,0 +1,293 @@
+"""What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult
+from rag_eval.results.baseline import Change
+from rag_eval.results.human_alignment import Alignment
+from rag_eval.results.pass_rates import BotPassRates
+from rag_eval.results.summary import Summary, of_queries
+from rag_eval.retrieval import RetrievalSummary
+from rag_eval.texts.display import shorten
+
+if TYPE_CHECKING:
+    from rag_eval.results.comparison import Comparison, Rival
+    from rag_eval.results.intervals import Floats, Interval
+
+NAME_LIMIT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Every interval is one of 95 %; None for a mean of fewer than two values."""
+
+    own: Mapping[str, "Interval | None"]
+    """By bot: of its mean RQS over all its own queries."""
+    compared: Mapping[str, "Interval | None"]
+    """By ranked bot: of its mean RQS over the queries that the ranking uses."""
+    comparison: "Comparison | None"
+    """The ranked bots against the best of them; None when there is none."""
+    challengers: tuple[str, ...] = ()
+    """Bots that could be ahead of the best one, depending on what was not judged."""
+    changes: tuple[Change, ...] | None = None
+    """Since the baseline; None without one."""
+    beside_changes: tuple[str, ...] = ()
+    """What else differs from the baseline, one sentence each: judge, metrics, weights."""
+    not_judged: int = 0
+    """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
+    pass_rates: tuple[BotPassRates, ...] = ()
+    """Of the rubric, in the order of the bots; none without a rubric."""
+    retrieval: Mapping[str, RetrievalSummary] = field(default_factory=dict)
+    """By bot; of those whose retrieved documents are known beside the gold ones."""
+    alignment: Alignment | None = None
+    """Of the judge with people; None without human labels."""
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """By metric: standard deviation between the samples of a score; empty when each was asked for once."""
+    unlike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By ranked bot whose RQS is made of other metrics than the best one's: those that only one of the two has."""
+    flagged: tuple[CaseResult, ...] = ()
+    """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
+
+    def rival(self, bot: str) -> "Rival | None":
+        """The bot beside the best one; None for the best one itself and for one that is not ranked."""
+        rivals = self.comparison.rivals if self.comparison else ()
+        return next((rival for rival in rivals if rival.bot == bot), None)
+
+
+def find(
+    summary: Summary,
+    changes: tuple[Change, ...] | None = None,
+    weights: Mapping[str, float] | None = None,
+    **beside: Any,
+) -> Findings:
+    """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are.
+
+    By the weights it is known which metrics make up RQS; without them, all do.
+    """
+    import numpy as np
+
+    from rag_eval.results.comparison import compare_with_best
+    from rag_eval.results.intervals import bootstrap_mean_interval
+
+    bots = list(summary.rqs_values)
+    compared = {bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()}
+    # The compared rows are some of a bot's own: as many of them means the same ones, and the same interval.
+    own = {
+        bot.bot: compared[bot.bot]
+        if bot.bot in compared and bot.rqs.scored == summary.compared
+        else bootstrap_mean_interval(bot.rqs_values)
+        for bot in summary.bots
+    }
+    table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
+    comparison = compare_with_best(table, bots)
+    unlike = _unlike(summary, comparison.winner, weights) if comparison else {}
+    challengers = _challengers(summary, comparison.winner) if comparison else ()
+    if comparison:
+        doubts = _doubts(summary, comparison, challengers)
+        comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
+    missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
+    return Findings(
+        own=own,
+        compared=compared,
+        comparison=comparison,
+        challengers=challengers,
+        changes=changes,
+        unlike=unlike,
+        not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
+        **beside,
+    )
+
+
+def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
+    """By what each mean would be if every missing value were 0, or 1."""
+    means = {bot.bot: bot.rqs for bot in summary.bots}
+    best = means.pop(winner)
+    if best.bounds is None:
+        return ()
+    return tuple(
+        bot
+        for bot, mean in means.items()
+        if mean.bounds and mean.failed + best.failed and mean.bounds[1] >= best.bounds[0]
+    )
+
+
+_FEW = 0.01
+"""Share of the queries. Failures caused by content differ between two bots when more than these do."""
+
+
+def _doubts(summary: Summary, comparison: "Comparison", challengers: Collection[str]) -> dict[str, str]:
+    """By rival: why what was not judged keeps a lead from being significant, although the scores are."""
+    from rag_eval.results.comparison import Verdict, bots_behind
+
+    claimed = [rival.bot for rival in comparison.rivals if rival.verdict is Verdict.SIGNIFICANT]
+    if not claimed:
+        return {}
+    sure = set(claimed)
+    if summary.gapped_rqs:
+        sure &= bots_behind(comparison.winner, *_worst_case(summary, comparison.winner))
+    blocked = {bot.bot: bot.failed_by_content for bot in summary.bots}
+    doubts = {
+        bot: "unjudged responses could change it" for bot in claimed if bot not in sure or bot in challengers
+    }
+    for bot in claimed:
+        if abs(blocked[comparison.winner] - blocked[bot]) > _FEW * summary.rows:
+            doubts[bot] = f"content failures differ: {blocked[comparison.winner]:,} and {blocked[bot]:,}"
+    return doubts
+
+
+def _worst_case(summary: Summary, winner: str) -> tuple["Floats", list[str]]:
+    """Scores as they would be if whatever was not judged spoke against the winner: its own 0, of the others 1."""
+    import numpy as np
+
+    bots = list(summary.gapped_rqs)
+    columns = [np.nan_to_num(summary.gapped_rqs[bot], nan=float(bot != winner)) for bot in bots]
+    return np.column_stack(columns), bots
+
+
+def _with_doubts(comparison: "Comparison", doubts: Mapping[str, str]) -> "Comparison":
+    rivals = (
+        rival.doubted(doubts[rival.bot]) if rival.bot in doubts else rival for rival in comparison.rivals
+    )
+    return replace(comparison, rivals=tuple(rivals))
+
+
+def _unlike(summary: Summary, winner: str, weights: Mapping[str, float] | None) -> dict[str, tuple[str, ...]]:
+    """By what was scored at least once on the compared queries: a bot without contexts has no faithfulness."""
+    made_of = {
+        line.bot: {
+            name
+            for name, mean in line.metrics.items()
+            if mean.scored and (weights is None or weights.get(name))
+        }
+        for line in summary.standings
+        if line.rank is not None
+    }
+    differing = {bot: names ^ made_of[winner] for bot, names in made_of.items()}
+    return {
+        bot: tuple(name for name in METRIC_LABELS if name in names)
+        for bot, names in differing.items()
+        if names
+    }
+
+
+def _without_claims_about(bots: Collection[str], comparison: "Comparison") -> "Comparison":
+    from rag_eval.results.comparison import Verdict
+
+    rivals = (
+        replace(rival, verdict=Verdict.NOT_COMPARABLE, more_queries=None, doubt="")
+        if rival.bot in bots
+        else rival
+        for rival in comparison.rivals
+    )
+    return replace(comparison, rivals=tuple(rivals))
+
+
+# In words
+
+
+def noise_words(findings: Findings) -> list[str]:
+    """A sentence on how far the judge's samples of one score lie apart; none without samples."""
+    told = ", ".join(f"{SCORE_LABELS.get(name, name)} {value:.3f}" for name, value in findings.noise.items())
+    return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
+
+
+def flagged_words(findings: Findings) -> list[str]:
+    """A sentence that names the flagged cases with the highest RQS; none without any."""
+    named = [
+        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}"
+        for result in findings.flagged
+    ]
+    return [f"Flagged cases with the highest RQS, to be looked at: {', '.join(named)}."] if named else []
+
+
+def verdict(summary: Summary, findings: Findings) -> str:
+    """Who leads, by how much, and whether that is settled. What is not settled is not claimed."""
+    from rag_eval.results.comparison import verdict_sentence
+
+    comparison = findings.comparison
+    if comparison is None:
+        return "No bot can be ranked: there is no query on which every bot has an RQS."
+    means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
+    over = f"over {of_queries(summary.compared, summary.rows)}"
+    if not comparison.rivals:
+        sentences = [f"{_short(comparison.winner)} has a mean RQS of {means[0]:.4f} {over}."]
+    else:
+        shown = means[:1] if len(comparison.winners) > 1 else means[:2]
+        basis = f"Mean RQS {' against '.join(f'{mean:.4f}' for mean in shown)}, {over}."
+        sentences = [verdict_sentence(_with_short_names(comparison)), basis]
+    return " ".join([*sentences, *_other_metrics(findings), *_few_compared(summary), *_doubt(findings)])
+
+
+def verdict_on(bot: str, findings: Findings) -> str:
+    """What was found out about one bot: winner, tie, significant or not decided; empty without a comparison."""
+    from rag_eval.results.comparison import Verdict, verdict_words
+
+    comparison = findings.comparison
+    if comparison is None or not comparison.rivals or bot not in findings.compared:
+        return ""
+    if bot in comparison.winners and len(comparison.winners) > 1:
+        return str(Verdict.TIE)
+    rival = findings.rival(bot)
+    if rival is None:
+        is_clear = all(other.verdict is Verdict.SIGNIFICANT for other in comparison.rivals)
+        return "winner" if is_clear and not findings.challengers else "leads, not decided"
+    return verdict_words(rival)
+
+
+def difference_to_winner(bot: str, findings: Findings) -> str:
+    """The bot's mean minus the best one's, with its interval: '−0.15 (−0.22 to −0.08)'."""
+    rival = findings.rival(bot)
+    if rival is None:
+        return ""
+    bounds = (-rival.interval.high, -rival.interval.low) if rival.interval else ()
+    numbers = (-rival.difference, *bounds)
+    digits = 4 if any(number and abs(number) < 0.005 for number in numbers) else 2
+    difference, *limits = [f"{number:z.{digits}f}".replace("-", "−") for number in numbers]
+    return f"{difference} ({' to '.join(limits)})" if limits else difference
+
+
+def _other_metrics(findings: Findings) -> list[str]:
+    if not findings.unlike:
+        return []
+    bots = ", ".join(map(_short, findings.unlike))
+    concerned = {name for names in findings.unlike.values() for name in names}
+    labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
+    return [
+        f"Not comparable with the best bot: {bots}, since {labels} could be scored for only one of the two."
+    ]
+
+
+def _few_compared(summary: Summary) -> list[str]:
+    """Whoever has few scores makes the comparison small for all; half of another bot's is worth a word."""
+    ranked = {line.bot for line in summary.standings if line.rank is not None}
+    scored = {bot.bot: bot.rqs.scored for bot in summary.bots if bot.bot in ranked}
+    if summary.compared * 2 > max(scored.values(), default=0):
+        return []
+    bot, fewest = min(scored.items(), key=lambda item: item[1])
+    reason = f"{_short(bot)} has an RQS on {fewest:,}"
+    return [f"So few queries are compared because {reason}; Bot Summary has each bot's own mean."]
+
+
+def _doubt(findings: Findings) -> list[str]:
+    if not findings.challengers:
+        return []
+    count = findings.not_judged
+    responses = "response that was" if count == 1 else f"{count:,} responses that were"
+    *others, last = map(_short, findings.challengers)
+    names = f"{', '.join(others)} or {last}" if others else last
+    return [f"The {responses} not judged could still put {names} first."]
+
+
+def _with_short_names(comparison: "Comparison") -> "Comparison":
+    return replace(
+        comparison,
+        winner=_short(comparison.winner),
+        winners=tuple(map(_short, comparison.winners)),
+        rivals=tuple(replace(rival, bot=_short(rival.bot)) for rival in comparison.rivals),
+    )
+
+
+def _short(name: str) -> str:
+    return shorten(name, NAME_LIMIT)

@@ -1,0 +1,137 @@
+"""Quality gates: does every bot reach the wanted means? Never passed on anything that was not judged."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from rag_eval.errors import InputError
+from rag_eval.records import METRIC_LABELS
+from rag_eval.results.baseline import NAMES, Change, regressions
+from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
+
+if TYPE_CHECKING:
+    from rag_eval.results.intervals import Interval
+
+GATED = (RQS, *METRIC_LABELS)
+"""Names that a gate may have."""
+
+
+class GateOn(StrEnum):
+    """What must reach the wanted value: the lower end of the mean's 95 % interval, or the mean itself."""
+
+    INTERVAL = "interval"
+    MEAN = "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    name: str
+    least: float
+
+    @property
+    def title(self) -> str:
+        """What is wanted, such as "rqs >= 0.7"."""
+        return self.name if self == _NO_REGRESSION else f"{self.name} >= {self.least:g}"
+
+
+_NO_REGRESSION = Gate("no_regression", 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """One gate and one bot."""
+
+    bot: str
+    gate: Gate
+    passed: bool
+    reason: str
+    """The figures that decided it, in words."""
+
+
+def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
+    """Gates from NAME=VALUE. Raises InputError with every text that is none."""
+    gates, problems = [], []
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        key = name.casefold().replace(" ", "_").replace("-", "_")
+        least = _share(value)
+        if key not in GATED:
+            problems.append(
+                f"--fail-under {text}: {name!r} is no mean of a bot; expected one of {', '.join(GATED)}"
+            )
+        elif least is None:
+            problems.append(f"--fail-under {text}: {value!r} is no number from 0 to 1")
+        else:
+            gates.append(Gate(key, least))
+    if problems:
+        raise InputError(problems)
+    return tuple(gates)
+
+
+def evaluate(
+    gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float
+) -> tuple[GateResult, ...]:
+    """Every gate on every bot. One bot that misses a gate fails it."""
+    return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
+
+
+def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[GateResult, ...]:
+    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed."""
+    results = []
+    for bot in bots:
+        own = [change for change in changes if change.bot == bot]
+        worse = [f"{NAMES[change.name]} {change.difference:+.4f}" for change in regressions(own)]
+        reason = (
+            f"worse than the baseline: {', '.join(worse)}"
+            if worse
+            else "nothing is worse than in the baseline"
+        )
+        results.append(
+            GateResult(
+                bot, _NO_REGRESSION, bool(own) and not worse, reason if own else "no query is in both runs"
+            )
+        )
+    return tuple(results)
+
+
+def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:
+    mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+    if mean is None or mean.value is None:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was scored on no query")
+    counted = f"{gate.name} {_beside(gate.least, mean.value)} over {of_queries(mean.scored, mean.expected)}"
+    if (mean.coverage or 0.0) < min_coverage:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few of them were judged")
+    wanted = f"at least {gate.least:.12g} is wanted"
+    if gate_on is GateOn.MEAN:
+        return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), f"{counted}, {wanted}")
+    interval = _interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
+    if interval is None:
+        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few for an interval")
+    reason = f"{counted}, 95 % {_beside(gate.least, interval.low)} to {interval.high:.4f}, {wanted}"
+    return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
+
+
+def _reaches(value: float, least: float) -> bool:
+    """Whether it is as high, but for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
+    return value > least - 1e-9
+
+
+def _beside(least: float, value: float) -> str:
+    """The value with four decimals, or with as many more as show on which side of `least` it is."""
+    texts = (f"{value:.{digits}f}" for digits in range(4, 12))
+    return next((text for text in texts if (float(text) >= least) is _reaches(value, least)), repr(value))
+
+
+def _interval(values: Sequence[float]) -> "Interval | None":
+    from rag_eval.results.intervals import bootstrap_mean_interval
+
+    return bootstrap_mean_interval(values)
+
+
+def _share(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= 1.0 else None

@@ -1,0 +1,162 @@
+"""One run: rows in order → results in order, by one judge, over one store of paid replies."""
+
+import time
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rag_eval.configuration.effective import (
+    redactor_of,
+    secrets_of,
+    shortener_of,
+    thresholds_in_force,
+    weights_in_force,
+    workers_of,
+)
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import RunStoppedError
+from rag_eval.judge.calls import gather, sampled
+from rag_eval.judge.masking import without_keys
+from rag_eval.judge.scheduler import Scheduler
+from rag_eval.metrics.metric import Metric
+from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
+from rag_eval.results.scoring import failure_modes, mean_score, rqs
+from rag_eval.retrieval import doc_recall
+from rag_eval.run.concealing import concealed
+from rag_eval.run.judges import Panel as Panel
+from rag_eval.texts.redaction import Redactor
+from rag_eval.texts.shortening import Shortener
+
+_Scores = Mapping[str, Score]
+_Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
+
+
+class Evaluation:
+    """A run under way. `results` may be called once; `close` ends it."""
+
+    def __init__(self, panel: Panel, settings: Settings, *, workers: int | None = None) -> None:
+        """`workers` are as many as the settings say unless others are given."""
+        self._began = time.monotonic()
+        self.panel = panel
+        self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
+        self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
+        self._workers = workers or workers_of(settings)
+        self._scheduler = Scheduler(
+            panel.judge, panel.store, workers=self._workers, origin=lambda number: f"row {self._rows[number]}"
+        )
+        self._rows: list[int] = []  # their numbers, in order
+        self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
+        self._weights = weights_in_force(settings)
+        self._samples = 1 if panel.is_proxy else settings.evaluation.samples
+        self._secrets = frozenset() if panel.is_proxy else secrets_of(settings)
+        self._gold_decides = settings.diagnostics.gold_ids
+
+    @property
+    def stopped(self) -> RunStoppedError | None:
+        """Why the run ended early, or None."""
+        return self._scheduler.stopped
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._scheduler.stop_requested
+
+    @property
+    def usage(self) -> Usage:
+        return self._scheduler.usage()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began; the clock on the wall may be put back meanwhile."""
+        return time.monotonic() - self._began
+
+    @property
+    def outdated(self) -> int:
+        """Stored replies that were asked for again, since they are empty or do not fit any more."""
+        return self._scheduler.counts.outdated
+
+    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+        """The results of each row, bots in the order of the sheet, rows in the order given.
+
+        When an LLM run stops, the remaining rows still come: what the store knows is served, and what was not
+        judged is marked so. A stopped offline run ends where it is.
+        """
+        yield from self._scheduler.run(self._coroutines(rows), window=32 + 2 * self._workers)
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        """Stop at the next safe point. May be called from a signal handler."""
+        self._scheduler.request_stop(reason)
+
+    def close(self) -> None:
+        """Let go of the worker threads and of the judge's connections. The store stays open."""
+        self._scheduler.close()
+        self.panel.judge.close()
+
+    def _coroutines(self, rows: Iterable[Row]) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
+        for row in rows:
+            if self.panel.is_proxy and self.stopped:
+                return
+            self._rows.append(row.number)
+            yield self._judge_row(row)
+
+    async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
+        """The panel sees the row redacted, and shortened; the results are about the row as it is."""
+        seen = self._shortener.row(self.redactor.row(row))
+        parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
+        toxicity, *verdicts = await gather(parts)
+        results = [
+            concealed(self._result(case, scores, further, rubric, toxicity), self._secrets)
+            for case, (scores, further, rubric) in zip(seen.cases, verdicts, strict=True)
+        ]
+        advice = await self._advise(results)
+        return tuple(
+            replace(result, case=case, recommendation=without_keys(text, self._secrets))
+            for case, result, text in zip(row.cases, results, advice, strict=True)
+        )
+
+    async def _rate(self, query: str) -> Score:
+        if self.panel.toxicity is None:
+            return Score.not_applicable(TOXICITY, "switched off")
+        return await self.panel.toxicity.judge_query(query)
+
+    async def _judge_case(self, case: Case) -> _Verdicts:
+        parts: list[Awaitable[Any]] = [
+            _measure(self.panel.metrics, case, self._samples),
+            _measure(self.panel.further, case, self._samples),
+            self._judge_by_rubric(case),
+        ]
+        scores, further, rubric = await gather(parts)
+        return scores, further, rubric
+
+    async def _judge_by_rubric(self, case: Case) -> RubricOutcome | None:
+        return await self.panel.rubric.judge(case) if self.panel.rubric else None
+
+    async def _advise(self, results: Sequence[CaseResult]) -> Sequence[str]:
+        if self.panel.adviser is None:
+            return [""] * len(results)
+        return await gather([self.panel.adviser.advise(result) for result in results])
+
+    def _result(
+        self, case: Case, scores: _Scores, further: _Scores, rubric: RubricOutcome | None, toxicity: Score
+    ) -> CaseResult:
+        return CaseResult(
+            case=case,
+            scores=scores,
+            toxicity=toxicity,
+            rqs=rqs(scores, self._weights),
+            failure_modes=failure_modes(
+                scores, self._thresholds, doc_recall(case) if self._gold_decides else None
+            ),
+            further=further,
+            rubric=rubric,
+        )
+
+
+async def _measure(metrics: Sequence[Metric], case: Case, samples: int) -> _Scores:
+    scores = await gather([_score(metric, case, samples) for metric in metrics])
+    return {score.metric: score for score in scores}
+
+
+async def _score(metric: Metric, case: Case, samples: int) -> Score:
+    if samples == 1:
+        return await metric.measure(case)
+    return mean_score(await gather([sampled(metric.measure(case), number) for number in range(samples)]))

@@ -1,0 +1,89 @@
+"""Who has a say about the cases of a run, as the settings ask for it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_eval.configuration.effective import enabled_metrics
+from rag_eval.configuration.settings import Settings
+from rag_eval.judge.calls import Judge, ReplyStore
+from rag_eval.judge.null_judges import NoJudge, NoStore
+from rag_eval.metrics.metric import Metric
+from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
+from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
+from rag_eval.records import FURTHER_LABELS, TOXICITY
+
+if TYPE_CHECKING:
+    from rag_eval.rubric import EvaluationRubric
+    from rag_eval.rubric.judge import RubricJudge
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Everyone who has a say about a case, and the judge behind them."""
+
+    judge: Judge
+    store: ReplyStore
+    metrics: tuple[Metric, ...]
+    toxicity: QueryJudge | None
+    """None when toxicity is switched off."""
+    adviser: Adviser | None
+    """None when the diagnostics are switched off."""
+    further: tuple[Metric, ...] = ()
+    """Measures beside the five, which enter neither RQS nor the failure modes."""
+    rubric: "RubricJudge | None" = None
+    is_proxy: bool = False
+    """The judge is arithmetic over text, not a model that reads."""
+
+    @property
+    def explanations(self) -> dict[str, str]:
+        """By metric, how its score comes about; of those that can say it in one sentence."""
+        told = {metric.name: metric.explanation for metric in self.metrics}
+        told[TOXICITY] = getattr(self.toxicity, "explanation", "")
+        return {name: sentence for name, sentence in told.items() if sentence}
+
+
+def offline_panel(settings: Settings) -> Panel:
+    """The judge that needs no model, no key and no network."""
+    from rag_eval.metrics.offline import OfflineToxicity, offline_metrics
+
+    return Panel(
+        judge=NoJudge(),
+        store=NoStore(),
+        metrics=offline_metrics(enabled_metrics(settings)),
+        toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
+        adviser=RuleAdviser() if settings.diagnostics.enabled else None,
+        is_proxy=True,
+    )
+
+
+def llm_panel(
+    settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
+) -> Panel:
+    """A judge that reads, with ragas' prompts."""
+    from rag_eval.metrics.ragas_metrics import ragas_metrics
+
+    return Panel(
+        judge=judge,
+        store=store,
+        metrics=ragas_metrics(enabled_metrics(settings)),
+        toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
+        adviser=LlmAdviser() if settings.diagnostics.enabled else None,
+        further=further_metrics(settings),
+        rubric=_rubric_judge(rubric) if rubric else None,
+    )
+
+
+def _rubric_judge(rubric: "EvaluationRubric") -> "RubricJudge":
+    from rag_eval.rubric.judge import RubricJudge
+
+    return RubricJudge(rubric)
+
+
+def further_metrics(settings: Settings) -> tuple[Metric, ...]:
+    """Those that are switched on, in the order of the report."""
+    if not any(getattr(settings.metrics, name) for name in FURTHER_LABELS):
+        return ()  # and the evaluators are not imported
+    from rag_eval.evaluators.report_metrics import AnswerCoverage, ChunkRelevanceShare
+
+    known: tuple[Metric, ...] = (AnswerCoverage(), ChunkRelevanceShare())
+    return tuple(metric for metric in known if getattr(settings.metrics, metric.name))

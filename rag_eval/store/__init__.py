@@ -1,0 +1,1 @@
+"""What must survive a kill: paid replies, the lock, files that are replaced as a whole."""

@@ -1,0 +1,125 @@
+"""Temporary files and folders, and what killed runs left of them.
+
+The name of each says for which output it was made. The process that made it holds a lock on it, which dies with the
+process: what nobody holds is left over.
+"""
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from rag_eval.store.lock import is_at, try_lock
+
+_FILE = re.compile(r"\.rag-eval-(?:([0-9a-f]{8})-)?[0-9a-f]{12}\.tmp")
+"""With the tag of the output; earlier versions had none."""
+_FOLDER = re.compile(r"rag-eval-([0-9a-f]{8})-[0-9a-z_]{8}")
+_ONE_DAY = 24 * 60 * 60
+
+
+def new_file(target: Path, permissions: int) -> tuple[Path, int | None]:
+    """Make a temporary file beside `target`; its path, and the descriptor that holds it until that is closed.
+
+    Not by tempfile: its files are 0600 whatever the umask says, and a report is meant to be shared.
+    """
+    while True:
+        path = target.with_name(f".rag-eval-{_tag(target)}-{secrets.token_hex(6)}.tmp")
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, permissions)
+        if os.name != "posix":  # where a file that is open cannot be moved
+            os.close(descriptor)
+            return path, None
+        if _holds(path, descriptor):
+            return path, descriptor
+        os.close(descriptor)
+
+
+class Scratch:
+    """A folder in the system's one for temporary files; its content is gone at the end."""
+
+    def __init__(self, target: Path) -> None:
+        """`target` is the output that the folder is for."""
+        while True:
+            self._folder = tempfile.TemporaryDirectory(prefix=f"rag-eval-{_tag(target)}-")
+            self.name = self._folder.name
+            self._descriptor = None if os.name != "posix" else os.open(self.name, os.O_RDONLY)
+            if self._descriptor is None or _holds(Path(self.name), self._descriptor):
+                return
+            self.cleanup()
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.cleanup()
+
+    def cleanup(self) -> None:
+        self._folder.cleanup()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def sweep(targets: Iterable[Path]) -> None:
+    """Remove what killed runs left: of these outputs at once, of others beside them when it is more than a day old."""
+    tags, folders = set(), set()
+    for target in targets:
+        tags.add(_tag(target))
+        folders.add(Path(os.path.realpath(target)).parent)
+    for folder in folders:
+        _sweep(folder, _FILE, tags)
+    with suppress(OSError):  # on a full disk no folder for temporary files may be usable
+        _sweep(Path(tempfile.gettempdir()), _FOLDER, tags)
+
+
+def _sweep(folder: Path, pattern: re.Pattern[str], tags: set[str]) -> None:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if found := pattern.fullmatch(path.name):
+                with suppress(OSError):
+                    _remove_if_left_over(path, is_ours=found[1] in tags)
+
+
+def _remove_if_left_over(path: Path, *, is_ours: bool) -> None:
+    status = path.lstat()
+    is_old = time.time() - status.st_mtime > _ONE_DAY
+    if os.name != "posix":
+        if is_old:
+            _remove(path, status)
+        return
+    if not (is_ours or is_old) or status.st_uid != os.getuid():
+        return
+    mode = os.O_RDONLY if stat.S_ISDIR(status.st_mode) else os.O_RDWR
+    descriptor = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if try_lock(descriptor) and is_at(path, descriptor):
+            _remove(path, status)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        shutil.rmtree(path)
+    elif stat.S_ISREG(status.st_mode):
+        path.unlink()
+
+
+def _holds(path: Path, descriptor: int) -> bool:
+    """Lock it; False if somebody took it for left over first."""
+    with suppress(OSError):  # not every file system has locks
+        try_lock(descriptor)
+    return is_at(path, descriptor)
+
+
+def _tag(target: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(target))).hexdigest()[:8]

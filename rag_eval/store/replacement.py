@@ -1,0 +1,151 @@
+"""A new version of a file: written beside the old one, and moved over it only when it is complete."""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from rag_eval.errors import OutputError
+from rag_eval.store.leftovers import new_file
+
+Replace = Callable[[Path, Path], None]
+
+LEAST_SPACE = 20_000_000
+"""Bytes that must be free where a run stores replies or writes its report."""
+
+
+class Replacement:
+    """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
+
+    A folder that is not there is made, with those above it.
+
+    It is in the target's own folder because only there a move is atomic. A symlink is followed, so that the
+    file that it points to is replaced and the link stays.
+    """
+
+    def __init__(self, target: Path, replace: Replace = os.replace, option: str = "-o") -> None:
+        self._asked_for = target
+        self._option = option
+        self._replace = replace
+        with output_errors(target, option):
+            self._target = Path(os.path.realpath(target))
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._mode = _mode_of(self._target)
+            permissions = 0o666 if self._mode is None else self._mode | stat.S_IRUSR | stat.S_IWUSR
+            self.path, self._hold = new_file(self._target, permissions)
+
+    def commit(self) -> Path:
+        """Put the file in its place and return where that is: beside the target if that is locked."""
+        with output_errors(self._asked_for, self._option):
+            _flush_to_disk(self.path)
+            if self._mode is not None:
+                self.path.chmod(self._mode)
+            place = self._move()
+        self._let_go()
+        _flush_folder(self._target.parent)
+        return place
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._hold is not None:
+            os.close(self._hold)
+            self._hold = None
+
+    def _move(self) -> Path:
+        try:
+            self._replace(self.path, self._target)
+        except PermissionError:  # how Windows says that another program has the file open
+            sibling = _sibling(self._target, datetime.now())
+            self._replace(self.path, sibling)
+            return sibling
+        return self._asked_for
+
+
+def write_text(target: Path, text: str, option: str) -> Path:
+    """Replace a small text file as a whole; returns where it is. Raises OutputError."""
+    replacement = Replacement(target, option=option)
+    try:
+        with output_errors(target, option):
+            # A lone surrogate, which UTF-8 has no bytes for, is spelled out.
+            replacement.path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return replacement.commit()
+    finally:
+        replacement.discard()  # nothing is left to discard once it is in its place
+
+
+def check_writable(target: Path, option: str = "-o") -> None:
+    """Prove that `target`, given with `option`, can be written, before anything is paid for. Or OutputError."""
+    Replacement(target, option=option).discard()
+
+
+def check_space(folder: Path) -> None:
+    """Make sure that a run does not begin on a disk that is full all but completely. Raises OutputError."""
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_SPACE:
+        raise OutputError(
+            f"{folder}: only {free / 1e6:.1f} MB are free there, and at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
+            "free some space"
+        )
+
+
+@contextmanager
+def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
+    """Turns an OSError into an OutputError that names the path and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        problem = error.strerror or str(error)
+        remedy = _REMEDIES.get(error.errno or 0, "choose another place with {option}").format(option=option)
+        raise OutputError(f"{target}: the report cannot be written: {problem}; {remedy}") from error
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or choose another place with {option}",
+    errno.EDQUOT: "free some space, or choose another place with {option}",
+    errno.EACCES: "choose a folder that you may write to with {option}",
+    errno.EPERM: "choose a folder that you may write to with {option}",
+    errno.EROFS: "choose a folder that you may write to with {option}",
+    errno.ENOTDIR: "a part of the path is a file and not a folder; choose another place with {option}",
+    errno.EEXIST: "a part of the path is a file and not a folder; choose another place with {option}",
+    errno.EISDIR: "name a file, not a folder, with {option}",
+    errno.ENAMETOOLONG: "choose a shorter name with {option}",
+}
+
+
+def _mode_of(target: Path) -> int | None:
+    """The permissions of an existing file; None when there is none yet."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    return stat.S_IMODE(status.st_mode)
+
+
+def _sibling(target: Path, now: datetime) -> Path:
+    return target.with_name(f"{target.stem}.{now:%Y%m%d-%H%M%S}{target.suffix}")
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    with suppress(OSError):  # the file is in its place already; some file systems cannot do this
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

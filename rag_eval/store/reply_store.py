@@ -1,0 +1,223 @@
+"""What was paid for, kept safe: request key → reply, in one SQLite file.
+
+The journal of a run and the cache across runs are the same thing. A reply is committed before it is counted,
+so a killed process loses at most the calls in flight. Failures are journaled beside the replies, and never
+served as replies.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_eval.errors import StoreError
+from rag_eval.store.file_systems import NETWORK, kind_of
+from rag_eval.store.lock import locked
+from rag_eval.store.store_file import PATIENCE, open_file, open_file_unchanged, remove
+from rag_eval.store.store_format import Value, insertion, is_intact
+
+_MOST = 2**63 - 1
+"""The largest number that SQLite stores."""
+_UNWRITABLE = (sqlite3.Error, OverflowError, UnicodeError)
+"""A disk that is full, or a value that SQLite does not take."""
+
+
+class Store:
+    """Replies by request key. Safe to use from several threads, and from several processes at once."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_damage: Callable[[str], None] | None = None,
+        fresh: bool = False,
+        retry_errors: bool = False,
+        is_dry: bool = False,
+        on_network: Callable[[str], None] = lambda sentence: None,
+        file_system: Callable[[Path], str] = kind_of,
+    ) -> None:
+        """Open the store at `path`, or begin one.
+
+        A file there that is damaged, or no store at all, is renamed, and a new store begun with what is intact of it;
+        rows that are damaged are dropped. `on_damage` is told so in a sentence; without `on_damage`, damage raises
+        StoreError. With `is_dry`, the file stays as it is: damage is told, and what is damaged is not served.
+        With `fresh`, nothing that was stored before is served; with `retry_errors`, no failure that was. `on_network`
+        is told if `file_system` says that the folder is on another computer: the store then does without SQLite's
+        write-ahead log, which needs memory that all its users share.
+        """
+        self.path = path
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        self._unwritten: list[_Write] = []
+        self._replies_since = time.time() if fresh else 0.0
+        self._failures_since = time.time() if fresh or retry_errors else 0.0
+        with self._reporting("opened"):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_remote = file_system(path.parent) in NETWORK
+            with locked(path, patience=PATIENCE):
+                if is_dry:
+                    opened = open_file_unchanged(path, on_damage)
+                else:
+                    opened = open_file(path, on_damage, journal="DELETE" if is_remote else "WAL")
+        self._connection, self._reader, self._version = opened.writer, opened.reader, opened.version
+        if is_remote:
+            on_network(
+                f"{path}: is on a network file system, where locks may not hold: let no two runs use it at once, or "
+                "keep it on a disk of this computer"
+            )
+
+    def reply(self, key: str) -> str | None:
+        """The stored reply as JSON text, or None."""
+        row = self._row("replies", "reply", "key = ? AND stored_at >= ?", key, self._replies_since)
+        return None if row is None else str(row[0])
+
+    def failure(self, key: str) -> tuple[str, str] | None:
+        """Code and message of the failure journaled last under the key, or None."""
+        row = self._row("failures", "code, message", "key = ? AND stored_at >= ?", key, self._failures_since)
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def put_reply(
+        self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
+    ) -> None:
+        """Commit a validated reply; it replaces a failure journaled under the same key."""
+        tokens = min(prompt_tokens, _MOST), min(completion_tokens, _MOST)
+        self._commit(
+            insertion("replies", (key, task, _encodable(reply), attempts, *tokens, time.time())),
+            ("DELETE FROM failures WHERE key = ?", (key,)),
+        )
+
+    def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
+        self._commit(insertion("failures", (key, task, code, _encodable(message), time.time())))
+
+    def note(self, name: str) -> str | None:
+        """A remembered fact about an endpoint, such as the parameters that it takes."""
+        row = self._row("notes", "value", "name = ?", name)
+        return None if row is None else str(row[0])
+
+    def put_note(self, name: str, value: str) -> None:
+        self._commit(insertion("notes", (name, value)))
+
+    def overview(self) -> "list[StoredTask]":
+        """What there is of each task, by its name."""
+        with self._reporting("read"), self._reading:
+            rows = self._reader.execute(
+                "SELECT task, count(*), CAST(total(prompt_tokens) AS INTEGER), "  # noqa: S608 - names of ours
+                "CAST(total(completion_tokens) AS INTEGER), min(stored_at), max(stored_at) "
+                f"FROM replies WHERE {is_intact('replies', self._version)} GROUP BY task ORDER BY task"
+            ).fetchall()
+        return [StoredTask(*row) for row in rows]
+
+    def prune(self, before: float) -> tuple[int, int]:
+        """Remove replies and failures stored before that time, in seconds since 1970; how many of each."""
+        with self._reporting("pruned"), self._writing:
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                replies, failures = (
+                    self._connection.execute(f"DELETE FROM {table} WHERE stored_at < ?", (before,)).rowcount  # noqa: S608
+                    for table in ("replies", "failures")
+                )
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return replies, failures
+
+    def end(self, *, keep: bool) -> None:
+        """Close the store; unless it is kept, remove its files."""
+        with self._reading, self._writing:
+            self._reader.close()
+            self._connection.close()
+        if not keep:
+            with self._reporting("removed"):
+                remove(self.path)
+
+    def _row(self, table: str, columns: str, condition: str, *arguments: Value) -> tuple[object, ...] | None:
+        """The row if there is one and it is intact."""
+        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)}"  # noqa: S608
+        with self._reporting("read"), self._reading:
+            row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
+        return row
+
+    def _commit(self, *statements: "_Statement") -> None:
+        """Return when the statements are on the disk. Who waits for it meanwhile is served by one commit together."""
+        mine = _Write(statements)
+        self._unwritten.append(mine)
+        with self._reporting("written"), self._writing:
+            if not mine.is_done:
+                writes = self._unwritten[:]
+                try:
+                    self._write(writes)
+                except BaseException:
+                    self._unwritten.remove(mine)  # the others try theirs
+                    raise
+                del self._unwritten[: len(writes)]  # in place: others may append meanwhile
+            if mine.error:
+                raise mine.error
+
+    def _write(self, writes: "Sequence[_Write]") -> None:
+        """Commit them together or, if that fails, each by itself: one that fails takes no other with it."""
+        try:
+            self._execute(statement for write in writes for statement in write.statements)
+        except _UNWRITABLE as error:
+            if len(writes) > 1 and not _is_busy(error):
+                for write in writes:
+                    self._write([write])
+                return
+            for write in writes:
+                write.error = error
+        for write in writes:
+            write.is_done = True
+
+    def _execute(self, statements: "Iterable[_Statement]") -> None:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for statement in statements:
+                self._connection.execute(*statement)
+
+    @contextmanager
+    def _reporting(self, done: str) -> Iterator[None]:
+        try:
+            yield
+        except (*_UNWRITABLE, OSError) as error:
+            raise StoreError(
+                f"{self.path}: the store of judge replies cannot be {done} ({error}); what was stored before is "
+                "safe: free some space or repair the path, and run the same command again"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """The stored replies to one kind of question."""
+
+    task: str
+    replies: int
+    prompt_tokens: int
+    completion_tokens: int
+    first: float
+    """When the oldest was stored, in seconds since 1970 …"""
+    last: float
+    """… and the newest."""
+
+
+_Statement = tuple[str, tuple[Value | bytes, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class _Write:
+    """Statements that a thread waits for."""
+
+    statements: Sequence[_Statement]
+    is_done: bool = False
+    """Committed, or failed."""
+    error: Exception | None = None
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether another process kept the store to itself for so long that waiting once more would be no use."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _encodable(text: str) -> str:
+    r"""Lone surrogates, which UTF-8 has no bytes for, are spelled \udXXX, as JSON spells them too."""
+    return text.encode("utf-8", "backslashreplace").decode()

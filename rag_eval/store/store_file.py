@@ -1,0 +1,257 @@
+"""The file of a store of replies: opened intact, brought up to date, or set aside and begun again."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from rag_eval.errors import StoreError
+from rag_eval.store import store_format
+from rag_eval.store.store_format import APPLICATION_ID, FIRST_VERSION, TABLES, VERSION
+
+PATIENCE = 30.0
+"""Seconds that another process at work on the same store is waited for."""
+_LAST_VERSION = 1000
+"""No later version of rag-eval will write a larger number; it is damage."""
+_JOURNALS = (b"\1\1", b"\2\2")
+"""Bytes 18 and 19 of a file without and with a write-ahead log. SQLite only reads files of other numbers."""
+_COMPANIONS = ("-wal", "-shm")
+_READING_FAILED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""The latter when SQLite complains of a name in the file that is not text."""
+_FAULTS_OF_THE_FILE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""SQLITE_ERROR as well: the statements are always the same, so one that cannot be run is a fault of the file."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """To one store. The reader is a connection of its own, so that no reader waits for the disk."""
+
+    writer: sqlite3.Connection
+    reader: sqlite3.Connection
+    version: int = VERSION
+    """Of the format; an earlier one only if the file is not to be changed."""
+
+
+def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connections:
+    """Open the store at `path` to read and write, or begin one. The caller holds the lock of `path`.
+
+    A file that is damaged, or not a store, is renamed, and its intact rows begin a new store. The damaged rows of a
+    file that is otherwise intact are removed. `on_damage` is told of both in a sentence; without it, both raise
+    StoreError and leave the file as it is. A store of an earlier version is brought up to this one.
+    """
+    found = _inspect(path)
+    if found.damage:
+        _begin_again(path, found.damage, on_damage)
+    elif not path.exists():
+        with _new_store(path) as temporary:
+            temporary.replace(path)
+    with ExitStack() as undo:
+        writer = undo.enter_context(closing(_connection(path)))
+        writer.execute(f"PRAGMA journal_mode = {journal}")
+        if found.damaged_rows or found.version != VERSION:
+            _bring_up_to_date(writer, path, on_damage)
+        reader = _connection(path)
+        undo.pop_all()
+    return Connections(writer, reader)
+
+
+def open_file_unchanged(path: Path, on_damage: Tell | None) -> Connections:
+    """Open the store at `path` to read what `open_file` would keep of it. The caller holds the lock of `path`."""
+    found = _inspect(path)
+    if found.damage:
+        wrong = _damaged_file(path, found.damage)
+        tell = _teller(on_damage, wrong)
+        connection = _connection(":memory:")
+        store_format.begin(connection)
+        kept = _take_over(path, connection)
+        tell(
+            f"{wrong}. A run renames it, keeps {kept:,} intact replies and asks the judge for the others again."
+        )
+        return Connections(connection, connection)
+    if found.damaged_rows:
+        wrong = _damaged_rows(path, found.damaged_rows)
+        _teller(on_damage, wrong)(f"{wrong}. A run drops them and asks the judge for them again.")
+    connection = _connection(path)
+    return Connections(connection, connection, found.version)
+
+
+def remove(path: Path) -> None:
+    """Remove a store that nobody has open."""
+    for each in (*_companions(path), path):
+        each.unlink(missing_ok=True)
+
+
+# What there is
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    damage: str = ""
+    """What is wrong with the file; empty when it is a store, or when there is none."""
+    version: int = VERSION
+    damaged_rows: Mapping[str, int] = field(default_factory=dict)
+    """How many by table."""
+
+
+def _inspect(path: Path) -> _Findings:
+    """Raises StoreError for a store of a later version."""
+    if not path.exists():
+        # SQLite would take the changes noted there into the new file, of which they know nothing
+        is_left_over = path.with_name(f"{path.name}-wal").exists()
+        return _Findings("its main file is missing" if is_left_over else "")
+    with path.open("rb") as file:
+        header = file.read(20)
+    if not header:
+        return _Findings("it is empty")
+    if header[18:] not in _JOURNALS:
+        return _Findings("its header is not one of SQLite's")
+    try:
+        with closing(_connection(path)) as connection:
+            return _look_through(connection, path)
+    except _READING_FAILED as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _FAULTS_OF_THE_FILE:
+            raise
+        return _Findings(" ".join(str(error).split()))
+
+
+def _look_through(connection: sqlite3.Connection, path: Path) -> _Findings:
+    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        return _Findings("it is a database of another program")
+    (finding,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if finding != "ok":
+        return _Findings(" ".join(str(finding).split()))
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if not FIRST_VERSION <= version <= _LAST_VERSION:
+        return _Findings("it has no version")
+    if version > VERSION:
+        raise StoreError(
+            f"{path}: this store was written by another version of rag-eval (format {version}, expected {VERSION}); "
+            "use that version, move the file away, or choose another [cache] directory"
+        )
+    if difference := store_format.difference(connection, version):
+        return _Findings(difference)
+    return _Findings("", version, store_format.count_damaged(connection, version))
+
+
+def _connection(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=PATIENCE, check_same_thread=False, isolation_level=None)
+    with ExitStack() as undo:
+        undo.callback(connection.close)
+        store_format.define_functions(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        undo.pop_all()
+    return connection
+
+
+# What is made of it
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, on_damage: Tell | None) -> None:
+    """Migrate, and drop damaged rows. In one transaction: a kill, or an error, leaves everything as it was."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        mend = store_format.drop_damaged if version == VERSION else store_format.migrate
+        dropped = mend(connection)
+        if not dropped:
+            return
+        wrong = _damaged_rows(path, dropped)
+        tell = _teller(on_damage, wrong)
+    tell(f"{wrong}. RAG Eval dropped them and asks the judge for them again.")
+
+
+def _begin_again(path: Path, damage: str, on_damage: Tell | None) -> None:
+    """Set the file aside, and begin a store with those of its rows that are intact."""
+    wrong = _damaged_file(path, damage)
+    tell = _teller(on_damage, wrong)
+    with _new_store(path) as temporary:
+        with closing(_connection(temporary)) as connection:
+            kept = _take_over(path, connection)
+        place = _set_aside(path, datetime.now())
+        temporary.replace(path)
+    tell(
+        f"{wrong}. It was renamed to {place.name}. A new store begins with its {kept:,} intact replies; "
+        "RAG Eval asks the judge for the others again."
+    )
+
+
+@contextmanager
+def _new_store(path: Path) -> Iterator[Path]:
+    """An empty store beside `path`, for its owner alone: replies may quote the texts judged.
+
+    It is moved to `path` when it is complete. The holder of the lock is the only one to use its name, so that what a
+    kill left there is removed.
+    """
+    temporary = path.with_name(f".rag-eval-{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(_connection(temporary)) as connection:
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            store_format.begin(connection)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _take_over(damaged: Path, target: sqlite3.Connection) -> int:
+    """Copy the intact rows of a damaged file; returns how many of them are replies."""
+    with target:
+        target.execute("BEGIN")
+        for table, row in _intact_rows(damaged):
+            target.execute(*store_format.insertion(table, row))
+    (replies,) = target.execute("SELECT count(*) FROM replies").fetchone()
+    return int(replies)
+
+
+def _intact_rows(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
+    """As far as the file can be read from either end of a table. The file is not changed, nor made."""
+    try:
+        with closing(
+            sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            store_format.define_functions(connection)
+            for table in TABLES:
+                for is_reversed in (False, True):
+                    with suppress(*_READING_FAILED):
+                        for row in store_format.intact_rows(connection, table, is_reversed=is_reversed):
+                            yield table, row
+    except _READING_FAILED:
+        return
+
+
+def _set_aside(path: Path, now: datetime) -> Path:
+    """Rename the file and its companions; nothing that may have been paid for is ever deleted."""
+    place = path.with_name(f"{path.name}.damaged-{now:%Y%m%d-%H%M%S-%f}")
+    for source, target in zip((path, *_companions(path)), (place, *_companions(place)), strict=True):
+        if source.exists():
+            source.rename(target)
+    return place
+
+
+def _companions(path: Path) -> list[Path]:
+    """The files that SQLite keeps beside a database."""
+    return [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
+
+
+# What is said of it
+
+
+def _damaged_file(path: Path, damage: str) -> str:
+    return f"{path}: the store of judge replies is damaged ({damage})"
+
+
+def _damaged_rows(path: Path, rows: Mapping[str, int]) -> str:
+    counts = ", ".join(f"{table}: {number:,}" for table, number in rows.items())
+    return f"{path}: the store of judge replies has damaged rows ({counts})"
+
+
+def _teller(on_damage: Tell | None, wrong: str) -> Tell:
+    if on_damage is None:
+        raise StoreError(f"{wrong}; run again without --strict-cache, or move the file away")
+    return on_damage
