@@ -16,6 +16,7 @@ test: $(VENV)/full ## run the tests
 lint: $(VENV)/full
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 types: $(VENV)/full
 	$(BIN)/mypy
