@@ -289,6 +289,8 @@ class RunFacts:
     """Whether the diagnostic columns are wanted."""
     partial: str = ""
     """Why the run ended early; empty for a complete run."""
+    thresholds_from: str = ""
+    """Where they come from, in words that end a sentence; empty when unknown."""
     currency: str = ""
     """Of the cost."""
     further: Mapping[str, str] = field(default_factory=dict)

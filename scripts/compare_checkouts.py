@@ -4,6 +4,8 @@ Both are run through the same scenarios (scripts/checkouts/scenarios.py), with a
 on loopback that answers both, and everything that can be seen from outside is compared: exit codes, what is printed,
 workbooks cell by cell, the other outputs, the requests to the judge byte by byte, and the keys of stored replies.
 Times, paths and ports are left out. Exits with 1 if there is any difference that is not accepted.
+
+Needs the packages that the tests need.
 """
 
 import argparse

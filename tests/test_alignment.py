@@ -108,6 +108,17 @@ def test_criteria_are_compared_as_yes_and_no() -> None:
     assert (found.positives.rate, found.negatives.rate) == (1.0, 2 / 3)
 
 
+def test_labels_of_an_additional_metric_are_compared_with_its_score() -> None:
+    further = {"answer_coverage": Score.scored("answer_coverage", 0.25)}
+    case = Case(2, "A", "q", "r", human={"answer_coverage": 0.75, "faithfulness": 0.5})
+    result = CaseResult(case, {}, Score.scored("toxicity", 0.0), None, (), further=further)
+    coverage, faithfulness = sorted(aligned([result]).agreements, key=lambda line: line.measure)
+    assert (coverage.measure, coverage.label, coverage.count) == ("answer_coverage", "Answer Coverage", 1)
+    assert (coverage.judge_mean, coverage.human_mean, coverage.mean_absolute_error) == (0.25, 0.75, 0.5)
+    assert (coverage.threshold, coverage.positives.of, coverage.positives.count) == (0.5, 1, 0)
+    assert (faithfulness.count, faithfulness.unjudged) == (0, 1)
+
+
 def test_bots_stand_by_themselves_and_together() -> None:
     results = [judged(row, 0.9, 0.9, bot) for row in range(3) for bot in "AB"]
     found = aligned([*results, judged(9, 0.1, 0.9, "B")], ["A", "B", "C"]).agreements

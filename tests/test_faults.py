@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from conftest import azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error
-from forking import Ended, Forker
+from forking import Ended, Fork, Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
 
@@ -125,23 +126,35 @@ def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memo
     assert ended.code == 0
     listed = steps.read_text().splitlines()
     assert {"create", "open", "write", "fsync", "replace"} <= set(listed)
-    for lane in range(3):
-        small_job(memory_path / f"lane{lane}")
-    for numbers in in_parallel(range(1, len(listed) + 1)):
-        runs = {}
-        for lane, number in enumerate(numbers):
-            folder = memory_path / f"lane{lane}"
-            (folder / "r.xlsx").write_bytes(_small_job()["r.xlsx"])
-            runs[number] = folder, forker.start(
-                folder, "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline", fault=number,
-                fault_lasts=number % 2 == 0,
-            )  # fmt: skip
-        for number, (folder, each) in runs.items():
-            assert_honest(folder, each.wait(), f"step {number}, {listed[number - 1]}")
-            left = {path.name for path in folder.iterdir() if not path.name.startswith(".said")}
-            assert left == {"in.xlsx", "r.xlsx", "config.ini"}, f"step {number}, {listed[number - 1]}"
-    ended = forker.run(memory_path / "lane0", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
-    assert (ended.code, has_old_report(memory_path / "lane0")) == (0, False)
+    under_way: deque[tuple[int, Fork]] = deque()
+    for number in range(1, len(listed) + 1):
+        if len(under_way) == 3:
+            assert_saved_or_not(memory_path, listed, *under_way.popleft())
+        folder = memory_path / str(number)
+        small_job(folder)
+        run = forker.start(
+            folder,
+            "in.xlsx",
+            "-o",
+            "r.xlsx",
+            "-q",
+            "--judge",
+            "offline",
+            fault=number,
+            fault_lasts=number % 2 == 0,
+        )
+        under_way.append((number, run))
+    for number, run in under_way:
+        assert_saved_or_not(memory_path, listed, number, run)
+    ended = forker.run(memory_path / "1", "in.xlsx", "-o", "r.xlsx", "-q", "--judge", "offline")
+    assert (ended.code, has_old_report(memory_path / "1")) == (0, False)
+
+
+def assert_saved_or_not(jobs: Path, steps: list[str], number: int, run: Fork) -> None:
+    folder, step = jobs / str(number), f"step {number}, {steps[number - 1]}"
+    assert_honest(folder, run.wait(), step)
+    left = {path.name for path in folder.iterdir() if not path.name.startswith(".said")}
+    assert left == {"in.xlsx", "r.xlsx", "config.ini"}, step
 
 
 def run(forker: Forker, folder: Path, judge: FakeJudge, *arguments: str, **world: Any) -> Ended:

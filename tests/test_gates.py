@@ -9,7 +9,8 @@ from fake_judge import FakeJudge, Request, error
 from test_scoring import FAILED, flat, summarise
 
 from rag_eval.errors import InputError
-from rag_eval.results.gates import Gate, GateOn, evaluate, parse_gates
+from rag_eval.results.baseline import Change, Direction
+from rag_eval.results.gates import Gate, GateOn, evaluate, parse_gates, regression_gates
 
 LEVELS = [flat(value) for value in (0.6, 0.8, 0.7, 0.75, 0.65, 0.7, 0.72, 0.68)]
 
@@ -77,6 +78,91 @@ def test_r39_a_gate_never_passes_on_what_was_not_judged(
 def test_one_query_gives_no_interval_and_so_does_not_pass() -> None:
     (result,) = evaluate([Gate("rqs", 0.1)], summarise({"A": [flat(0.9)]}), GateOn.INTERVAL, 0.95)
     assert (result.passed, "too few" in result.reason) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "gate_on", "min_coverage", "passed", "reason"),
+    [
+        ([flat(0.9)] * 5, GateOn.MEAN, 0.95, True, "rqs 0.9000 over 5 of 5 queries, at least 0.7 is wanted"),
+        ([flat(0.6)] * 5, GateOn.MEAN, 0.95, False, "rqs 0.6000 over 5 of 5 queries, at least 0.7 is wanted"),
+        (
+            [flat(0.9)] * 5,
+            GateOn.INTERVAL,
+            0.95,
+            True,
+            "rqs 0.9000 over 5 of 5 queries, 95 % 0.9000 to 0.9000, at least 0.7 is wanted",
+        ),
+        (
+            [flat(0.9), flat(FAILED)],
+            GateOn.MEAN,
+            0.5,
+            True,
+            "rqs 0.9000 over 1 of 2 queries, at least 0.7 is wanted",
+        ),
+        (
+            [flat(0.9), flat(FAILED)],
+            GateOn.MEAN,
+            0.51,
+            False,
+            "rqs 0.9000 over 1 of 2 queries: too few of them were judged",
+        ),
+        ([flat(0.9)], GateOn.INTERVAL, 0.5, False, "rqs 0.9000 over 1 of 1 queries: too few for an interval"),
+        ([flat(FAILED)], GateOn.MEAN, 0.0, False, "rqs was scored on no query"),
+    ],
+)
+def test_the_figures_that_decide_a_gate_are_told(
+    values: list[tuple[float | str | None, ...]],
+    gate_on: GateOn,
+    min_coverage: float,
+    passed: bool,
+    reason: str,
+) -> None:
+    (result,) = evaluate([Gate("rqs", 0.7)], summarise({"A": values}), gate_on, min_coverage)
+    assert (result.passed, result.reason, result.gate.title) == (passed, reason, "rqs >= 0.7")
+
+
+def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
+    values = [(0.9, 0.1 * n, 0.9, 0.9, 0.9) for n in range(10)]
+    (result,) = evaluate([Gate("faithfulness", 0.3)], summarise({"A": values}), GateOn.INTERVAL, 0.95)
+    assert (result.passed, "faithfulness 0.4500 over 10 of 10" in result.reason) == (False, True)
+    (result,) = evaluate([Gate("faithfulness", 0.2)], summarise({"A": values}), GateOn.INTERVAL, 0.95)
+    assert result.passed
+
+
+def _change(bot: str, name: str, difference: float, direction: Direction) -> Change:
+    return Change(bot, name, 0.5, 0.5 + difference, None, 3, 3, direction)
+
+
+def test_a_bot_without_a_worse_mean_passes_and_one_that_was_not_compared_does_not() -> None:
+    changes = [
+        _change("A", "rqs", -0.125, Direction.WORSE),
+        _change("A", "faithfulness", -0.25, Direction.WORSE),
+        _change("A", "context_recall", -0.3, Direction.UNDECIDED),
+        _change("B", "rqs", 0.2, Direction.BETTER),
+    ]
+    results = regression_gates(changes, "ABC")
+    assert [(each.bot, each.passed, each.reason) for each in results] == [
+        ("A", False, "worse than the baseline: RQS -0.1250, Faithfulness -0.2500"),
+        ("B", True, "nothing is worse than in the baseline"),
+        ("C", False, "no query is in both runs"),
+    ]
+    assert {each.gate.title for each in results} == {"no_regression"}
+
+
+@pytest.mark.parametrize(("text", "least"), [("rqs=0", 0.0), ("rqs=1", 1.0)])
+def test_a_gate_may_want_everything_or_nothing(text: str, least: float) -> None:
+    assert parse_gates([text]) == (Gate("rqs", least),)
+
+
+def test_every_wrong_gate_is_named_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_gates(["speed=0.5", "rqs=0.5", "rqs=high"])
+    told = str(caught.value)
+    assert ("--fail-under speed=0.5: 'speed'" in told, "--fail-under rqs=high: 'high'" in told) == (
+        True,
+        True,
+    )
+    assert "rqs=0.5" not in told
 
 
 @pytest.mark.parametrize("text", ["rqs", "rqs=", "rqs=1.5", "rqs=nan", "speed=0.5", "=0.5"])

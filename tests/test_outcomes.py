@@ -19,12 +19,14 @@ from rag_eval.judge.outcomes import (
     Fault,
     Parameter,
     Tokens,
+    oversized,
     read_body,
     read_status,
     timed_out,
     unparseable,
     unreachable,
 )
+from rag_eval.judge.outcomes.classes import truncated
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 
 ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}
@@ -146,6 +148,22 @@ def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) 
     """OpenAI puts it in both, gateways in either one."""
     fault = read_status(429, {"retry-after": "1"}, json.dumps({"error": {place: kind, "message": "no"}}))
     assert (fault.action, fault.code) == (Action.STOP, "insufficient_quota")
+
+
+def test_what_is_tried_again_only_so_often() -> None:
+    """Exactly: an attempt more is paid for, an attempt fewer loses scores."""
+    assert unparseable("it is empty") == Fault(
+        Action.RETRY,
+        "unparseable",
+        "the judge's reply does not fit its schema: it is empty",
+        most_attempts=3,
+    )
+    assert truncated("cut") == Fault(Action.RETRY, "truncated", "cut", most_attempts=2)
+    for fault, attempts in ((timed_out(1.5), 3), (oversized(2_000_000), 2)):
+        assert (fault.action, fault.most_attempts, fault.possibly_billed) == (Action.RETRY, attempts, True)
+    assert "within 1.5 s" in timed_out(1.5).message
+    assert "more than 2 MB" in oversized(2_000_000).message
+    assert Fault(Action.RETRY, "c", "m").most_attempts >= 20  # as many as max_attempts can be
 
 
 BODY_KEYS = (

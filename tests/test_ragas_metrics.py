@@ -456,6 +456,16 @@ def test_r27_cells_that_settle_a_score_without_a_call(
 
 
 @pytest.mark.parametrize("metric", METRIC_LABELS)
+def test_what_is_settled_is_not_asked(metric: str) -> None:
+    judge = ObjectJudge()
+    case = Case(2, "A", "Q?", "" if "answer" in metric else "x", R, ())
+    (each,) = ragas_metrics([metric])
+    (result,) = run([each.measure(case)], judge)
+    assert (result.value, judge.prompts) == (0.0, [])
+    assert result == settle_without_judge(metric, case)
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
 def test_a_complete_case_needs_the_judge(metric: str) -> None:
     assert settle_without_judge(metric, CASE) is None
 

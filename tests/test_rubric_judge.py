@@ -188,6 +188,12 @@ def test_what_is_not_known_is_not_sent_and_what_does_not_apply_is_not_asked() ->
     assert "mandatory" not in call.messages[0].text
 
 
+def test_a_made_up_reply_fails_every_criterion() -> None:
+    """For a dry run, which must not foretell that anything passes."""
+    made_up = sent().reply_type.all_failed("none")  # type: ignore[attr-defined]
+    assert made_up.model_dump() == {key: {"reason": "none", "passes": False} for key in ("c1", "c2", "c3")}
+
+
 def test_the_schema_is_strict_and_allows_exactly_the_replies_that_are_taken() -> None:
     """R-36: closed, everything required, no name of it taken from a rubric."""
     schema = strict_schema(sent().reply_type)["schema"]

@@ -2,13 +2,24 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureMode, Outcome, Score
-from rag_eval.results.scoring import failure_modes, rqs
+from rag_eval.records import (
+    METRIC_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    Evidence,
+    FailureMode,
+    Outcome,
+    RubricOutcome,
+    Score,
+)
+from rag_eval.results.scoring import composite, failure_modes, mean_score, rqs
 from rag_eval.results.summary import Mean, Summarizer, Summary
 
 WEIGHTS = {
@@ -63,6 +74,65 @@ def test_a_metric_without_weight_leaves_no_hole() -> None:
 
 def test_rqs_of_metrics_without_weight_is_undefined() -> None:
     assert rqs(scores(0.5, None, None, None, None), {**WEIGHTS, "answer_correctness": 0.0}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "weights", "expected"),
+    [
+        ({"a": 0.2, "b": 0.8}, {"a": 1.0, "b": 3.0}, 0.65),
+        ({"a": 0.2, "c": 0.9}, {"a": 0.1, "b": 0.9}, 0.2),
+        ({"a": 0.2}, {"a": 0.0, "b": 1.0}, None),
+        ({"a": 0.2}, {}, None),
+        ({"a": 1.0, "b": 1.0, "c": 1.0}, {"a": 0.1, "b": 0.2, "c": 0.7}, 1.0),
+    ],
+)
+def test_a_composite_is_the_weighted_mean_of_what_has_value_and_weight(
+    values: dict[str, float], weights: dict[str, float], expected: float | None
+) -> None:
+    assert composite(values, weights) == (None if expected is None else pytest.approx(expected, abs=1e-12))
+
+
+def _sampled(*values: float | None, evidence: tuple[Evidence, ...] = ()) -> Score:
+    samples = [
+        Score.failed("m", "timeout", "late") if value is None else Score.scored("m", value, "why", evidence)
+        for value in values
+    ]
+    return mean_score(samples)
+
+
+_EVIDENCE = (Evidence("statement", "text", "supported", True),)
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "reason", "samples"),
+    [
+        (_sampled(0.5, 0.5), 0.5, "why", ()),  # the cells alone decided it
+        (_sampled(0.5, 0.5, evidence=_EVIDENCE), 0.5, "mean of 2 samples: 0.50, 0.50", (0.5, 0.5)),
+        (_sampled(0.25, 0.5, 0.75), 0.5, "mean of 3 samples: 0.25, 0.50, 0.75", (0.25, 0.5, 0.75)),
+        (_sampled(0.5, None, 0.5), 0.5, "mean of 2 of 3 samples: 0.50, 0.50", (0.5, 0.5)),
+        (_sampled(None, 0.25), 0.25, "mean of 1 of 2 samples: 0.25", (0.25,)),
+        (_sampled(None, None), None, "late", ()),
+    ],
+)
+def test_samples_are_one_score(
+    score: Score, value: float | None, reason: str, samples: tuple[float, ...]
+) -> None:
+    assert (score.value, score.reason, score.samples) == (value, reason, samples)
+
+
+@pytest.mark.parametrize(
+    ("doc_recall", "values", "expected"),
+    [
+        (0.29, (0.9, 0.9, 0.9, 0.9, 0.9), FailureMode.RETRIEVAL_FAILURE),
+        (0.3, (0.9, 0.9, 0.9, 0.0, 0.0), FailureMode.OK),
+        (0.0, (0.9, 0.9, 0.9, None, None), FailureMode.RETRIEVAL_FAILURE),
+    ],
+)
+def test_gold_documents_decide_alone_about_retrieval(
+    doc_recall: float, values: tuple[Value, ...], expected: FailureMode
+) -> None:
+    thresholds = {**THRESHOLDS, "context_precision": 0.0}
+    assert failure_modes(scores(*values), thresholds, doc_recall) == (expected,)
 
 
 @given(
@@ -183,6 +253,115 @@ def test_ties_within_rounding_share_rank_and_star() -> None:
         ("A", 1, True),
         ("B", 1, True),
         ("C", 3, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "ranks"),
+    [
+        ((0.50004, 0.5), (1, 1)),
+        ((0.50006, 0.5), (1, 2)),
+        ((0.5004, 0.5), (1, 2)),
+        ((0.4, 0.5, 0.5, 0.6), (4, 2, 2, 1)),
+    ],
+)
+def test_means_that_are_equal_to_four_decimals_share_a_rank(
+    values: tuple[float, ...], ranks: tuple[int, ...]
+) -> None:
+    bots = "ABCD"[: len(values)]
+    summary = summarise({bot: [flat(value)] for bot, value in zip(bots, values, strict=True)})
+    found = {line.bot: (line.rank, line.is_winner) for line in summary.standings}
+    assert found == {bot: (rank, rank == 1) for bot, rank in zip(bots, ranks, strict=True)}
+    assert [line.rank for line in summary.standings] == sorted(ranks)
+
+
+def test_rows_that_count_for_the_worst_case() -> None:
+    """Failed rows do; a row that does not apply to one of the bots is no row of the comparison."""
+    summary = summarise(
+        {
+            "A": [flat(0.5), flat(FAILED), flat(0.6), flat(None)],
+            "B": [flat(0.1), flat(0.2), flat(FAILED), flat(0.4)],
+            "C": [flat(FAILED)] * 4,
+        }
+    )
+    assert {bot: list(values) for bot, values in summary.rqs_values.items()} == {
+        "A": pytest.approx([0.5]),
+        "B": pytest.approx([0.1]),
+    }
+    assert {bot: list(values) for bot, values in summary.gapped_rqs.items()} == {
+        "A": pytest.approx([0.5, math.nan, 0.6], nan_ok=True),
+        "B": pytest.approx([0.1, 0.2, math.nan], nan_ok=True),
+    }
+    assert (summary.compared, summary.rows, summary.judged) == (1, 4, 4)
+    assert summarise({"A": [flat(0.5), flat(None)], "B": [flat(0.1), flat(0.4)]}).gapped_rqs == {}
+
+
+def test_rows_on_which_no_bot_has_an_rqs_are_not_judged() -> None:
+    summary = summarise(
+        {"A": [flat(FAILED), flat(FAILED), flat(None)], "B": [flat(FAILED), flat(0.4), flat(None)]}
+    )
+    assert (summary.judged, summary.rows) == (2, 3)
+
+
+def test_failures_are_counted_by_code_and_those_of_the_content_by_case() -> None:
+    summarizer = Summarizer(["A"], WEIGHTS, toxicity_threshold=0.5, further=["answer_coverage"])
+    codes = (
+        (("refused", "truncated"), "timeout"),
+        (("timeout",), "timeout"),
+        (("blocked_by_filter",), ""),
+        ((), "refused"),
+    )
+    for row, (of_metrics, of_rubric) in enumerate(codes, 2):
+        judged = result("A", row, flat(0.5))
+        failed = {
+            name: Score.failed(name, code, "no")
+            for name, code in zip(METRIC_LABELS, of_metrics, strict=False)
+        }
+        rubric = (
+            RubricOutcome.failed(["polite"], of_rubric, "no")
+            if of_rubric
+            else RubricOutcome(Outcome.SCORED, True)
+        )
+        further = {"answer_coverage": Score.failed("answer_coverage", "late", "no")}
+        summarizer.add(
+            replace(
+                judged,
+                scores={**judged.scores, **failed},
+                rqs=None if failed else 0.5,
+                rubric=rubric,
+                further=further,
+            )
+        )
+    bot = summarizer.summary().bots[0]
+    assert bot.failures == {"late": 4, "timeout": 3, "refused": 2, "truncated": 1, "blocked_by_filter": 1}
+    assert list(bot.failures)[:3] == ["late", "timeout", "refused"], "the most frequent first"
+    assert (bot.failed_by_content, bot.rqs.failed, bot.rqs.scored) == (2, 3, 1)
+    assert bot.further["answer_coverage"] == Mean(None, None, 0, 4, 0)
+
+
+def test_empty_cells_are_counted_by_kind() -> None:
+    summarizer = Summarizer(["A"], WEIGHTS, toxicity_threshold=0.5)
+    for row, (answer, chunks) in enumerate(
+        [("yes", ()), (" ", ("c",)), ("yes", None), ("", ()), ("yes", ())], 2
+    ):
+        judged = result("A", row, flat(0.5))
+        summarizer.add(replace(judged, case=replace(judged.case, response=answer, chunks=chunks)))
+    bot = summarizer.summary().bots[0]
+    assert (bot.empty_contexts, bot.empty_answers, bot.total_queries) == (3, 2, 5)
+
+
+def test_slices_are_the_values_of_a_column_in_the_order_in_which_they_come() -> None:
+    summarizer = Summarizer(["A"], WEIGHTS, 0.5, "Topic")
+    for row, topic in enumerate(("tax", " law ", "", "tax"), 2):
+        judged = result("A", row, flat(row / 10))
+        summarizer.add(replace(judged, case=replace(judged.case, columns={"Topic": topic})))
+    slices = summarizer.summary().slices
+    assert [
+        (each.name, each.bots[0].total_queries, round(each.bots[0].rqs.value or 0, 6)) for each in slices
+    ] == [
+        ("tax", 2, 0.35),
+        ("law", 1, 0.3),
+        ("", 1, 0.4),
     ]
 
 

@@ -20,6 +20,7 @@ from pydantic import SecretStr, ValidationError
 from rag_eval.configuration import LoadedSettings, load_settings, loading
 from rag_eval.configuration.effective import endpoint_of, weights_in_force
 from rag_eval.configuration.settings import Azure, Judge, OpenAI, Settings, Weights
+from rag_eval.configuration.sources import Level
 from rag_eval.errors import ExitCode, SettingsError
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 
@@ -101,7 +102,7 @@ def test_defaults_are_the_documented_ones() -> None:
         },
         "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True) | dict.fromkeys(FURTHER_LABELS, False),
         "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
-        "offline": {"thresholds": "configured"},
+        "offline": {"thresholds": "auto"},
         "toxicity": {"threshold": 0.5, "deployment": ""},
         "context": {"delimiter": "auto"},
         "bots": {"strip_prefix": "Bot_"},
@@ -145,9 +146,14 @@ def test_shipped_sample_is_the_defaults(folder: Path) -> None:
     assert loaded.settings == Settings()
     assert loaded.settings.context.delimiter == "auto"
     assert re.search(r"^delimiter = auto    ; auto \| \|\| \| \\n \| <custom>$", text, re.MULTILINE)
-    assert {source.name for source in loaded.sources.values()} == {"config.ini"}
     for key, source in loaded.sources.items():
-        assert text.splitlines()[source.line - 1].startswith(f"{key.partition('.')[2]} =")
+        section, _, name = key.partition(".")
+        if section == "thresholds":  # comments: what is written there replaces the offline judge's own
+            assert source.level is Level.DEFAULT
+            assert f"\n#{name} = 0.3\n" in text
+        else:
+            assert source.name == "config.ini"
+            assert text.splitlines()[source.line - 1].startswith(f"{name} =")
 
 
 def test_documentation_lists_every_key() -> None:
@@ -327,7 +333,7 @@ def test_named_config_file_must_exist(folder: Path) -> None:
     """R-99: a file that the user named and that is not there is an error, a folder too."""
     assert problems(folder, config=Path("my.ini")) == ["my.ini: no such file"]
     (line,) = problems(folder, config=Path("backend"))
-    assert line.startswith("backend: cannot be read (")
+    assert line == "backend: is a folder, not a file; name a file in it"
     outside = folder.parent / "my.ini"
     assert problems(folder, config=outside) == [f"{outside}: no such file"]
 

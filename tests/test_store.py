@@ -1,5 +1,6 @@
 """The store: what was committed is there, for this process, for others and after a kill; nothing else is."""
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -424,8 +425,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=str(tmp_path / "file")):
         Store(tmp_path / "file" / "s")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(StoreError, match="folder"):
-        Store(tmp_path / "folder")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(StoreError, match=f"{name}: is not a file; move it away"):
+            Store(tmp_path / name, on_damage=lambda sentence: None)
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder", "pipe"}
 
 
 def test_a_store_is_opened_by_one_at_a_time(tmp_path: Path) -> None:

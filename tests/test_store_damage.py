@@ -253,7 +253,7 @@ def test_of_a_damaged_file_that_is_set_aside_the_intact_rows_are_kept(
     )
     assert said[1].startswith(wrong)
     assert said[1].endswith(
-        f"). It was renamed to {aside.name}. A new store begins with its {replies} intact replies; RAG Eval asks the "
+        f"). RAG Eval renamed it to {aside.name}, began a new store with its {replies} intact replies, and asks the "
         "judge for the others again."
     )
     assert content(Store(path)) == kept, "and it is an intact store"
@@ -285,7 +285,7 @@ def test_a_file_of_another_program_is_not_read_into_a_store(tmp_path: Path) -> N
     store = Store(tmp_path / "s", on_damage=said.append)
     assert store.reply("a") is None
     store.end(keep=True)
-    assert "begins with its 0 intact replies" in said[0]
+    assert "began a new store with its 0 intact replies" in said[0]
 
 
 def test_what_a_kill_left_of_a_new_store_is_no_hindrance(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.proxy import proxy_of
+from rag_eval.judge.quota import TOKENS, Quota
 from rag_eval.judge.transport import Transport
 from rag_eval.store.reply_store import Store
 
@@ -1002,6 +1003,51 @@ def test_requests_are_spaced_evenly_by_a_known_limit(
         with limiter.turn(tokens):
             sent.append(timeline.now - 1000)
     assert sent == pytest.approx([seconds * n for n in range(5)])
+
+
+@pytest.mark.parametrize("slowed_by", ["pace", "pause", "nothing"])
+def test_only_a_rate_limit_that_is_used_up_holds_requests_back(slowed_by: str, timeline: Timeline) -> None:
+    limiter = Limiter(
+        4,
+        requests_per_minute=60 if slowed_by == "pace" else None,
+        sleep=timeline.sleep,
+        clock=timeline.clock,
+    )
+    if slowed_by == "pause":
+        limiter.pause(5.0)
+    for _ in range(3):
+        with limiter.turn(100) as turn:
+            assert not turn.is_held_back
+    assert timeline.now - 1000 == pytest.approx({"pace": 2, "pause": 5, "nothing": 0}[slowed_by])
+
+
+def test_a_request_that_is_held_back_stays_so_while_it_waits_for_more(timeline: Timeline) -> None:
+    limiter = Limiter(4, sleep=timeline.sleep, clock=timeline.clock)
+    with limiter.turn(100) as turn:
+        limiter.learn(turn, {TOKENS: Quota(remaining=50, whole_after=10)})
+
+    def wait(seconds: float) -> None:
+        if not timeline.waits:
+            limiter.pause(seconds + 20)  # another worker is told so meanwhile
+        timeline.sleep(seconds)
+
+    limiter._sleep = wait
+    with limiter.turn(50) as turn:
+        assert not turn.is_held_back  # so much is left
+    with limiter.turn(1) as turn:
+        assert turn.is_held_back
+    assert timeline.now - 1000 == pytest.approx(30)
+    with limiter.turn(1) as turn:
+        assert not turn.is_held_back
+
+
+def test_a_known_pace_is_kept_without_a_word(
+    make: Make, judge: FakeJudge, timeline: Timeline, said: list[str]
+) -> None:
+    transport = make(requests_per_minute=60)
+    for number in range(3):
+        transport.ask(call(str(number)))
+    assert (said, timeline.now) == ([], 1002)
 
 
 def test_a_known_limit_holds_for_all_workers(make: Make, judge: FakeJudge, timeline: Timeline) -> None:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
     from rag_eval.configuration.effective import (
         beyond_offline,
+        describe_thresholds,
         enabled_metrics,
         endpoint_of,
+        idle_thresholds,
         thresholds_in_force,
         weights_in_force,
     )
@@ -35,6 +37,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
     cuts = {} if panel.is_proxy else _cuts(settings, table)
     roles = {column.role for column in table.columns}
     rubric = panel.rubric.rubric if panel.rubric else None
+    asides = [beyond_offline(settings), idle_thresholds(settings, is_proxy=panel.is_proxy)]
     return RunFacts(
         input_name=readable(table.path.name),
         sheet=table.sheet,
@@ -49,6 +52,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         metrics=(*enabled_metrics(settings), *toxicity),
         weights=weights_in_force(settings),
         thresholds=thresholds_in_force(settings, is_proxy=panel.is_proxy),
+        thresholds_from=describe_thresholds(settings, is_proxy=panel.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
@@ -61,7 +65,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         explanations=panel.explanations,
         flags=flags,
         cut_contexts=cuts,
-        notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, [beyond_offline(settings)])),
+        notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, asides)),
     )
 
 
@@ -138,12 +142,13 @@ def _outdated_notes(outdated: int) -> tuple[str, ...]:
 
 def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
     """Those of a run whose report is made once more, from the file `source`, with other settings."""
-    from rag_eval.configuration.effective import thresholds_in_force, weights_in_force
+    from rag_eval.configuration.effective import describe_thresholds, thresholds_in_force, weights_in_force
 
     return replace(
         facts,
         weights=weights_in_force(settings, facts.metrics),
         thresholds=thresholds_in_force(settings, is_proxy=facts.is_proxy),
+        thresholds_from=describe_thresholds(settings, is_proxy=facts.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         gold_ids=settings.diagnostics.gold_ids,

@@ -1,6 +1,5 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
-import gc
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -252,7 +251,6 @@ class Job:
         self, evaluation: "Evaluation", table: "Table", outputs: "Outputs", tallies: "Tallies"
     ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
-        gc.set_threshold(100_000, 50, 100)  # results live on; looking through them all the time costs a tenth
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
         with stopping_on_signals(evaluation):

@@ -142,6 +142,8 @@ def _shown(value: object) -> object:
 def _fingerprint(path: Path) -> dict[str, Any]:
     """Size in bytes and SHA-256; nothing of a file that cannot be read."""
     try:
+        if not path.is_file():  # a pipe may block for ever
+            return {"sha256": None, "bytes": None}
         with path.open("rb") as file:
             return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
     except OSError:
@@ -160,4 +162,5 @@ def _run(facts: "RunFacts") -> dict[str, Any]:
         "rubric": facts.rubric,
         "weights": dict(facts.weights),
         "thresholds": dict(facts.thresholds),
+        "thresholds_from": facts.thresholds_from,
     }

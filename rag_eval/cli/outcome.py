@@ -10,6 +10,7 @@ from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import count_lines, leaderboard_lines
 from rag_eval.errors import ExitCode, RunStoppedError
+from rag_eval.records import METRIC_LABELS
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
 
@@ -42,6 +43,15 @@ class Ending:
         findings = tallies.findings(summary)
         facts = facts_of(summary)
         return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
+
+
+def _thresholds(facts: "RunFacts") -> str:
+    values = [
+        f"{METRIC_LABELS[name]} {value:g}"
+        for name, value in facts.thresholds.items()
+        if name in facts.metrics
+    ]
+    return f"{', '.join(values)} ({facts.thresholds_from})"
 
 
 class Conclusion:
@@ -92,6 +102,8 @@ class Conclusion:
             self._say(line)
 
     def _tell_circumstances(self, facts: "RunFacts", *, is_journal_kept: bool) -> None:
+        if facts.is_proxy:
+            self._say(f"Red below: {_thresholds(facts)}.")
         self._say(usage_line(facts))
         for note in facts.notes:
             self._say(note)

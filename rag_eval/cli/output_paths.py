@@ -1,5 +1,6 @@
 """Where a run writes: over nothing that it reads or writes otherwise, and only where there is room."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,8 +69,8 @@ class Places:
         ]
         sweep([*filter(None, outputs), *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
-            folders = {self.report.resolve().parent, Path(tempfile.gettempdir())}
-        folders.update(path.resolve().parent for path in stored)
+            folders = {Path(os.path.realpath(self.report)).parent, Path(tempfile.gettempdir())}
+        folders.update(Path(os.path.realpath(path)).parent for path in stored)
         for folder in folders:
             if folder.exists():
                 check_space(folder)
@@ -147,4 +148,6 @@ def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str,
 
 def _is_same(one: Path, other: Path) -> bool:
     """Also under two names, as by a link."""
-    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+    return os.path.realpath(one) == os.path.realpath(other) or (
+        one.exists() and other.exists() and one.samefile(other)
+    )

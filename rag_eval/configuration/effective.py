@@ -120,12 +120,45 @@ def redactor_of(settings: Settings) -> Redactor:
 
 
 def thresholds_in_force(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
-    """Below these a score counts as bad; the offline judge may have measured ones of its own."""
-    if is_proxy and settings.offline.thresholds == "calibrated":
-        from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+    """Below these a score counts as bad; the offline judge has thresholds of its own, measured against people."""
+    configured: dict[str, float] = settings.thresholds.model_dump()
+    if not is_proxy:
+        return configured
+    from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 
-        return dict(CALIBRATED_THRESHOLDS)
-    return settings.thresholds.model_dump()
+    own = _calibrated(settings)
+    return {name: CALIBRATED_THRESHOLDS[name] if name in own else value for name, value in configured.items()}
+
+
+def describe_thresholds(settings: Settings, *, is_proxy: bool) -> str:
+    """Where the thresholds in force come from, in words that end a sentence."""
+    if not is_proxy:
+        return "from [thresholds]"
+    own = _calibrated(settings)
+    configured = [name for name in METRIC_LABELS if name not in own]
+    if not own:
+        return "from [thresholds], not those calibrated for the offline judge"
+    except_ = f", except {', '.join(configured)} from [thresholds]" if configured else ""
+    return f"calibrated for the offline judge{except_}"
+
+
+def idle_thresholds(settings: Settings, *, is_proxy: bool) -> str:
+    """What it means that all five thresholds are set to the value that suits an LLM judge; empty otherwise."""
+    if not is_proxy or _calibrated(settings) or set(settings.thresholds.model_dump().values()) != {0.3}:
+        return ""
+    return (
+        "[thresholds]: all five are 0.3, at which the offline judge shows most bad answers as good; "
+        "remove these keys, or set [offline] thresholds = calibrated, to use its own thresholds."
+    )
+
+
+def _calibrated(settings: Settings) -> frozenset[str]:
+    """The metrics whose threshold is the offline judge's own."""
+    if settings.offline.thresholds == "configured":
+        return frozenset()
+    if settings.offline.thresholds == "calibrated":
+        return frozenset(METRIC_LABELS)
+    return frozenset(METRIC_LABELS) - settings.thresholds.model_fields_set
 
 
 def weights_in_force(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:

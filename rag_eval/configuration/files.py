@@ -10,9 +10,13 @@ from rag_eval.configuration.credentials import VARIABLES
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import SettingsError
+from rag_eval.tables.bounds import first_of
+from rag_eval.tables.input_files import check_is_file, check_is_small
 
 
 def read_text(path: Path, name: str) -> str:
+    check_is_file(path, SettingsError, name)
+    check_is_small(path, SettingsError, name)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -22,11 +26,17 @@ def read_text(path: Path, name: str) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise SettingsError(f"{name}, line {line}: {_NOT_UTF8}") from None
+    if (longest := max(map(len, text.split("\n")))) > _LONGEST_LINE:
+        raise SettingsError(
+            f"{name}: a line has {longest:,} characters, more than the {_LONGEST_LINE:,} allowed"
+        )
     if "\0" in text:
         raise SettingsError(f"{name}, line 1: {_NOT_UTF8}")
     return text
 
 
+_LONGEST_LINE = 4_000
+"""Characters. The time that the parser takes for a line grows with the square of its blanks."""
 _NOT_UTF8 = "not UTF-8 text; save the file as UTF-8 (not as UTF-16 or Windows-1252)"
 
 
@@ -39,15 +49,17 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
         inline_comment_prefixes=("#", ";"),
         default_section="",  # no header can be empty: [DEFAULT] is an unknown section like any other
     )
+    text = _MARK_DELIMITER.sub(r"\1\2", text)
     try:
         parser.read_string(text)
     except configparser.MissingSectionHeaderError as error:
         raise SettingsError(f"{name}, line {error.lineno}: stands before the first [section]") from None
     except configparser.ParsingError as error:
-        raise SettingsError(f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors) from None
+        found = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
+        raise SettingsError(first_of(found)) from None
     lines = _find_lines(text)
     if unclear := _find_unclear_lines(parser, lines):
-        raise SettingsError(f"{name}, line {line}{problem}" for line, problem in unclear)
+        raise SettingsError(first_of([f"{name}, line {line}{problem}" for line, problem in unclear]))
     return {
         f"{section}.{key}": Given(value, Source(Level.CONFIG_FILE, name, lines[section, key][0]))
         for section, key, value in _items(parser)
@@ -55,6 +67,11 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
 
 
 _NO_ASSIGNMENT = "is not of the form key = value (a key is plain words, and ':' does not stand for '=')"
+_MARK_DELIMITER = re.compile(
+    r"^([^\S\n]*delimiter[^\S\n]*=)[^\S\n]+([#;][^\w\s]*)(?=[^\S\n]*$|[^\S\n]+[#;])",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A delimiter such as ### or ;, which would be a comment. Without white space before it, the parser takes it."""
 _NAME = re.compile(r"[\w -]{1,30}")
 _COMMENT = re.compile(r"(?:^|\s)[#;]")
 
@@ -114,5 +131,5 @@ def parse_dotenv(text: str, name: str) -> dict[str, Given]:
         elif binding.key in VARIABLES and (binding.value or "").strip():
             given[VARIABLES[binding.key]] = Given(binding.value, Source(Level.DOTENV, name, line))
     if unreadable:
-        raise SettingsError(unreadable)
+        raise SettingsError(first_of(unreadable))
     return given

@@ -25,6 +25,7 @@ from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, shown_url
 from rag_eval.records import METRIC_LABELS
+from rag_eval.tables.bounds import MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +189,12 @@ class _Loading:
 
     def check_names(self) -> None:
         """Set aside every value whose section or key does not exist."""
-        for key in [key for key in self.given if key not in _FIELDS]:
-            self._add_problem(key, _describe_unknown(key))
+        unknown = [key for key in self.given if key not in _FIELDS]
+        for number, key in enumerate(unknown):
+            if number < MOST_LISTED:
+                self._add_problem(key, _describe_unknown(key))
+            elif number == MOST_LISTED:
+                self._add_problem(key, f"unknown, and so are {len(unknown) - number - 1:,} more")
             del self.given[key]
 
     def _add_problem(self, key: str, problem: str) -> None:

@@ -104,7 +104,7 @@ Delimiter = Annotated[
     Field(
         min_length=1,
         description=r"auto, or any text, not empty; \n, \t, \r and \\ are decoded; "
-        "no white space before a leading # or ;",
+        "write one that begins with # or ; without white space before it, as in =#x",
     ),
 ]
 Kinds = Annotated[
@@ -133,7 +133,7 @@ ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(descriptio
 AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
 LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error or truncate")]
 OfflineThresholds = Annotated[
-    Literal["configured", "calibrated"], Field(description="configured or calibrated")
+    Literal["auto", "configured", "calibrated"], Field(description="auto, configured or calibrated")
 ]
 StructuredOutput = Annotated[
     Literal["auto", "json_schema", "json_object", "prompt"],
@@ -246,8 +246,8 @@ class Thresholds(_Frozen):
 class Offline(_Frozen):
     """The judge that needs no model."""
 
-    thresholds: OfflineThresholds = "configured"
-    """Whether [thresholds] counts for it, or the values measured against people."""
+    thresholds: OfflineThresholds = "auto"
+    """Whether [thresholds] counts for it, or the values measured against people; auto: what was set counts."""
 
 
 class Toxicity(_Frozen):

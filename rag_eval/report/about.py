@@ -28,6 +28,7 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
         f"Red: {_red(facts)}. "
+        f"{_origin(facts)}"
         "The thresholds right of the table can be edited; colours follow, words and counts do not.",
         "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
         _usage(facts),
@@ -35,6 +36,10 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         *more,
         *(f"{SCORE_LABELS[name]}: {explanation}" for name, explanation in facts.explanations.items()),
     ]
+
+
+def _origin(facts: RunFacts) -> str:
+    return f"These thresholds are {facts.thresholds_from}. " if facts.thresholds_from else ""
 
 
 def _judge(facts: RunFacts) -> str:

@@ -25,6 +25,7 @@ from rag_eval.records import (
 from rag_eval.report.json_file import FORMAT, read_usage
 from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.retrieval import doc_recall
+from rag_eval.tables.input_files import check_is_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class RecordedRun:
 
 def read_run(path: Path) -> RecordedRun:
     """The run in a file that --json wrote. Raises InputError when it is none."""
+    check_is_file(path)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
@@ -80,7 +82,7 @@ def read_run(path: Path) -> RecordedRun:
         return RecordedRun(path.name, _facts(document, results), results, circumstances)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
 

@@ -5,6 +5,7 @@ A line a query, written as the scores come, and moved into place once the file i
 
 import csv
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,7 +36,7 @@ def write_retrieval(
     opener = _FORMATS.get(target.suffix.lower())
     if opener is None:
         raise InputError(f"{target.name}: scores are written to a file that ends in {', '.join(_FORMATS)}")
-    if target.resolve() in [Path(path).resolve() for path in (results, references)]:
+    if os.path.realpath(target) in map(os.path.realpath, (results, references)):
         raise InputError(f"{target.name}: the output would replace an input")
     sweep([target])
     replacement = Replacement(target)

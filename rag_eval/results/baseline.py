@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RunFacts
 from rag_eval.results.scoring import composite
 from rag_eval.results.summary import RQS, rqs_outcome
+from rag_eval.tables.bounds import Room
+from rag_eval.tables.content import WORKBOOK, check_content
+from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.sheets import open_reader, value_rows
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -93,11 +98,13 @@ def read_past_run(path: Path) -> PastRun:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path}: a baseline is a report (.xlsx) or a run's JSON (.json)")
+    check_is_file(path)
     try:
+        path.open("rb").close()
         cases, judge = reader(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file to compare with (--baseline)") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: cannot be read as a report of an earlier run ({reason})") from error
     keys = _numbered((query, reference, bot) for query, reference, bot, _ in cases)
@@ -319,21 +326,18 @@ _Past = tuple[list[_Case], str]
 
 
 def _read_report(path: Path) -> _Past:
-    from openpyxl import load_workbook
-
-    with path.open("rb") as file:
-        workbook = load_workbook(file, read_only=True, data_only=True)
-        if _REPORT_SHEET not in workbook.sheetnames:
+    check_content(path, WORKBOOK)
+    with open_reader(path, Room(path.name, path.stat().st_size)) as reader:
+        sheet = next((sheet for sheet in reader.sheets if sheet.name == _REPORT_SHEET), None)
+        if sheet is None:
             raise ValueError(f"it has no sheet {_REPORT_SHEET!r}")
-        rows = workbook[_REPORT_SHEET].iter_rows(values_only=True)
-        header = [str(cell) for cell in next(rows)]
+        rows = (cells for _, cells in value_rows(path, reader.rows(sheet, [])))
+        header = [str(cell) for cell in next(rows, [])]
         cases = [
-            _case_of(dict(zip(header, row, strict=False)), "Query", "Ground Truth", "Bot", NAMES)
+            _case_of(dict(zip_longest(header, row[: len(header)])), "Query", "Ground Truth", "Bot", NAMES)
             for row in rows
         ]
-        judge = _judge_of(workbook.properties.description or "")
-        workbook.close()
-    return cases, judge
+        return cases, _judge_of(reader.description)
 
 
 def _judge_of(comments: str) -> str:

@@ -22,7 +22,7 @@ from rag_eval.retrieval import (
     RetrievalTally,
 )
 from rag_eval.tables.document_ids import parse_documents, parse_query_id
-from rag_eval.tables.record_files import Problems, find_column, open_records, row_unit
+from rag_eval.tables.record_files import Problems, find_column, listed, open_records, row_unit
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -149,4 +149,4 @@ def _column(path: Path, names: Sequence[str], wanted: Sequence[Sequence[str]]) -
         if position is not None:
             return position
     known = ", ".join(name for group in wanted for name in group)
-    raise TableError(f"{path.name}: has none of the columns {known}; it has {', '.join(names) or 'none'}")
+    raise TableError(f"{path.name}: has none of the columns {known}; it has {listed(names)}")

@@ -12,6 +12,8 @@ from rag_eval.errors import SettingsError
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
 from rag_eval.rubric.json_text import load_json
+from rag_eval.tables.bounds import MOST_LISTED, first_of
+from rag_eval.tables.input_files import check_is_file, check_is_small
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -24,9 +26,15 @@ def load_rubric(path: str | Path) -> EvaluationRubric:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise SettingsError(f"{path}: unknown kind of rubric file; expected {', '.join(_READERS)}")
+    check_is_file(path, SettingsError)
+    check_is_small(path, SettingsError)
     try:
         content = read(_read_file(path))
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise SettingsError(
+            f"{path}: is nested too deeply; a rubric has a list of metrics and no more"
+        ) from error
+    except ValueError as error:
         raise SettingsError(f"{path}: {problem}" for problem in str(error).splitlines()) from error
     return _build_rubric(path, content)
 
@@ -47,8 +55,10 @@ def _load_yaml(text: str) -> Any:
         raise ValueError("reading YAML needs PyYAML; install it or write the rubric as JSON") from error
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if repeated := "\n".join(_repeated_yaml_keys(root, set())):
-            raise ValueError(repeated)
+        if _expanded_size(root, {}) > _LARGEST_EXPANDED:
+            raise ValueError("its aliases stand for far more than the file holds; write the metrics out")
+        if repeated := list(_repeated_yaml_keys(root, set())):
+            raise ValueError("\n".join(first_of(repeated)))
         return yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
@@ -64,6 +74,22 @@ def _yaml_problem(error: "MarkedYAMLError") -> str:
     if str(error.problem).startswith(("could not determine", "found unhashable")):
         return str(error.problem)
     return f"{error.problem}; check the indentation, and put texts with signs such as : # * @ ' into double quotes"
+
+
+def _expanded_size(node: "Node | None", sizes: dict[int, int]) -> int:
+    """Values of a document with every alias written out; the aliases in a circle count once."""
+    if node is None:
+        return 0
+    if id(node) not in sizes:
+        sizes[id(node)] = 1
+        parts = () if isinstance(node.value, str) else node.value
+        children = [child for part in parts for child in (part if isinstance(part, tuple) else (part,))]
+        sizes[id(node)] = 1 + sum(_expanded_size(child, sizes) for child in children)
+    return sizes[id(node)]
+
+
+_LARGEST_EXPANDED = 200_000
+"""Values; a file of the allowed size has fewer without aliases."""
 
 
 def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
@@ -97,7 +123,9 @@ def _build_rubric(path: Path, content: Any) -> EvaluationRubric:
     try:
         return EvaluationRubric.model_validate(content)
     except ValidationError as error:
-        problems = [problem for details in error.errors() for problem in _describe(details)]
+        found = error.errors()
+        described = [problem for details in found[:MOST_LISTED] for problem in _describe(details)]
+        problems = [*described, *first_of((), len(found))]
         raise SettingsError(f"{path}: {problem}" for problem in problems) from error
 
 
@@ -113,9 +141,16 @@ def _describe(details: "ErrorDetails") -> Iterator[str]:
     elif kind == "invalid_key":
         yield f"{place}a key must be text; known are {', '.join(_fields(details['loc']))}"
     elif kind in _EXPECTED:
-        yield f"{place}{reprlib.repr(details['input'])} is not allowed; expected {_EXPECTED[kind]}"
+        yield f"{place}{_shown(details['input'])} is not allowed; expected {_EXPECTED[kind]}"
     else:
         yield f"{place}{details['msg']}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python does not write a number of thousands of digits
+        return "this number"
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -13,7 +13,7 @@ from rag_eval.rubric.definition import EvaluationRubric
 from rag_eval.tables.cells import cell_text
 from rag_eval.tables.document_ids import parse_query_id
 from rag_eval.tables.labels import parse_verdict
-from rag_eval.tables.record_files import Problems, Records, find_column, open_records, row_unit
+from rag_eval.tables.record_files import Problems, Records, find_column, listed, open_records, row_unit
 
 Verdicts = Mapping[str, bool]
 """By criterion; one that does not apply to the answer is absent."""
@@ -133,7 +133,7 @@ def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[in
     found = [_column(path, records.names, id_) for id_ in ids]
     if None in found:
         missing = ", ".join(id_ for id_, position in zip(ids, found, strict=True) if position is None)
-        has = ", ".join(records.names) or "none"
+        has = listed(records.names)
         raise TableError(f"{path.name}: has no column for the criteria {missing}; it has {has}")
     columns = [position for position in found if position is not None]
     _refuse_shared(path, records.names, dict(zip(ids, columns, strict=True)))

@@ -116,6 +116,7 @@ _REMEDIES = {
     errno.ENOTDIR: "a part of the path is a file and not a folder; choose another place with {option}",
     errno.EEXIST: "a part of the path is a file and not a folder; choose another place with {option}",
     errno.EISDIR: "name a file, not a folder, with {option}",
+    errno.EINVAL: "name a file with {option}",
     errno.ENAMETOOLONG: "choose a shorter name with {option}",
 }
 
@@ -128,6 +129,8 @@ def _mode_of(target: Path) -> int | None:
         return None
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(status.st_mode):  # a move would take the place of a device such as /dev/null
+        raise OSError(errno.EINVAL, "It is a device or a pipe, not a file", str(target))
     return stat.S_IMODE(status.st_mode)
 
 

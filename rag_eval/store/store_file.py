@@ -48,7 +48,7 @@ def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connection
     if found.damage:
         _begin_again(path, found.damage, on_damage)
     elif not path.exists():
-        with _new_store(path) as temporary:
+        with _new_store(path) as (temporary, _):
             temporary.replace(path)
     with ExitStack() as undo:
         writer = undo.enter_context(closing(_connection(path)))
@@ -104,6 +104,8 @@ def _inspect(path: Path) -> _Findings:
         # SQLite would take the changes noted there into the new file, of which they know nothing
         is_left_over = path.with_name(f"{path.name}-wal").exists()
         return _Findings("its main file is missing" if is_left_over else "")
+    if not path.is_file():  # a pipe would be waited for
+        raise StoreError(f"{path}: is not a file; move it away, or choose another [cache] directory")
     with path.open("rb") as file:
         header = file.read(20)
     if not header:
@@ -169,32 +171,31 @@ def _begin_again(path: Path, damage: str, on_damage: Tell | None) -> None:
     """Set the file aside, and begin a store with those of its rows that are intact."""
     wrong = _damaged_file(path, damage)
     tell = _teller(on_damage, wrong)
-    with _new_store(path) as temporary:
-        with closing(_connection(temporary)) as connection:
-            kept = _take_over(path, connection)
+    with _new_store(path, damaged=path) as (temporary, kept):
         place = _set_aside(path, datetime.now())
         temporary.replace(path)
     tell(
-        f"{wrong}. It was renamed to {place.name}. A new store begins with its {kept:,} intact replies; "
-        "RAG Eval asks the judge for the others again."
+        f"{wrong}. RAG Eval renamed it to {place.name}, began a new store with its {kept:,} intact replies, and asks "
+        "the judge for the others again."
     )
 
 
 @contextmanager
-def _new_store(path: Path) -> Iterator[Path]:
-    """An empty store beside `path`, for its owner alone: replies may quote the texts judged.
+def _new_store(path: Path, *, damaged: Path | None = None) -> Iterator[tuple[Path, int]]:
+    """A store next to `path`, to be moved there: empty, or with the intact rows of a damaged one; how many replies.
 
-    It is moved to `path` when it is complete. The holder of the lock is the only one to use its name, so that what a
-    kill left there is removed.
+    Only its owner can read it, since replies may quote the texts judged. Only the holder of the lock uses its name, so
+    that what a kill left there is removed.
     """
     temporary = path.with_name(f".rag-eval-{path.name}.new")
     temporary.unlink(missing_ok=True)
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with closing(_connection(temporary)) as connection:
-            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA journal_mode = MEMORY")  # a kill leaves no second file
             store_format.begin(connection)
-        yield temporary
+            kept = _take_over(damaged, connection) if damaged else 0
+        yield temporary, kept
     finally:
         temporary.unlink(missing_ok=True)
 

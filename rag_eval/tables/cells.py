@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 
+from rag_eval.tables.bounds import MAX_CELL, too_long
+
 
 @dataclass(frozen=True, slots=True)
 class BadCell:
@@ -37,9 +39,15 @@ _UNSEEN = f"{UNSEEN_SPACES}\u200c\u200d\u202a-\u202e\u2061-\u2064\u2066-\u2069"
 _SEEN = re.compile(rf"[^\s{_UNSEEN}]")
 
 
+def as_cell(text: str) -> Cell:
+    """The text as a cell: '' if nothing in it can be seen, no-break and zero-width spaces included."""
+    if len(text) > MAX_CELL:
+        return BadCell(too_long(len(text)))
+    return text if _SEEN.search(text) else ""
+
+
 def is_blank(cell: Cell) -> bool:
-    """Whether nothing in the cell can be seen: white space at most, no-break and zero-width spaces included."""
-    return isinstance(cell, str) and _SEEN.search(cell) is None
+    return cell == ""
 
 
 def cell_at(cells: Sequence[Cell], index: int) -> Cell:

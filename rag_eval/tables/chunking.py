@@ -59,8 +59,8 @@ def _split_auto(text: str) -> list[str]:
     return _BLANK_LINES.split(text) if "\n" in text or "\r" in text else parts
 
 
-# The possessive `?+` keeps a single Windows line end from being read as two line ends.
-_BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*(?:\r\n?+|\n))+")
+# The possessive `?+` keeps a single Windows line end from being read as two line ends; the others save memory.
+_BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*+(?:\r\n?+|\n))++")
 
 
 def _json_list(text: str) -> list[object] | None:
@@ -103,7 +103,7 @@ def _object_text(item: dict[str, object]) -> str:
         value = item.get(key)
         if isinstance(value, str):
             return value
-    found = ", ".join(f"'{key}'" for key in item) or "none"
+    found = ", ".join(f"'{key[:40]}'" for key in list(item)[:10]) or "none"
     raise InputError(
         f"the JSON list holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
     )
@@ -135,12 +135,13 @@ _OPENER = {")": "(", "]": "[", "}": "{"}
 def _open_marks(text: str) -> list[int]:
     """Positions of every `||` between white space that no pair of brackets encloses."""
     marks: list[int] = []
+    alone = {line.start(1) for line in _ALONE.finditer(text)}
     opened: dict[str, list[int]] = {"(": [], "[": [], "{": []}
     for token in _TOKEN.finditer(text):
         symbol = token[0]
         if symbol == "||" and _MARK.match(text, token.start()):
             marks.append(token.start())
-            if _is_alone(text, token.start()):
+            if token.start() in alone:
                 for positions in opened.values():
                     positions.clear()
         elif symbol in opened:
@@ -152,10 +153,8 @@ def _open_marks(text: str) -> list[int]:
     return marks
 
 
-def _is_alone(text: str, mark: int) -> bool:
-    """Whether nothing but white space stands on the line of the `||` at `mark`."""
-    line = text[text.rfind("\n", 0, mark) + 1 : mark] + text[mark + len("||") :].partition("\n")[0]
-    return not line.strip()
+_ALONE = re.compile(r"^[^\S\n]*+(\|\|)[^\S\n]*+$", re.MULTILINE)
+"""A line with nothing but white space around one `||`."""
 
 
 _OPERATOR = r"&&|[=!<>]=|=>|:=|\s=\s|(?<!\w)!\w"
@@ -168,8 +167,10 @@ _CODE_AFTER = re.compile(rf"{_OPERATOR}|\A{_LITERAL}\Z|\A\s*'[^']*'(?!\w)|[;{{\\
 
 def _is_operator(text: str, mark: int) -> bool:
     """Whether the `||` at `mark` reads as code, judged by what stands on its line up to the next `||`."""
-    before = text[:mark].rpartition("||")[2].rpartition("\n")[2]
-    after = text[mark + len("||") :].partition("||")[0].partition("\n")[0]
+    # Looked for from the mark on and no further than the next one, so that a cell of many marks is looked at once.
+    last, following = text.rfind("||", 0, mark), text.find("||", mark + len("||"))
+    before = text[0 if last < 0 else last + len("||") : mark].rpartition("\n")[2]
+    after = text[mark + len("||") : None if following < 0 else following].partition("\n")[0]
     return any(
         _SIGN_OF_CODE.search(side) is not None and pattern.search(side) is not None
         for side, pattern in ((before, _CODE_BEFORE), (after, _CODE_AFTER))

@@ -14,6 +14,7 @@ from typing import IO
 from xml.etree import ElementTree
 
 from rag_eval.errors import TableError
+from rag_eval.tables.input_files import check_is_file
 
 MAX_UNPACKED = 500 * 2**20
 """Bytes that a zipped workbook may unpack to."""
@@ -48,6 +49,7 @@ def check_content(path: Path, expected: str, *, is_encoding_known: bool = False)
 
     A text whose encoding is known may hold zero bytes, which are otherwise taken for a sign of something else.
     """
+    check_is_file(path, TableError)
     try:
         content = _content(path)
     except OSError as error:
@@ -69,7 +71,9 @@ def _content(path: Path) -> str:
     """What the first bytes of the file say that it is."""
     with path.open("rb") as file:
         head = file.read(1024)
-        if not head.strip():
+        while head and not head.strip():
+            head = file.read(2**16)  # blank lines, which only a text can begin with
+        if not head:
             return _EMPTY
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
             return _zip_content(path)

@@ -3,17 +3,18 @@
 import codecs
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, dropwhile, islice
 from pathlib import Path
 from typing import Any
 
 from rag_eval.errors import InputError, TableError
+from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
 
-MAX_CSV_CELL = 10_000_000
-"""Characters in one cell of a CSV file; an unclosed quote ends here, not at the end of memory."""
+MAX_CSV_CELL = 10 * MAX_CELL
+"""Characters up to which a cell is read, to say how long it is. An unclosed quote ends here at the latest."""
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-8": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
@@ -71,7 +72,8 @@ def _parse_separator(text: str) -> str:
 class Records:
     """An open text file."""
 
-    rows: Iterator[list[str]]
+    rows: Iterator[tuple[int, list[str]]]
+    """Their numbers, counted from 1 with the blank ones, which are left out, and their cells."""
     layout: str
     """Its separator and encoding, in words."""
     warnings: tuple[str, ...] = ()
@@ -83,7 +85,7 @@ class Records:
 
 @contextmanager
 def open_records(path: Path, form: TextForm) -> Iterator[Records]:
-    """The records of the file, blank ones included. Raises TableError for a file that cannot be decoded."""
+    """The records of the file. Raises TableError for a file that cannot be decoded."""
     encoding = form.encoding or _find_encoding(path)
     if form.encoding:
         _check_encoding(path, encoding)
@@ -98,11 +100,12 @@ def open_records(path: Path, form: TextForm) -> Iterator[Records]:
     layout = (
         f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
-    with _opened(path, encoding) as file, _long_cells_allowed():
+    with _opened(path, encoding) as file, long_cells_allowed():
         if told:
             file.readline()
-        reader = csv.reader(file, delimiter=separator, strict=True)
-        rows = _records(path, reader, problems, short, lines_before=1 if told else 0)
+        lines = BoundedLines(path, file, separator)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
+        rows = _records(path, reader, lines, problems, short, lines_before=1 if told else 0)
         yield Records(rows, layout, notes, problems, short)
 
 
@@ -167,14 +170,24 @@ _TOLD = re.compile(r'"?sep=([^"\s]|\t)"?\s*', re.IGNORECASE)
 def _find_separator(path: Path, encoding: str) -> str:
     """The separator that cuts the header into the most cells; a comma when none cuts it at all."""
 
+    with _opened(path, encoding) as file:
+        lines = dropwhile(lambda line: not line.strip("\r\n"), iter(file.readline, ""))
+        first = list(islice(lines, _LINES_OF_A_HEADER))
+
     def header_width(separator: str) -> int:
-        with _opened(path, encoding) as file:
-            try:
-                return next((len(row) for row in csv.reader(file, delimiter=separator) if any(row)), 0)
-            except csv.Error:
-                return 0
+        try:
+            rows = csv.reader(BoundedLines(path, iter(first), separator), delimiter=separator)
+            return next((len(row) for row in rows if any(row)), 0)
+        except TableError:
+            return MAX_COLUMNS + 1
+        except csv.Error:
+            return 0
 
     return max(_SEPARATORS, key=header_width)
+
+
+_LINES_OF_A_HEADER = 1_000
+"""In which the first record that is not blank is looked for; its cells may hold line ends."""
 
 
 @contextmanager
@@ -187,7 +200,7 @@ def _opened(path: Path, encoding: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _long_cells_allowed() -> Iterator[None]:
+def long_cells_allowed() -> Iterator[None]:
     """The csv module's limit is one for the whole process, so it is put back."""
     limit = csv.field_size_limit(MAX_CSV_CELL)
     try:
@@ -196,15 +209,74 @@ def _long_cells_allowed() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
+class BoundedLines:
+    """The lines of a file for `csv.reader`, which would make a million cells of a line with so many separators.
+
+    Whoever uses the reader calls `begin_record` after each record.
+    """
+
+    def __init__(self, path: Path, lines: Iterable[str], separator: str) -> None:
+        self._path = path
+        self._lines = iter(lines)
+        self._separator = separator
+        self._is_inside = False
+        """Whether the record goes on, so that a quoted cell does."""
+        self.number = 0
+        """Of the line given last, counted from 1."""
+
+    def __iter__(self) -> "BoundedLines":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number += 1
+        if line.count(self._separator) > MAX_COLUMNS and self._cells(line) > MAX_COLUMNS:
+            raise TableError(
+                f"{self._path.name}, line {self.number}: has more than {MAX_COLUMNS:,} cells; remove the columns that "
+                "are not needed, or the separators at the ends of the lines"
+            )
+        self._is_inside = True
+        return line
+
+    def begin_record(self) -> None:
+        self._is_inside = False
+
+    def _cells(self, line: str) -> int:
+        """How many cells begin in the line, as far as there are not too many."""
+        place = 0
+        cells = 1
+        if self._is_inside:
+            place = _REST_OF_QUOTED.match(line).end()  # type: ignore[union-attr]
+        while cells <= MAX_COLUMNS:
+            if line.startswith('"', place):
+                place = _REST_OF_QUOTED.match(line, place + 1).end()  # type: ignore[union-attr]
+            place = line.find(self._separator, place) + 1
+            if not place:
+                break
+            cells += 1
+        return cells
+
+
+_REST_OF_QUOTED = re.compile(r'(?:[^"]|"")*+"?')
+"""Of a quoted cell, up to its closing quote or the end of the line. It matches always."""
+
+
 def _records(
-    path: Path, reader: Any, problems: list[str], short: list[int], *, lines_before: int
-) -> Iterator[list[str]]:
+    path: Path,
+    reader: Any,
+    lines: BoundedLines,
+    problems: list[str],
+    short: list[int],
+    *,
+    lines_before: int,
+) -> Iterator[tuple[int, list[str]]]:
     """The records. One with more cells than the header is a problem: its text was torn at a separator.
 
     Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
     """
     width = needed = 0
     for number in count(1):
+        lines.begin_record()
         try:
             row = next(reader, None)
         except (csv.Error, UnicodeDecodeError) as error:
@@ -213,6 +285,8 @@ def _records(
             return
         if row is None:
             return
+        if not row:
+            continue
         if not width:
             needed = max((place for place, cell in enumerate(row, 1) if cell.strip()), default=0)
             width = len(row) if needed else 0
@@ -220,9 +294,14 @@ def _records(
             short.append(number)
         if width > 1 and any(map(str.strip, row[width:])):
             line = lines_before + reader.line_num
-            problems.append(
-                f"{path.name}, row {number} (line {line}): {len(row)} cells, but the header has {width}; "
-                "put text that contains the separator or line ends between double quotes"
-            )
-            row = []
-        yield row
+            if len(problems) < _MOST_PROBLEMS:
+                problems.append(
+                    f"{path.name}, row {number} (line {line}): {len(row)} cells, but the header has {width}; "
+                    "put text that contains the separator or line ends between double quotes"
+                )
+            continue
+        yield number, row
+
+
+_MOST_PROBLEMS = 1_000
+"""Torn records that are counted; far fewer are shown."""

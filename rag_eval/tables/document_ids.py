@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import warnings
 from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -62,11 +63,22 @@ def _listed(text: str) -> list[object]:
     except ValueError:
         if not _PYTHON_LIST.fullmatch(text):
             raise
-        items = literal_eval(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes such as \\d, which Python keeps as they are
+            items = [_python_text(found[0]) for found in re.finditer(_PYTHON_TEXT, text)]
     return items
 
 
-_PYTHON_TEXT = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+def _python_text(literal: str) -> str:
+    if "\\" not in literal:
+        return literal[1:-1]
+    try:
+        return str(literal_eval(literal))
+    except SyntaxError:  # an escape that is cut off
+        raise ValueError(literal) from None
+
+
+_PYTHON_TEXT = r"""(?:'(?:[^'\\\r\n]|\\.)*+'|"(?:[^"\\\r\n]|\\.)*+")"""
 _PYTHON_LIST = re.compile(rf"\[\s*{_PYTHON_TEXT}(?:\s*,\s*{_PYTHON_TEXT})*+\s*\]")
 """Texts with commas between them and nothing else. Python would read `['a' 'b']`, which is how numpy prints
 two ids, as the one id `ab`; this does not."""

@@ -5,7 +5,6 @@ Names are matched as a whole, whatever their case, width and separators (spaces,
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from itertools import islice
 
 from rag_eval.errors import TableError
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY
+from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, MAX_COLUMNS, first_of
 from rag_eval.tables.cells import UNSEEN_SPACES, Cell, cell_at, column_letter, is_blank
+from rag_eval.texts.words import compatible
 
 QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context"
 GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
@@ -109,12 +110,12 @@ def read_header(
 
     `keep` names further columns whose texts are wanted, `criteria` what human labels may speak of beside metrics.
     """
-    uses = _column_uses(header, prefix, criteria)
+    uses = _column_uses(place, header, prefix, criteria)
     claims = _claims(uses)
     kept, problems = _kept_columns(uses, keep)
     problems = [*_header_problems(uses, claims, prefix), *_ambiguous_labels(uses, criteria), *problems]
     if problems:
-        raise TableError(f"{place}: {problem}" for problem in problems)
+        raise TableError(f"{place}: {problem}" for problem in first_of(problems))
     columns = {claim: indexes[0] for claim, indexes in claims.items()}
     responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
     metrics = dict.fromkeys(metric for role, _, metric in columns if role == HUMAN)
@@ -129,7 +130,7 @@ def read_header(
         retrieved=_by_bot(columns, responses, RETRIEVED),
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
         kept=kept,
-        warnings=tuple(_warnings(uses)),
+        warnings=tuple(first_of(list(_warnings(uses)))),
         names={index: str(use) for index, use in uses.items() if use.is_used},
         content=tuple(index for index, use in uses.items() if use.is_used and use.role not in (HUMAN, KEPT)),
     )
@@ -137,8 +138,11 @@ def read_header(
 
 def looks_like_header(cells: Sequence[Cell], prefix: str) -> bool:
     """Whether the row names a query and a bot."""
-    roles = {use.role for use in _column_uses(cells, prefix, ()).values()}
-    return {QUERY, RESPONSE} <= roles
+    try:
+        uses = _column_uses("", cells, prefix, ())
+    except TableError:
+        return False
+    return {QUERY, RESPONSE} <= {use.role for use in uses.values()}
 
 
 _Claim = tuple[str, str | None, str]
@@ -161,11 +165,18 @@ def _by_bot(
     return {bot: index for bot, index in found.items() if index is not None}
 
 
-def _column_uses(header: Sequence[Cell], prefix: str, criteria: Collection[str]) -> dict[int, ColumnUse]:
+def _column_uses(
+    place: str, header: Sequence[Cell], prefix: str, criteria: Collection[str]
+) -> dict[int, ColumnUse]:
     """What each column with a header is used as, by its position."""
     headers = {
         index: cell for index, cell in enumerate(header) if isinstance(cell, str) and not is_blank(cell)
     }
+    if len(headers) > MAX_COLUMNS:
+        raise TableError(
+            f"{place}: has {len(headers):,} columns, more than the {MAX_COLUMNS:,} allowed; remove those that are not "
+            "needed"
+        )
     roles = {index: _role(text, prefix, [*_METRICS, *criteria]) for index, text in headers.items()}
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {_folded(owner): owner for role, owner, _ in reversed(roles.values()) if role == RESPONSE}
@@ -184,7 +195,7 @@ _SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
 
 def _folded(name: str) -> str:
     """The name for comparing: width, case and separators levelled."""
-    return re.sub(rf"{_SEPARATORS}+", " ", unicodedata.normalize("NFKC", name).casefold()).strip()
+    return re.sub(rf"{_SEPARATORS}+", " ", compatible("NFKC", name).casefold()).strip()
 
 
 def _squeezed(name: str) -> str:
@@ -203,7 +214,7 @@ def _role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, s
         # With the prefix alone before it, as in Bot_Context, it is the response of a bot called Context.
         if name.endswith(f" {words}") and name.removesuffix(f" {words}") != _folded(prefix):
             return role, name.removesuffix(f" {words}"), ""
-    label = _after_prefix(unicodedata.normalize("NFKC", header), _HUMAN_PREFIX)
+    label = _after_prefix(compatible("NFKC", header), _HUMAN_PREFIX)
     for metric in _likeliest_first(metrics, label):
         owner = _after_prefix(label, f"{metric}_")
         if label and (owner or _squeezed(label) == _squeezed(metric)):
@@ -244,14 +255,14 @@ def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple
     return kept, problems
 
 
-def _listed(uses: Collection[ColumnUse]) -> str:
+def _listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:
     more = len(uses) - _MOST_NAMED
     names = [str(use) for use in islice(uses, _MOST_NAMED)]
-    return ", ".join([*names, *([f"and {more:,} more"] if more > 0 else [])])
+    return separator.join(names) + (f", and {more:,} more" if more > 0 else "")
 
 
 _MOST_NAMED = 40
-"""Columns in a message about a name that was not found."""
+"""Columns in one message."""
 
 
 def _as_kept(use: ColumnUse) -> ColumnUse:
@@ -279,9 +290,18 @@ def _header_problems(
             f"No {prefix}* columns found; let the names of the response columns begin with {prefix}, "
             f"or set strip_prefix in [bots] to what they begin with (found: {found})"
         )
+    bots = [bot for role, bot, _ in claims if role == RESPONSE and bot]
+    if len(bots) > MAX_BOTS:
+        yield f"has {len(bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer of them at a time"
+        return
+    if longest := max((bot for bot in bots if len(bot) > MAX_BOT_NAME), key=len, default=""):
+        yield (
+            f"the name of bot '{longest[:40]}…' has {len(longest):,} characters, more than the {MAX_BOT_NAME} "
+            "allowed; shorten it"
+        )
     for (role, bot, metric), indexes in claims.items():
         if len(indexes) > 1:
-            names = " and ".join(str(uses[index]) for index in indexes)
+            names = _listed([uses[index] for index in indexes], " and ")
             about = f" for {metric}" if metric else ""
             owner = f" of bot '{bot}'" if bot else ""
             yield f"columns {names} could each be the {role}{about}{owner}; rename or remove all but one"

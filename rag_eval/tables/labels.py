@@ -22,7 +22,7 @@ def parse_verdict(text: str) -> float:
     raise ValueError(f"{_shown(text)} is no label; expected yes or no (or true, false, pass, fail, 1, 0)")
 
 
-_DECIMAL = re.compile(r"\d*\.?\d+(?:e-\d+)?", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"(?:\d++(?:\.\d++)?|\.\d++)(?:e-\d++)?", re.ASCII | re.IGNORECASE)
 
 
 def _shown(text: str) -> str:

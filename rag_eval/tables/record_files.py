@@ -5,15 +5,20 @@ For files whose columns a caller knows by name. Spreadsheets of bots and their a
 
 import csv
 import json
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeAlias
-from xml.etree.ElementTree import ParseError, iterparse
 
-from rag_eval.errors import TableError, how_to_install
+from rag_eval.errors import TableError
+from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS, Room, too_long
+from rag_eval.tables.cells import BadCell, column_letter
+from rag_eval.tables.content import PARQUET, WORKBOOK, check_content
+from rag_eval.tables.delimited import BoundedLines, long_cells_allowed
+from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.parquet import open_parquet
+from rag_eval.tables.sheets import open_reader, value_rows
 
 Rows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 
@@ -25,7 +30,7 @@ class Records(NamedTuple):
     rows: Callable[[Sequence[int]], Rows]
     """The positions of columns → for each row its number in the file and its cells there. Can be called once."""
     blank: list[int]
-    """Numbers of the blank rows below the header that were passed over so far."""
+    """Numbers of the blank rows below the header that were passed over so far: the first thousand."""
 
 
 @contextmanager
@@ -34,8 +39,15 @@ def open_records(path: Path) -> Iterator[Records]:
     opener = _FORMATS.get(path.suffix.lower())
     if opener is None:
         raise TableError(f"{path.name}: is none of the formats that are read: {', '.join(_FORMATS)}")
+    check_is_file(path, TableError)
     try:
+        path.open("rb").close()  # whatever its format, a missing file is told of in the same words
         with opener(path) as records:
+            if len(records.names) > MAX_COLUMNS:
+                raise TableError(
+                    f"{path.name}: has {len(records.names):,} columns, more than the {MAX_COLUMNS:,} allowed; remove "
+                    "those that are not needed"
+                )
             yield records
     except UnicodeDecodeError as error:
         raise TableError(f"{path.name}: is not UTF-8; save it as UTF-8") from error
@@ -45,7 +57,15 @@ def open_records(path: Path) -> Iterator[Records]:
         ) from error
 
 
-_UNREADABLE = (OSError, ValueError, RecursionError, csv.Error, zipfile.BadZipFile, ParseError)
+def listed(names: Sequence[str]) -> str:
+    """Names of columns for a message: the first of them, long ones cut; 'none' for none."""
+    shown = [name if len(name) <= 60 else f"{name[:59]}…" for name in names[:_MOST_NAMED]]
+    return ", ".join([*shown, *(["…"] if len(names) > _MOST_NAMED else [])]) or "none"
+
+
+_MOST_NAMED = 40
+
+_UNREADABLE = (OSError, ValueError, RecursionError, csv.Error)
 
 
 def row_unit(path: Path) -> str:
@@ -61,7 +81,7 @@ def find_column(path: Path, names: Sequence[str], wanted: Sequence[str]) -> int 
     plain = {_plain(name) for name in wanted}
     found = [position for position, name in enumerate(names) if _plain(name) in plain]
     if len(found) > 1:
-        both = " and ".join(repr(names[position]) for position in found)
+        both = " and ".join(repr(names[position][:60]) for position in found[:10])
         raise TableError(f"{path.name}: the columns {both} mean the same; keep one of them")
     return found[0] if found else None
 
@@ -74,6 +94,8 @@ class Problems:
     """What is wrong with a file, one line each, up to a number that somebody would read."""
 
     _SHOWN = 20
+    _LONGEST = 1_000
+    """Characters of a line."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -82,7 +104,7 @@ class Problems:
     def add(self, line: str) -> None:
         self._count += 1
         if self._count <= self._SHOWN:
-            self._lines.append(line)
+            self._lines.append(line if len(line) <= self._LONGEST else f"{line[: self._LONGEST]}…")
 
     def raise_if_any(self) -> None:
         hidden = self._count - len(self._lines)
@@ -95,53 +117,67 @@ class Problems:
 
 @contextmanager
 def _delimited(path: Path) -> Iterator[Records]:
-    # The limit is the process's, and documents of more than its 131,072 characters stand in context columns.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = _comma_separated(file) if path.suffix.lower() == ".csv" else _tab_separated(file)
+    # Documents of more than the csv module's 131,072 characters stand in context columns.
+    with path.open(encoding="utf-8-sig", newline="") as file, long_cells_allowed():
+        lines = _comma_separated(path, file) if path.suffix.lower() == ".csv" else _tab_separated(path, file)
         names = next(lines, (0, []))[1]
         blank: list[int] = []
         yield Records(names, lambda columns: _delimited_rows(lines, len(names), columns, blank), blank)
 
 
-_LONGEST_CELL = 2**24
-
 _Lines: TypeAlias = Iterator[tuple[int, list[str]]]
 """The cells of each record, after the number of the line that it ends in."""
 
 
-def _comma_separated(file: TextIO) -> _Lines:
+def _comma_separated(path: Path, file: TextIO) -> _Lines:
     """Or by semicolons, as spreadsheet programs write where the comma is the decimal sign: the header has no comma."""
     header = file.readline()
     separator = ";" if ";" in header and "," not in header else ","
-    reader = csv.reader(chain([header], file), delimiter=separator, strict=True)
-    for cells in reader:
-        yield reader.line_num, cells
+    lines = BoundedLines(path, chain([header], file), separator)
+    for cells in csv.reader(lines, delimiter=separator, strict=True):
+        yield lines.number, cells
+        lines.begin_record()
 
 
-def _tab_separated(file: TextIO) -> _Lines:
+def _tab_separated(path: Path, file: TextIO) -> _Lines:
     """A line without quotes is cut at its tabs, which takes a fraction of the time that the csv module needs."""
-    number = 0
-    for line in file:
-        number += 1
+    lines = BoundedLines(path, file, "\t")
+    for line in lines:
         if '"' not in line:
-            yield number, line.rstrip("\r\n").split("\t")
-            continue
-        # a quoted cell may hold line ends, so that its record takes further lines from the file
-        reader = csv.reader(chain([line], file), delimiter="\t", strict=True)
-        cells = next(reader)
-        number += reader.line_num - 1
-        yield number, cells
+            cells = line.rstrip("\r\n").split("\t")
+        else:
+            # a quoted cell may hold line ends, so that its record takes further lines from the file
+            cells = next(csv.reader(chain([line], lines), delimiter="\t", strict=True))
+        yield lines.number, cells
+        lines.begin_record()
 
 
 def _delimited_rows(lines: _Lines, width: int, columns: Sequence[int], blank: list[int]) -> Rows:
     for number, cells in lines:
         if not any(cells):
-            blank.append(number)
+            _add_blank(blank, number)
         elif len(cells) == width:
-            yield number, [cells[column] for column in columns]
+            yield (
+                number,
+                [_bounded(cells[column], f"line {number}, column {column + 1}") for column in columns],
+            )
         else:
             raise ValueError(f"line {number} has {len(cells)} cells, but the header has {width}")
+
+
+def _bounded(cell: Any, place: str) -> Any:
+    if isinstance(cell, str) and len(cell) > MAX_CELL:
+        raise ValueError(f"{place} {too_long(len(cell))}")
+    return cell
+
+
+def _add_blank(blank: list[int], number: int) -> None:
+    if len(blank) < _MOST_BLANK:
+        blank.append(number)
+
+
+_MOST_BLANK = 1_000
+"""Blank rows that are remembered, from the top; fewer are ever named."""
 
 
 @contextmanager
@@ -179,108 +215,60 @@ def _object_rows(records: Iterable[tuple[int, Any]], keys: Sequence[str]) -> Row
     for number, record in records:
         if not (isinstance(record, dict) and all(key in record for key in keys)):
             raise ValueError(f"number {number} is no object with {' and '.join(map(repr, keys))}")
-        yield number, [record[key] for key in keys]
+        yield number, [_bounded(record[key], f"number {number}, {key!r}") for key in keys]
 
 
 @contextmanager
 def _excel(path: Path) -> Iterator[Records]:
-    from openpyxl import load_workbook
-
-    _refuse_bomb(path)
-    try:
-        workbook = load_workbook(path, read_only=True, data_only=True)
-    except KeyError as error:
-        raise TableError(f"{path.name}: is no Excel workbook: {error}") from error
-    with closing(workbook):
-        sheet: Any = workbook.worksheets[0]
-        sheet.reset_dimensions()  # what the file says of its own size may be wrong
-        numbered = enumerate(sheet.iter_rows(values_only=True), 1)
-        _, header = next((each for each in numbered if not _is_blank(each[1])), (0, ()))
-        names = ["" if name is None else str(name) for name in header]
-        unknown = _formulas_without_result(path, sheet._worksheet_path)
+    check_content(path, WORKBOOK)
+    with open_reader(path, _room(path)) as reader:
+        if not reader.sheets:
+            raise TableError(f"{path.name}: has no sheet with cells")
+        rows = _every_row(value_rows(path, reader.rows(reader.sheets[0], [])))
+        header: Sequence[Any] = next((cells for _, cells in rows if not _is_blank(cells)), ())
+        names = [_header_text(cell) for cell in header]
         blank: list[int] = []
-        yield Records(names, lambda columns: _excel_rows(numbered, columns, unknown, blank), blank)
+        yield Records(names, lambda columns: _excel_rows(rows, columns, blank), blank)
 
 
-def _refuse_bomb(path: Path) -> None:
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > _LARGEST_WORKBOOK:
-        raise TableError(
-            f"{path.name}: unpacks to {size / 1e6:,.0f} MB, over the {_LARGEST_WORKBOOK / 1e6:,.0f} MB "
-            "that are read; save it as .csv, .jsonl or .parquet"
-        )
+def _room(path: Path) -> Room:
+    return Room(path.name, path.stat().st_size)
 
 
-_LARGEST_WORKBOOK = 500_000_000
+def _header_text(cell: object) -> str:
+    return "" if cell is None or isinstance(cell, BadCell) else str(cell)
 
 
-_ROW, _CELL, _FORMULA, _VALUE = (
-    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{tag}" for tag in ("row", "c", "f", "v")
-)
+def _every_row(rows: Iterable[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    """The rows with those between them that the sheet leaves out."""
+    before = 0
+    for number, cells in rows:
+        yield from ((skipped, []) for skipped in range(before + 1, number))
+        before = number
+        yield number, cells
 
 
-def _formulas_without_result(path: Path, part: str) -> Set[tuple[int, int]]:
-    """Row and column, counted from 1 and from 0, of formulas that no spreadsheet program has computed yet.
-
-    Their cells read as blank, which would count as nothing retrieved. A result that is an empty text has a type.
-    """
-    from openpyxl.utils.cell import coordinate_to_tuple
-
-    found = set()
-    with zipfile.ZipFile(path) as archive, archive.open(part) as xml:
-        for _, element in iterparse(xml):  # noqa: S314 - as openpyxl does; expat limits entities
-            if element.tag == _CELL:
-                is_formula = element.find(_FORMULA) is not None and element.get("t") != "str"
-                if is_formula and not element.findtext(_VALUE) and (place := element.get("r")):
-                    row, column = coordinate_to_tuple(place)
-                    found.add((row, column - 1))
-                element.clear()
-            elif element.tag == _ROW:
-                element.clear()
-    return found
-
-
-def _excel_rows(
-    rows: Iterable[tuple[int, tuple[Any, ...]]],
-    columns: Sequence[int],
-    unknown: Set[tuple[int, int]],
-    blank: list[int],
-) -> Rows:
+def _excel_rows(rows: Iterable[tuple[int, list[Any]]], columns: Sequence[int], blank: list[int]) -> Rows:
     for number, row in rows:
-        if unknown and any((number, column) in unknown for column in columns):
-            raise ValueError(
-                f"row {number} has a formula whose result was never stored; open the file in Excel and save it"
-            )
+        cells = [row[column] if column < len(row) else None for column in columns]
+        for column, cell in zip(columns, cells, strict=True):
+            if isinstance(cell, BadCell):
+                raise ValueError(f"row {number}, column {column_letter(column)} {cell.problem}")
         if _is_blank(row):
-            blank.append(number)
+            _add_blank(blank, number)
         else:
-            yield number, [row[column] if column < len(row) else None for column in columns]
+            yield number, cells
 
 
-def _is_blank(row: tuple[Any, ...]) -> bool:
+def _is_blank(row: Sequence[Any]) -> bool:
     return all(cell is None for cell in row)
 
 
 @contextmanager
 def _parquet(path: Path) -> Iterator[Records]:
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ModuleNotFoundError as error:
-        raise TableError(
-            f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}"
-        ) from error
-    with ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        yield Records(names, lambda columns: _parquet_rows(file, [names[column] for column in columns]), [])
-
-
-def _parquet_rows(file: Any, names: Sequence[str]) -> Rows:
-    number = 0
-    for batch in file.iter_batches(batch_size=4096, columns=list(names)):
-        for cells in zip(*(batch[name].to_pylist() for name in names), strict=True):
-            number += 1
-            yield number, cells
+    check_content(path, PARQUET)
+    with open_parquet(path, _room(path)) as table:
+        yield Records(table.names, lambda columns: enumerate(table.rows(columns), 1), [])
 
 
 _FORMATS: Mapping[str, Callable[[Path], AbstractContextManager[Records]]] = {

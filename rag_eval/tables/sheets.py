@@ -5,12 +5,15 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.parsers.expat import ExpatError
 
-from rag_eval.errors import TableError, how_to_install
-from rag_eval.tables.cells import ERROR, UNCACHED, Area, BadCell, Cell, cell_text, is_blank
+from rag_eval.errors import TableError
+from rag_eval.tables.bounds import MAX_CELL, Room, too_long
+from rag_eval.tables.cells import ERROR, UNCACHED, Area, BadCell, Cell, as_cell, cell_text
 from rag_eval.tables.content import (
     OLD_EXCEL,
     OPEN_DOCUMENT,
@@ -22,6 +25,12 @@ from rag_eval.tables.content import (
     damage_reported,
 )
 from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
+from rag_eval.tables.old_excel import extract_workbook
+from rag_eval.tables.open_document import check_open_document
+from rag_eval.tables.parquet import open_parquet
+
+if TYPE_CHECKING:
+    from rag_eval.tables.excel import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +40,9 @@ class Sheet:
     name: str
     """Empty for formats without sheets."""
     rows: Iterator[tuple[int, Sequence[Cell]]]
-    """Row number, counted from 1, and cells from column A on; rows without any text are left out."""
+    """Row number, counted from 1, and cells from column A on, blank ones as ''; rows without any text are left out."""
+    room: Room
+    """For what is made of the cells."""
     layout: str = ""
     """How a text file is written: its separator and encoding."""
     merged: Sequence[Area] = ()
@@ -91,16 +102,21 @@ def _choose(
 
 
 def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"
+    some = list(islice(names, _MOST_NAMED + 1))
+    more = [f"'{name}'" for name in some[:_MOST_NAMED]] + ["…"] * (len(some) > _MOST_NAMED)
+    return ", ".join(more) or "none"
 
 
-def _with_text(rows: Iterable[Sequence[Cell]]) -> Iterator[tuple[int, Sequence[Cell]]]:
-    """The rows that hold anything, numbered from 1."""
-    return _holding_text(enumerate(rows, 1))
+_MOST_NAMED = 40
+"""Sheets in one message."""
 
 
-def _holding_text(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
-    return ((number, cells) for number, cells in rows if not all(map(is_blank, cells)))
+def _with_text(rows: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The rows that hold anything."""
+    for number, texts in rows:
+        cells = list(map(as_cell, texts))
+        if any(cells):
+            yield number, cells
 
 
 # --- .xlsx, .xlsm -----------------------------------------------------------------------------------------------
@@ -108,56 +124,110 @@ def _holding_text(rows: Iterable[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[
 
 @contextmanager
 def _open_workbook(path: Path, name: str | None) -> Iterator[Sheet]:
-    with damage_reported(path), _openpyxl_silent():
-        from rag_eval.tables.excel import Reader
-
-        reader = Reader(path)
-        reader.read()
-    book = reader.wb
-    try:
-        if reader.is_strict():
+    room = Room(path.name, path.stat().st_size)
+    with open_reader(path, room) as reader:
+        if reader.is_strict:
             raise TableError(
                 f"{path.name}: is saved as 'Strict Open XML Spreadsheet'; save it as 'Excel Workbook (.xlsx)'"
             )
-        sheets = [(sheet.title, sheet.sheet_state == "visible") for sheet in book.worksheets]
+        sheets = [(sheet.name, sheet.is_visible) for sheet in reader.sheets]
         chosen, notes = _choose(path, sheets, name)
+        sheet = next(sheet for sheet in reader.sheets if sheet.name == chosen)
         merged: list[Area] = []
-        rows = _workbook_rows(path, reader.rows(chosen, merged))
-        yield Sheet(chosen, _holding_text(rows), merged=merged, warnings=notes)
+        rows = _workbook_rows(path, reader.rows(sheet, merged))
+        yield Sheet(chosen, rows, room, merged=merged, warnings=notes)
+
+
+@contextmanager
+def open_reader(path: Path, room: Room) -> Iterator["Reader"]:
+    """The parts of a workbook around its cells, read. Raises TableError for a damaged one."""
+    with damage_reported(path), _openpyxl_silent():
+        from rag_eval.tables.excel import Reader
+
+        reader = Reader(path, room, as_cell)
+    try:
+        yield reader
     finally:
-        book.close()
+        reader.close()
 
 
 def _workbook_rows(
     path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]]
 ) -> Iterator[tuple[int, list[Cell]]]:
+    width = _LAST_COLUMN
+    header_width = count = 0
+    for number, found in _parsed_rows(path, rows):
+        filled = {
+            cell["column"]: text
+            for cell in found
+            if cell["column"] <= width and (text := _workbook_cell(cell["value"], cell["data_type"]))
+        }
+        if not filled:
+            continue
+        cells: list[Cell] = [""] * max(filled)
+        for column, text in filled.items():
+            cells[column - 1] = text
+        yield number, cells
+        count += 1
+        header_width = header_width or len(cells)
+        if count > ROWS_OF_TITLES:
+            width = header_width  # what stands beside the table has no header, and would only make rows long
+
+
+ROWS_OF_TITLES = 20
+"""In which a header is looked for below what was taken for it."""
+_LAST_COLUMN = 2**14
+
+
+def value_rows(
+    path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]]
+) -> Iterator[tuple[int, list[Any]]]:
+    """Number and values of each row that a `Reader` finds; a blank cell is None. TableError for a damaged sheet."""
+    for number, found in _parsed_rows(path, rows):
+        filled = [cell for cell in found if cell["value"] not in (None, "") or cell["data_type"] == UNCACHED]
+        cells: list[Any] = [None] * max((cell["column"] for cell in filled), default=0)
+        for cell in filled:
+            cells[cell["column"] - 1] = _UNKNOWN if cell["data_type"] == UNCACHED else cell["value"]
+        yield number, cells
+
+
+_UNKNOWN = BadCell("has a formula whose result was never stored; open the file in Excel and save it")
+
+
+def _parsed_rows(
+    path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]]
+) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     while True:
         with damage_reported(path), _openpyxl_silent():
-            block = list(islice(rows, 500))
+            block = _block(rows)
         if not block:
             return
-        for number, found in block:
-            cells: list[Cell] = [""] * max((cell["column"] for cell in found), default=0)
-            for cell in found:
-                cells[cell["column"] - 1] = _workbook_cell(cell["value"], cell["data_type"])
-            yield number, cells
+        yield from block
+
+
+def _block(rows: Iterator[tuple[int, list[dict[str, Any]]]]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """Several rows at once, because what is wrapped around each reading takes time; of wide ones fewer."""
+    block = []
+    cells = 0
+    for row in rows:
+        block.append(row)
+        cells += 1 + len(row[1])
+        if cells > _CELLS_OF_A_BLOCK:
+            break
+    return block
+
+
+_CELLS_OF_A_BLOCK = 5_000
 
 
 def _workbook_cell(value: object, kind: str) -> Cell:
     if kind == UNCACHED:
         return BadCell("a formula without a stored result; open the file in Excel and save it")
     if kind == ERROR and value is not None:
-        return BadCell(f"the error value {value}; correct the formula or clear the cell")
-    return _ESCAPE.sub(_escaped, value) if isinstance(value, str) and "_x" in value else cell_text(value)
-
-
-# What cannot stand in the file's XML is spelled by its code, such as _x000D_, and so is an underscore before what
-# only looks like that (ECMA-376, part 1, 22.9.2.19).
-_ESCAPE = re.compile("_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16))
+        return BadCell(f"the error value {str(value)[:60]}; correct the formula or clear the cell")
+    if kind == "s" and isinstance(value, str | BadCell):
+        return value  # a cell already
+    return as_cell(cell_text(value))
 
 
 @contextmanager
@@ -181,9 +251,14 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
         SheetVisibleEnum,
     )
 
-    with damage_reported(path, CalamineError):
+    room = Room(path.name, path.stat().st_size)
+    with damage_reported(path, CalamineError, ExpatError):
         try:
-            book = CalamineWorkbook.from_path(path)
+            if path.suffix.lower() == ".ods":
+                check_open_document(path, room)
+                book = CalamineWorkbook.from_path(path)
+            else:
+                book = CalamineWorkbook.from_filelike(BytesIO(extract_workbook(path, room)))
         except PasswordError:
             raise TableError(
                 f"{path.name}: is {PROTECTED}; open it, remove the password and save it again"
@@ -200,12 +275,12 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
         # calamine's rows begin at row 1, but at the first column that holds anything.
         margin = [""] * (sheet.start[1] if sheet.start else 0)
         read = _open_document_text if path.suffix.lower() == ".ods" else cell_text
-        rows = (margin + [read(value) for value in row] for row in sheet.iter_rows())
+        rows = enumerate(([*margin, *map(read, row)] for row in sheet.iter_rows()), 1)
         merged = tuple(
             Area(first_row + 1, first_column + 1, last_row + 1, last_column + 1)
             for (first_row, first_column), (last_row, last_column) in sheet.merged_cell_ranges or ()
         )
-        yield Sheet(chosen, _with_text(rows), merged=merged, warnings=notes)
+        yield Sheet(chosen, _with_text(rows), room, merged=merged, warnings=notes)
 
 
 def _open_document_text(value: object) -> str:
@@ -229,6 +304,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sh
         yield Sheet(
             "",
             _with_text(file.rows),
+            Room(path.name, path.stat().st_size),
             layout=file.layout,
             warnings=file.warnings,
             problems=file.problems,
@@ -242,31 +318,29 @@ def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sh
 @contextmanager
 def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise TableError(
-            f"{path.name}: reading Parquet needs pyarrow; install it with {how_to_install('parquet')}"
-        ) from None
-    with damage_reported(path, ArrowException):
-        file = ParquetFile(path)
-    with file:
-        header = [file.schema_arrow.names]
-        rows = chain(header, _parquet_rows(path, file))
-        yield Sheet("", _with_text(rows))
+    room = Room(path.name, path.stat().st_size)
+    with open_parquet(path, room, lambda value: as_cell(cell_text(value))) as table:
+        header = map(as_cell, table.names)
+        rows = (map(_parquet_cell, values) for values in table.rows(range(len(table.names))))
+        numbered = enumerate(map(list, chain([header], rows)), 1)
+        yield Sheet("", ((number, cells) for number, cells in numbered if any(cells)), room)
 
 
-def _parquet_rows(path: Path, file: Any) -> Iterator[list[str]]:
-    batches = file.iter_batches(batch_size=500)
-    while True:
-        with damage_reported(path):
-            batch = next(batches, None)
-            if batch is None:
-                return
-            columns = [column.to_pylist() for column in batch.columns]
-        for values in zip(*columns, strict=True):
-            yield [cell_text(value) for value in values]
+def _parquet_cell(value: object) -> Cell:
+    if isinstance(value, str | BadCell):
+        return value  # a cell already
+    if isinstance(value, list | dict) and (length := _extent(value)) > MAX_CELL:
+        return BadCell(too_long(length))
+    return as_cell(cell_text(value))
+
+
+def _extent(value: object) -> int:
+    """About as many characters as a value takes when it is written."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, dict):
+        return sum(map(_extent, value.values())) + len(value)
+    return sum(map(_extent, value)) + len(value) if isinstance(value, list | tuple) else 1
 
 
 def _refuse_sheet_name(path: Path, name: str | None) -> None:

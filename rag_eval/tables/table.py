@@ -9,19 +9,19 @@ from typing import TypeVar
 
 from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
+from rag_eval.tables.bounds import MOST_LISTED, Room, first_of
 from rag_eval.tables.cells import Area, BadCell, Cell, cell_at, column_letter, is_blank
-from rag_eval.tables.chunking import AUTO, looks_like_broken_json, split_cell
+from rag_eval.tables.chunking import AUTO, Split, looks_like_broken_json, split_cell
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.document_ids import parse_documents
 from rag_eval.tables.header import UNUSED, Columns, ColumnUse, looks_like_header, read_header
 from rag_eval.tables.labels import parse_score, parse_verdict
-from rag_eval.tables.sheets import open_sheet
+from rag_eval.tables.sheets import ROWS_OF_TITLES, open_sheet
 
 Value = TypeVar("Value")
 
-_MOST_LISTED = 20
-_ROWS_OF_TITLES = 20
-"""In which a header is looked for below what was taken for it."""
+_ROW_SIZE, _CASE_SIZE, _CHUNK_SIZE = 250, 200, 60
+"""Bytes that each of them needs, texts not included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +72,24 @@ def read_table(
         place = _place(path, opened.name)
         header_row, header = next(opened.rows, (0, ()))
         if not header:
-            raise TableError(opened.problems or f"{place}: is empty; expected a header and rows below it")
+            unreadable = first_of(opened.problems)
+            raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         try:
             columns = read_header(place, header, prefix, keep, criteria)
         except TableError as error:
             # The right columns may well stand further down, or on a sheet that was not read.
             below = _header_below(place, header_row, opened.rows, prefix)
             raise TableError([*error.problems, *below, *opened.warnings]) from None
-        reader = _RowReader(place, columns, delimiter, criteria)
+        reader = _RowReader(place, columns, delimiter, criteria, opened.room)
         last_row, cut_rows = reader.read_all(opened.rows, header_row, max_rows, on_row)
     problems = [*opened.problems, *reader.problems]
+    count = len(opened.problems) + reader.problem_count
     if not reader.rows and not problems:
         problems = [f"{place}: no row below the header (row {header_row}) holds anything; nothing to judge"]
+        count = 1
     merged = tuple(_merge_warnings(opened.merged, columns, header_row, last_row))
     if problems:
-        raise TableError([*_shortened(problems), *merged])  # a blank query may well be a merged one
+        raise TableError([*first_of(problems, count), *merged])  # a blank query may well be a merged one
     return Table(
         path=path,
         sheet=opened.name,
@@ -115,7 +118,7 @@ def describe(table: Table) -> list[str]:
     bots = f"{_count(len(table.bots), 'bot')} ({', '.join(table.bots)})"
     lines = [f"{place}: {_count(len(table.rows), 'row')}, {bots}, {_count(table.chunks, 'context chunk')}"]
     unused = [column for column in table.columns if column.role == UNUSED]
-    untold = set(unused[_MOST_LISTED:])
+    untold = set(unused[MOST_LISTED:])
     for column in table.columns:
         if column in untold:
             continue
@@ -133,7 +136,7 @@ def _header_below(
     place: str, taken: int, rows: Iterator[tuple[int, Sequence[Cell]]], prefix: str
 ) -> Iterator[str]:
     """Where the header is when a title or a date stands above it, in row `taken`."""
-    for number, cells in islice(rows, _ROWS_OF_TITLES):
+    for number, cells in islice(rows, ROWS_OF_TITLES):
         if looks_like_header(cells, prefix):
             yield (
                 f"{place}: row {taken} was taken for the header, being the first that is not blank, but row {number} "
@@ -150,23 +153,25 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _shortened(problems: Sequence[str]) -> list[str]:
-    more = len(problems) - _MOST_LISTED
-    return [*problems[:_MOST_LISTED], *([f"and {more} more like these"] if more > 0 else [])]
-
-
 class _RowReader:
     """Turns the cells of one row after the other into cases, and collects what is wrong with them."""
 
-    def __init__(self, place: str, columns: Columns, delimiter: str, criteria: Collection[str]) -> None:
+    def __init__(
+        self, place: str, columns: Columns, delimiter: str, criteria: Collection[str], room: Room
+    ) -> None:
         self.rows: list[Row] = []
         self.problems: list[str] = []
+        """The first of them."""
+        self.problem_count = 0
         self.chunks = 0
         self.dropped_items = 0
         self._place = place
         self._columns = columns
         self._delimiter = delimiter
         self._criteria = criteria
+        self._room = room
+        self._splits: dict[int, tuple[str, Split | InputError]] = {}
+        """By column, the text that was cut last: rows often share a context."""
         self._broken_json: dict[int, list[int]] = defaultdict(list)
         self._first_dropped = ""
 
@@ -192,6 +197,7 @@ class _RowReader:
 
     def _read(self, number: int, cells: Sequence[Cell]) -> None:
         columns = self._columns
+        self._room.take(_ROW_SIZE + _CASE_SIZE * len(columns.responses))
         texts = {index: self._text(number, index, cell_at(cells, index)) for index in sorted(columns.names)}
         query = texts[columns.query]
         if is_blank(cell_at(cells, columns.query)):
@@ -244,11 +250,11 @@ class _RowReader:
         return "" if is_blank(cell) else cell
 
     def _chunks(self, number: int, index: int, text: str) -> tuple[str, ...]:
-        try:
-            chunks, dropped = split_cell(text, self._delimiter)
-        except InputError as error:
-            self._report(number, index, str(error))
+        split = self._split(index, text)
+        if isinstance(split, InputError):
+            self._report(number, index, str(split))
             return ()
+        chunks, dropped = split
         if self._delimiter == AUTO and looks_like_broken_json(text):
             self._broken_json[index].append(number)
         if dropped:
@@ -257,8 +263,24 @@ class _RowReader:
         self.chunks += len(chunks)
         return chunks
 
+    def _split(self, index: int, text: str) -> Split | InputError:
+        known, split = self._splits.get(index, ("", None))
+        if split is None or known != text:
+            self._room.take_text(text)
+            try:
+                split = split_cell(text, self._delimiter)
+            except InputError as error:
+                split = error
+            else:
+                self._room.take(_CHUNK_SIZE * len(split.chunks))
+            self._splits[index] = text, split
+        return split
+
     def _labels(self, number: int, texts: Mapping[int, str]) -> dict[str, dict[str, float]]:
         """What people said about the row, by bot and metric; blank cells are left out."""
+        if not self._columns.human:
+            none: dict[str, float] = {}
+            return {bot: none for bot in self._columns.responses}  # noqa: C420 - one for all of them saves memory
         labels: dict[str, dict[str, float]] = {bot: {} for bot in self._columns.responses}
         for metric, indexes in self._columns.human.items():
             parse = parse_verdict if metric in self._criteria else parse_score
@@ -274,6 +296,7 @@ class _RowReader:
 
     def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
         """The cell's value; None for one that cannot be parsed, which is reported."""
+        self._room.take_text(text)
         try:
             return parse(text)
         except ValueError as error:
@@ -281,7 +304,11 @@ class _RowReader:
             return None
 
     def _report(self, number: int, index: int, problem: str) -> None:
-        self.problems.append(f"{self._place}, row {number}, column {self._columns.names[index]}: {problem}")
+        self.problem_count += 1
+        if len(self.problems) < MOST_LISTED:
+            self.problems.append(
+                f"{self._place}, row {number}, column {self._columns.names[index]}: {problem}"
+            )
 
 
 def _merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:

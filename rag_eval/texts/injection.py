@@ -6,12 +6,12 @@ Italian, Russian, Chinese and Japanese.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
 from rag_eval.records import Case
+from rag_eval.texts.words import compatible
 
 INSTRUCTION = "instruction to the judge"
 VERDICT = "planted verdict"
@@ -67,7 +67,7 @@ def _plain(text: str) -> str:
     """The text in lower case and one form, without what cannot be seen."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).lower().replace("’", "'")
+    return compatible("NFKC", _UNSEEN.sub("", text)).lower().replace("’", "'")
 
 
 def _words_in(plain: str) -> set[str]:

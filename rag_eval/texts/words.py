@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from itertools import chain, compress, islice, pairwise
+from itertools import chain, compress, groupby, islice, pairwise
 from operator import not_
 from sys import intern
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 NEGATION = "not"
 """The one stem that stands for every negating word. It says nothing by itself, only beside another word."""
@@ -123,8 +123,18 @@ def normalise(text: str) -> str:
     """The text in lower case with compatibility forms, accents and vowel points folded away."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'").translate(_DIGITS))
+    decomposed = compatible("NFKD", text.replace("’", "'").translate(_DIGITS))
     return unicodedata.normalize("NFC", _FOLDED_MARKS.sub("", decomposed)).casefold()
+
+
+def compatible(form: Literal["NFKC", "NFKD"], text: str) -> str:
+    """The text in a Unicode normal form, in linear time.
+
+    Python sorts a run of combining marks in quadratic time, unless it is sorted already.
+    """
+    if not text.isascii():
+        text = _LONG_RUN_OF_MARKS.sub(_in_canonical_order, text)
+    return unicodedata.normalize(form, text)
 
 
 def stem(word: str) -> str:
@@ -201,6 +211,16 @@ def canonical_number(digits: str) -> str:
     elif _DECIMAL_COMMA.fullmatch(digits):
         digits = digits.replace(",", ".")
     return digits.rstrip("0").rstrip(".") if digits.count(".") == 1 else digits
+
+
+def _in_canonical_order(run: re.Match[str]) -> str:
+    """The run decomposed, the marks between characters that combine with nothing stably sorted by class."""
+    decomposed = "".join([unicodedata.normalize("NFKD", mark) for mark in run[0]])
+    parts = groupby(decomposed, key=lambda mark: unicodedata.combining(mark) > 0)
+    return "".join(
+        "".join(sorted(marks, key=unicodedata.combining) if is_combining else marks)
+        for is_combining, marks in parts
+    )
 
 
 def _spaced(text: str) -> str:
@@ -331,12 +351,15 @@ _LONG_WORDS = frozenset(map(chr, (*range(0x0E00, 0x0F00), *range(0x1000, 0x10A0)
 """Thai, Lao, Burmese and Khmer spell a word with so many characters that pairs of them are found anywhere."""
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0971-\u0dff"
 _LETTER = rf"[^\W\d_{_UNSPACED}]"
+# Repeated groups are possessive: each repetition of another is remembered, some 200 bytes for every letter.
 _TOKEN = re.compile(
-    rf"(?P<number>\d+(?:[.,:]\d+)*)"
+    rf"(?P<number>\d++(?:[.,:]\d++)*+)"
     rf"|(?P<unspaced>[{_UNSPACED}]+)"
     rf"|(?P<percent>%)"
-    rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])+(?:'{_LETTER}+)?)"
+    rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
 )
+_LONG_RUN_OF_MARKS = re.compile(r"(?:[^\w\s\x00-\x7f]|[\uff9e\uff9f]){30,}+")
+"""Real texts have a few in a row at most. No combining mark is a letter, but two letters of half width become one."""
 _FOLDED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
 _ZEROS = "\u0660\u06f0\u0966\u09e6"
 _DIGITS = {ord(zero) + value: str(value) for zero in _ZEROS for value in range(10)}
@@ -348,13 +371,13 @@ _MAY_END = frozenset(".!?" + _CLOSERS)
 _NAME_BOUNDARIES = frozenset(".!?:")
 _UNSPACED_END = re.compile("[。！？؟।]")
 _ABBREVIATIONS = frozenset(("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "No.", "vs.", "e.g.", "i.e.", "ca."))
-_INITIALS = re.compile(r"(?:[A-Z]\.)+")
+_INITIALS = re.compile(r"(?:[A-Z]\.)++")
 _LIST_MARKER = re.compile(r"\(?\d{1,2}[.)]|[-*•–]")
-_CITATION = re.compile(r"\[\d+(?:[,\-–]\s*\d+)*\]")
+_CITATION = re.compile(r"\[\d++(?:[,\-–]\s*+\d++)*+\]")
 _WORD_CHARACTER = re.compile(r"[^\W_]")
 
-_COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+")
+_COMMA_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d+)?")
+_POINT_THOUSANDS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}+(?:,\d+)?|\d{1,3}(?:\.\d{3})++,\d+")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 
 _NEGATIONS = (

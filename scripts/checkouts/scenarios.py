@@ -7,6 +7,7 @@ lie anywhere. Text in files: `<url>` stands for the judge's address.
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,48 @@ def _csv_of(rows: Sequence[Row], separator: str, encoding: str) -> bytes:
     return target.getvalue().encode(encoding, "replace")
 
 
+def _ods(rows: Sequence[Row]) -> bytes:
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import P
+
+    document = OpenDocumentSpreadsheet()
+    table = Table(name="Answers")
+    for row in rows:
+        line = TableRow()
+        for text in row:
+            cell = TableCell(valuetype="string")
+            cell.addElement(P(text=text or ""))
+            line.addElement(cell)
+        table.addElement(line)
+    document.spreadsheet.addElement(table)
+    target = BytesIO()
+    document.write(target)
+    return target.getvalue()
+
+
+def _xls(rows: Sequence[Row]) -> bytes:
+    from xlwt import Workbook
+
+    book = Workbook()
+    sheet = book.add_sheet("Answers")
+    for i, row in enumerate(rows):
+        for j, text in enumerate(row):
+            sheet.write(i, j, text)
+    target = BytesIO()
+    book.save(target)
+    return target.getvalue()
+
+
+def _parquet(header: Sequence[str], *rows: Row) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    target = pa.BufferOutputStream()
+    pq.write_table(pa.table(dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))), target)
+    return bytes(target.getvalue().to_pybytes())
+
+
 def _program(name: str, files: Mapping[str, str | bytes] | None = None) -> Scenario:
     """One that uses the package from Python."""
     text = (Path(__file__).parent / "programs" / f"{name}.py").read_text(encoding="utf-8")
@@ -258,12 +301,14 @@ def _program(name: str, files: Mapping[str, str | bytes] | None = None) -> Scena
 
 
 _TABLE = (_HEADER, *_ROWS[:5])
+_LISTS = ("Loans last four weeks.", "Tea is a drink."), ("Paris is the capital of France.",)
 _ODD_CELLS = workbook(
     ("QUESTION", "gt", "Bot_GPT 4", "bot_claude", "GPT 4_Context", "Notes", "Context_Nobody"),
     (42, 0.1, True, "2024-05-01", "if (a || b) return c;", "kept", "x"),
     ("N/A", "null", "None", 7.0, '["a", ["b", null], {"content": "c"}]', None, None),
     (None, None, None, None, None, "only a note", None),
     ("What?", "  ", "a\u200b", "\u200b", "[damaged", None, None),
+    (date(2019, 5, 1), datetime(2019, 5, 1, 13, 30), time(13, 30), timedelta(hours=30), 1e300, None, None),
     ("What else?", "x" * 500, "y" * 33_000, "z\x07z".replace("\x07", ""), "one\n\ntwo\n\nthree", None, None),
     others={"Second": [_HEADER, *_ROWS[:2]]},
 )
@@ -328,6 +373,9 @@ SCENARIOS = (
             "rag-eval missing.xlsx -o j.xlsx --judge offline => 2",
             "rag-eval long.xlsx -o k.xlsx --judge offline --csv k",
             "rag-eval odd.xlsx -o odd.xlsx --judge offline => 2",
+            "rag-eval table.ods -o l.xlsx --judge offline --csv l",
+            "rag-eval table.xls -o m.xlsx --judge offline --csv m",
+            "rag-eval lists.parquet -o n.xlsx --judge offline --csv n",
         ),
         {
             "config.ini": "[evaluation]\nmax_rows = 6\n[context]\ndelimiter = auto\n",
@@ -339,6 +387,11 @@ SCENARIOS = (
             "nobody.xlsx": workbook(("Input_ID", "Answer"), ("a", "b")),
             "text.xlsx": "no workbook at all",
             "long.xlsx": workbook(_HEADER, *_ROWS, *_ROWS),
+            "table.ods": _ods(_TABLE),
+            "table.xls": _xls(_TABLE),
+            "lists.parquet": _parquet(
+                _HEADER, *((*row[:4], chunks) for row, chunks in zip(_ROWS, _LISTS, strict=False))
+            ),
         },
     ),
     _settled(
@@ -467,12 +520,27 @@ SCENARIOS = (
             "rag-eval retrieval results.tsv --reference references.jsonl -o scores.jsonl",
             "rag-eval retrieval in.xlsx --reference in.xlsx",
             "rag-eval retrieval wrong.csv --reference references.jsonl => 2",
+            "rag-eval retrieval semicolons.csv --reference list.json",
+            "rag-eval retrieval lists.parquet --reference lists.parquet -o lists.csv",
+            "rag-eval retrieval separator.csv --reference list.json => 2",
+            "rag-eval retrieval old.csv --reference list.json => 2",
+            "rag-eval retrieval wide.tsv --reference list.json => 2",
+            "rag-eval retrieval table.ods --reference list.json => 2",
         ),
         {
             "results.tsv": _RESULTS,
             "references.jsonl": _REFERENCES,
             "in.xlsx": workbook(("qid", "Retrieved Docs", "Gold Docs"), ("a", "x || y", "y"), ("b", "", "z")),
             "wrong.csv": "qid,doc_ids\n1,7.5\n1,a\n",
+            "list.json": '[{"id": "a", "context": ["x::chunk-1"]}, {"id": "b", "context": null}]',
+            "semicolons.csv": 'question_id;Retrieved-IDs\r\na;"[""x"", ""y""]"\r\nb;z\r\n',
+            "separator.csv": "sep=;\nid;doc_ids\na;x\nb;z\n",
+            "old.csv": "id,doc_ids\na,é\n".encode("cp1252"),
+            "wide.tsv": "id\tdoc_ids\na\tx\n".encode("utf-16"),
+            "table.ods": _ods((("id", "doc_ids"), ("a", "x"))),
+            "lists.parquet": _parquet(
+                ("qid", "doc_ids", "gold_docs"), ("a", ["x", "y"], ["y"]), ("b", [], ["z", "x"])
+            ),
         },
     ),
     Scenario(
@@ -482,12 +550,18 @@ SCENARIOS = (
             "rag-eval rubric check broken.yaml => 2",
             "rag-eval rubric align person.csv judge.csv --rubric rubric.yaml",
             "rag-eval rubric align person.csv broken.yaml --rubric rubric.yaml => 2",
+            "rag-eval rubric align person.csv judge.xlsx --rubric rubric.yaml",
+            "rag-eval rubric align ordered.jsonl ordered.jsonl --rubric rubric.yaml",
+            "rag-eval rubric align person.csv old.csv --rubric rubric.yaml => 2",
         ),
         {
             "rubric.yaml": _RUBRIC,
             "broken.yaml": _RUBRIC.replace("passing_score_threshold: 1", "passing_score_threshold: one"),
             "person.csv": _PERSON,
             "judge.csv": _MACHINE,
+            "judge.xlsx": workbook(*csv.reader(StringIO(_MACHINE))),
+            "ordered.jsonl": '{"grounded": true, "Direct": "PASS", "disclaimer": 0}\n' * 3,
+            "old.csv": "id;grounded;direct;disclaimer;Größe\nq1;yes;no;;ü\n".encode("cp1252"),
         },
     ),
     _program("evaluators"),

@@ -24,11 +24,11 @@ __all__ = [
 
 CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
     {
-        "answer_correctness": 0.64,
-        "faithfulness": 0.53,
-        "answer_relevancy": 0.37,
-        "context_precision": 0.49,
-        "context_recall": 0.57,
+        "answer_correctness": 0.48,
+        "faithfulness": 0.62,
+        "answer_relevancy": 0.35,
+        "context_precision": 0.41,
+        "context_recall": 0.54,
     }
 )
 """Per metric, the score from which a case is more likely good than bad for this judge.

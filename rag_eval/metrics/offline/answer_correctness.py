@@ -6,7 +6,7 @@ from typing import ClassVar
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
-from rag_eval.metrics.offline.wording import find_similar, query_stems
+from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
@@ -60,8 +60,7 @@ def lenient(share: float, length: float) -> float:
 
     People call a response right that says less of a text than of a name, so the same value must mean the same.
     """
-    raised = min(max(0.0, length - SHORT) / _HALF_WAY, _MOST_LENIENCE)
-    return share * (1 + raised) / (1 + raised * share)
+    return raised(share, min(max(0.0, length - SHORT) / _HALF_WAY, _MOST_LENIENCE))
 
 
 def _balance(reference: Reading, response: Reading, recall: float) -> tuple[float, AbstractSet[str]]:

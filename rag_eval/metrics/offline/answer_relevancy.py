@@ -7,8 +7,8 @@ from typing import ClassVar
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.scripts import count_words
-from rag_eval.metrics.offline.wording import find_similar, query_stems
+from rag_eval.metrics.offline.scripts import count_words, is_pair
+from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.texts.words import Reading, quote, read, read_claim, stems_of
 
@@ -16,6 +16,8 @@ MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""
 WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
+PAIRS_RAISED_BY = 0.5
+"""Half of the pairs of characters reach from one word into the next, and those differ from text to text."""
 _LEAST_SHARE_OF_SOURCE = 0.5
 """A chunk sentence is taken for the source of a short response that it holds so much of."""
 
@@ -37,6 +39,8 @@ class OfflineAnswerRelevancy(Metric):
             return Score.scored(self.name, 0.0, settled)
         found = find_similar(asked, said)
         share, missing = found.share, found.missing
+        if any(map(is_pair, asked)):
+            share = raised(share, PAIRS_RAISED_BY)
         if share < 1 and case.chunks and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
             share = max(share, _share_by_source(asked, said, case.chunks))
         kind = expected_kind(case.query)

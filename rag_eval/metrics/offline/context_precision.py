@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.scripts import count_words
-from rag_eval.metrics.offline.wording import query_stems
+from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
 
@@ -70,7 +70,7 @@ class _Sought(NamedTuple):
     pairs: AbstractSet[tuple[str, str]]
 
     def share_in(self, chunk: Reading) -> float:
-        words = len(self.words & chunk.stems) / len(self.words)
+        words = _share(self.words, chunk.stems)
         return (words + len(self.pairs & chunk.pairs) / len(self.pairs)) / 2 if self.pairs else words
 
 
@@ -88,11 +88,19 @@ def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
 
 def _held(chunk: Reading, asked: AbstractSet[str], sought: Sequence[_Sought]) -> float:
     """Share (0..1) of what is sought that the chunk holds, however much else it says."""
-    asked_share = len(asked & chunk.stems) / len(asked) if asked else 0.0
+    asked_share = _share(asked, chunk.stems)
     if not sought:
         return asked_share
     best = max(one.share_in(chunk) for one in sought)
     return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
+
+
+def _share(asked: AbstractSet[str], given: AbstractSet[str]) -> float:
+    """Share of the query's words in the chunk; outside of English, where endings matter more, in any form."""
+    if not asked:
+        return 0.0
+    exact = len(asked & given) / len(asked)
+    return exact if exact == 1 or "".join(asked).isascii() else find_similar(asked, given).share
 
 
 def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:

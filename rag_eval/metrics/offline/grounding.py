@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from rag_eval.metrics.offline.scripts import is_found_inside
 from rag_eval.texts.words import NEGATION, Reading, stems_of
 
 WORD_WEIGHT = 2 / 3
@@ -30,7 +31,14 @@ def ground(claim: Reading, evidence: Iterable[Reading]) -> Grounding:
     for reading in evidence:
         missing = missing - reading.stems
         missing_pairs = missing_pairs - reading.pairs
+    if missing and not claim.text.isascii():
+        missing = missing - _found_inside(missing, evidence)
     return _grounding(counted, missing, claim.pairs, missing_pairs)
+
+
+def _found_inside(missing: AbstractSet[str], evidence: Iterable[Reading]) -> set[str]:
+    sought = filter(is_found_inside, missing)
+    return {word for word in sought if any(word in reading.text for reading in evidence)}
 
 
 def ground_part(part: Reading, whole: Grounding) -> Grounding:

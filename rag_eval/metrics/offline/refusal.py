@@ -2,7 +2,8 @@
 
 import re
 
-from rag_eval.texts.words import NEGATION, Reading
+from rag_eval.metrics.offline.refusals import SIGNS, TURNS, UNSPACED_TURNS, UNSPACED_WORDINGS, WORDINGS
+from rag_eval.texts.words import NEGATION, Reading, normalise
 
 _WITHIN = 200
 """A refusal begins within so many characters; later it is a remark."""
@@ -14,14 +15,28 @@ def is_refusal(response: Reading) -> bool:
     It does not count when the response goes on to answer: "I cannot see live data. However, in 2021 it was …".
     """
     beginning = response.text[: _WITHIN + _LONGEST]
-    if _OTHER_LANGUAGES.search(beginning, 0, _WITHIN):
+    early = response.content[:_WORDS_WITHIN]
+    has_sign = not _SIGNS.isdisjoint(early)
+    if has_sign and _declines_in_english(response, beginning):
         return True
-    if _SIGNS.isdisjoint(response.content[:_WORDS_WITHIN]):
+    if beginning.isascii() and not has_sign and SIGNS.isdisjoint(early):
         return False
+    return _declines_elsewhere(response, beginning)
+
+
+def _declines_in_english(response: Reading, beginning: str) -> bool:
     wording = " " + beginning.lower().replace("’", "'")
     if _NOTHING_ELSE.match(wording):
         return True
     match = _REFUSAL.search(wording)
+    return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
+
+
+def _declines_elsewhere(response: Reading, beginning: str) -> bool:
+    wording = " ".join(normalise(beginning).split())
+    match = WORDINGS.search(wording, 0, _WITHIN + _LONGEST)
+    if match is None:
+        match = UNSPACED_WORDINGS.search(beginning, 0, _WITHIN_UNSPACED)
     return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
 
 
@@ -30,7 +45,9 @@ def _goes_on(response: Reading, place: int) -> bool:
     return turn is not None and len(response.text) - turn.end() >= _LEAST_ANSWER
 
 
-_TURN = re.compile(r"\b(?:[Hh]owever|[Bb]ut|[Nn]evertheless|[Tt]hat said)\b")
+_TURN = re.compile(rf"\b(?i:{'|'.join(TURNS.split())}|that said)\b|{'|'.join(UNSPACED_TURNS)}")
+_WITHIN_UNSPACED = 80
+"""Scripts without spaces need fewer characters for a sentence."""
 _LEAST_ANSWER = 40
 """Characters after the turn that can hold an answer."""
 _WORDS_WITHIN = 40
@@ -70,8 +87,3 @@ _WORDINGS = (
 _REFUSAL = re.compile(rf"""[ \n("'“*-](?:{"|".join(_WORDINGS)})""")
 """Begins with what stands before a word, so that the search tries the wordings at the starts of words only."""
 _NOTHING_ELSE = re.compile(r"\s*(?:unknown|n/?a|none|no answer|sorry|unanswerable)\s*(?:[.!,]|$)")
-_OTHER_LANGUAGES = re.compile(
-    r"Je ne sais pas\b|je ne sais pas\b|Ich weiß (?:es )?nicht\b|ich weiß (?:es )?nicht\b|No lo sé\b|no lo sé\b"
-    r"|我不知道|无法回答|没有(?:提供|提到|相关)|抱歉|わかりません|分かりません|모르겠"
-)
-"""Every wording begins with a plain letter, so that the search skips to where one can begin."""

@@ -62,6 +62,11 @@ def _lost(missing: AbstractSet[str], alike: AbstractSet[str]) -> float:
     return len(missing) + (1 - SIMILAR) * len(alike)
 
 
+def raised(share: float, by: float) -> float:
+    """A share on the scale of another kind of text: 0 and 1 stay, what is between them rises, most where it is low."""
+    return share * (1 + by) / (1 + by * share)
+
+
 @lru_cache(maxsize=2)
 def query_stems(query: str) -> frozenset[str]:
     """What the query is about: its content words without those that only ask; all its words if none is left."""
@@ -93,8 +98,9 @@ def _is_alike(word: str, other: str) -> bool:
 
 def _alike_by_root(missing: AbstractSet[str], given: AbstractSet[str]) -> set[str]:
     """Words of Korean and Arabic that differ in what is written together with them."""
-    known = {root for word in given if (root := _root(word))}
-    return {word for word in missing if _root(word) in known}
+    roots = {root for word in given if (root := _root(word))}
+    syllables = {root[0] for root in roots if _HANGUL.match(root)}
+    return {word for word in missing if _root(word) in roots | syllables}
 
 
 def _root(word: str) -> str:

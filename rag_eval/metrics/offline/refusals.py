@@ -1,0 +1,206 @@
+"""How a response declines to answer in languages other than English: wordings and words, as data.
+
+A wording is a regular expression over normalised text (lower case, accents folded, ß as ss). A sign is a word that
+each refusal of the language contains, so that other texts need not be searched.
+"""
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from rag_eval.texts.words import NEGATION, stem, words
+
+_FEW = r"(?:[\w'’]+ ){0,4}?"
+"""Up to four words between the words that matter."""
+
+
+class Refusals(NamedTuple):
+    """One language."""
+
+    signs: str
+    wordings: tuple[str, ...]
+
+
+SPACED = {
+    "de": Refusals(
+        "nicht kein keine keinen leider leid nichts unbekannt",
+        (
+            rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"(?:kann|konnte|weiss) ich {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            r"(?:es )?tut mir (?:sehr )?leid",
+            rf"leider (?:kann|konnte|habe|weiss|finde|enthalt|enthalten|liegen|gibt|geht) {_FEW}\w+",
+            rf"(?:kontext|text|dokumente?n?|quellen?|unterlagen|abschnitt) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
+            rf"es (?:gibt|liegen|sind) {_FEW}keine (?:informationen|angaben|daten|hinweise)",
+            r"(?:keine|nicht genug(?:end)?) (?:informationen|angaben|daten) (?:vorhanden|verfugbar|gefunden|uber|zu)",
+        ),
+    ),
+    "fr": Refusals(
+        "pas aucun aucune desole regrette inconnu",
+        (
+            rf"je ne (?:sais|peux|trouve|connais|dispose|suis) {_FEW}pas\b",
+            rf"je n'(?:ai|arrive) {_FEW}(?:pas|aucune?)\b",
+            r"(?:je suis )?desolee?\b",
+            rf"(?:contexte|texte|documents?|sources?|extraits?|passage) {_FEW}(?:ne|n')\s?{_FEW}(?:pas|aucune?)\b",
+            r"il n'y a (?:pas|aucune?) (?:d'|de )?(?:informations?|mention|donnees?)",
+            r"(?:aucune information|pas assez d'informations?)\b",
+        ),
+    ),
+    "es": Refusals(
+        "no siento lamento disculpe desconozco ninguna",
+        (
+            r"no lo se\b",
+            rf"no (?:puedo|pude|tengo|dispongo|encuentro|encontre|conozco|se) {_FEW}"
+            r"(?:responder|contestar|informacion|datos|respuesta|determinar|decir|la respuesta|encontrar|cual|que)",
+            r"(?:lo siento|lamento|disculpe)\b",
+            rf"(?:contexto|texto|documentos?|fuentes?|pasaje|fragmento) {_FEW}no {_FEW}"
+            r"(?:mencionan?|contienen?|indican?|especifican?|proporcionan?|dicen?|incluyen?|informa)",
+            r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) "
+            r"(?:suficiente )?(?:informacion|datos|mencion)",
+            r"no se (?:menciona|indica|especifica|proporciona) en (?:el|la|los|las)\b",
+            r"desconozco\b",
+        ),
+    ),
+    "it": Refusals(
+        "non dispiace nessuna spiacente",
+        (
+            r"non (?:lo )?so\b",
+            rf"non (?:posso|sono in grado|riesco|ho|trovo|dispongo) {_FEW}"
+            r"(?:rispondere|informazioni|dati|risposta|determinare|trovare|dire)",
+            r"mi dispiace|sono spiacente",
+            rf"(?:contesto|testo|documenti|documento|fonti|fonte|brano) {_FEW}non {_FEW}"
+            r"(?:menzionan?o?|contiene|contengono|indica|specifica|fornisc\w+|dice|include|informazioni)",
+            r"non ci sono (?:abbastanza )?(?:informazioni|dati)|nessuna informazione",
+        ),
+    ),
+    "pt": Refusals(
+        "nao desculpe lamento nenhuma desconheco",
+        (
+            r"(?:eu )?nao (?:o )?sei\b",
+            rf"nao (?:posso|consigo|tenho|disponho|encontrei|encontro) {_FEW}"
+            r"(?:responder|informacoes|informacao|dados|resposta|determinar|encontrar|dizer)",
+            r"(?:desculpe|lamento|sinto muito)\b",
+            rf"(?:contexto|texto|documentos?|fontes?|trecho) {_FEW}nao {_FEW}"
+            r"(?:menciona|contem|indica|especifica|fornecem?|diz|inclui|informacoes|informacao)",
+            r"nao ha (?:informacoes|informacao|dados|mencao)|nenhuma informacao",
+        ),
+    ),
+    "nl": Refusals(
+        "niet geen helaas sorry spijt",
+        (
+            rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
+            r"(?:het )?spijt me|helaas (?:kan|heb|weet|bevat|staat|is)\b",
+            rf"(?:context|tekst|documenten?|bronnen|bron|passage) {_FEW}(?:niet|geen)\b",
+            r"er (?:is|zijn|staat) (?:geen|niet genoeg|onvoldoende) (?:informatie|gegevens)",
+        ),
+    ),
+    "pl": Refusals(
+        "nie przykro przepraszam brak niestety",
+        (
+            r"nie wiem\b",
+            rf"nie (?:moge|jestem w stanie|mam|znalaz\w+|potrafie) {_FEW}"
+            r"(?:odpowiedziec|informacji|danych|odpowiedzi|okreslic|stwierdzic|powiedziec)",
+            r"(?:przykro mi|przepraszam)\b",
+            rf"(?:kontekst|kontekscie|tekst|tekscie|dokument|dokumenty|dokumentach|zrodla) {_FEW}nie {_FEW}\w+",
+            r"brak (?:wystarczajacych )?(?:informacji|danych)|nie ma (?:tam )?informacji",
+        ),
+    ),
+    "ru": Refusals(
+        "не нет жаль извините сожалению неизвестно отсутствует",
+        (
+            r"(?:я )?не знаю\b",
+            rf"(?:я )?не (?:могу|смог|смогла|нашел|нашла|располагаю|имею) {_FEW}"
+            r"(?:ответить|информаци\w+|данны\w+|ответ\w*|определить|сказать|наити)",
+            r"(?:к сожалению|извините|мне жаль|простите)\b",
+            rf"(?:контекст\w*|текст\w*|документ\w*|источник\w*) {_FEW}(?:не|нет) \w+",
+            r"(?:нет|недостаточно|отсутствует) (?:достаточнои )?(?:информаци\w+|данных|сведении)",
+        ),
+    ),
+    "tr": Refusals(
+        "bilmiyorum uzgunum maalesef yok bulunmuyor bulamadım yanıtlayamam cevaplayamam belirtilmemis "
+        "veremiyorum icermiyor gecmiyor verilmemis degil bulunmamaktadır icermemektedir yanıtlayamıyorum",
+        (
+            r"bilmiyorum\b",
+            r"(?:uzgunum|maalesef)\b",
+            r"(?:yanıtlayam|cevaplayam|cevap verem|yanıt verem)\w+",
+            r"(?:baglam|metin|belge|kaynak|dokuman)\w* (?:\w+ ){0,6}?"
+            r"(?:yok|bulunmuyor|bulunmamaktadır|belirtilmemis\w*|icermiyor|icermemektedir|gecmiyor|verilmemis\w*|degil)",
+            r"(?:bilgi|cevap|yanıt)\w* (?:yok|bulunmuyor|bulamadım|veremiyorum|bulunmamaktadır)",
+        ),
+    ),
+    "ar": Refusals(
+        "لا لم ليس ليست عذرا آسف للأسف لست يوجد",
+        (
+            r"لا (?:اعرف|اعلم|ادري|استطيع|يمكنني|املك|تتوفر|توجد|يوجد)",
+            r"(?:عذرا|اسف|للاسف)",
+            r"(?:السياق|النص|الوثائق|الوثيقة|المستند\w*|المصادر|المقطع) (?:\w+ ){0,3}?(?:لا|لم|ليس) \w+",
+            r"(?:لا|لم|ليس|ليست) (?:\w+ ){0,3}?(?:السياق|النص المقدم|الوثائق|معلومات)",
+            r"(?:لم اجد|لست متاكدا|ليس لدي)",
+        ),
+    ),
+    "hi": Refusals(
+        "नहीं क्षमा खेद माफ़ असमर्थ",
+        (
+            r"(?:मुझे|हमें) (?:\S+ ){0,3}?(?:नहीं (?:पता|मालूम)|पता नहीं|मालूम नहीं|जानकारी नहीं)",
+            r"मैं (?:\S+ ){0,6}?(?:नहीं (?:जानता|जानती|दे|बता|कर)|असमर्थ)",
+            r"(?:क्षमा करें|माफ़ करें|माफ कीजिए|मुझे खेद है|माफ़ कीजिए)",
+            r"(?:संदर्भ|पाठ|दस्तावेज़?ों?|स्रोत|लेख) (?:\S+ ){0,8}?(?:नहीं (?:है|हैं|दी|दिया|मिली|मिला|बताया|किया)|उल्लेख नहीं)",
+            r"(?:जानकारी|उत्तर) (?:\S+ ){0,2}?नहीं (?:है|मिली|मिला|दी)",
+        ),
+    ),
+    "ko": Refusals(
+        "",
+        (
+            r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|죄송|미안합니다|찾을 수 없",
+            r"답(?:변)?(?:할|을 드릴|을 할|해 드릴) 수 없",
+            r"(?:문맥|본문|문서|자료|지문|정보|내용)\S* (?:\S+ ){0,6}?"
+            r"(?:없습니다|않습니다|않았습니다|나오지 않|부족합니다)",
+        ),
+    ),
+    "vi": Refusals(
+        "khong xin tiec chua",
+        (
+            rf"(?:toi|minh) (?:khong|chua) {_FEW}(?:biet|the|tim|co|chac|ro)\b",
+            r"(?:xin loi|rat tiec)\b",
+            r"(?:ngu canh|van ban|tai lieu|nguon|đoan van|boi canh) (?:\w+ ){0,5}?"
+            r"khong (?:co|đe cap|cung cap|noi|cho|neu)",
+            r"khong co (?:đu )?(?:thong tin|du lieu)|khong the (?:tra loi|xac đinh)",
+        ),
+    ),
+    "id": Refusals(
+        "tidak maaf belum",
+        (
+            rf"(?:saya )?tidak (?:tahu|dapat|bisa|menemukan|memiliki|mengetahui) ?{_FEW}"
+            r"(?:menjawab|informasi|jawaban|data|jawabannya|menemukan|memastikan|tahu)?",
+            r"maaf\b",
+            rf"(?:konteks|teks|dokumen|sumber) {_FEW}tidak \w+",
+            r"tidak (?:ada|tersedia|terdapat) (?:cukup )?(?:informasi|data)",
+        ),
+    ),
+}
+UNSPACED = {
+    "zh": (
+        "不知道|不清楚|不确定|不確定|(?:无法|無法|不能|没办法|沒辦法)(?:回答|确定|確定|提供|得知|判断|判斷|找到|从|從|根据|根據)"
+        "|没有(?:足够|提供|提到|提及|相关|找到|包含|说明|关于)|沒有(?:足夠|提供|提到|提及|相關|找到|包含|說明|關於)"
+        "|未(?:提及|提到|提供|说明|說明|包含|找到)|抱歉|对不起|對不起"
+    ),
+    "ja": (
+        "わかりません|分かりません|わからない|分からない|存じません|知りません|不明です|答えられません|お答えできません|回答できません"
+        "|申し訳|すみません|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
+        "|(?:書かれて|述べられて|言及されて|示されて|含まれて)いません|見つかりません|判断できません"
+    ),
+    "th": (
+        "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ขออภัย|ขอโทษ|เสียใจด้วย|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
+        "|ไม่ได้(?:กล่าวถึง|ระบุ|ให้ข้อมูล|บอก|พูดถึง)|ข้อมูลไม่เพียงพอ"
+    ),
+}
+TURNS = """
+    however but nevertheless aber jedoch dennoch allerdings mais cependant toutefois pero tuttavia però mas porém
+    contudo
+    maar echter ale jednak но однако ama ancak fakat لكن ولكن लेकिन परन्तु किन्तु 하지만 그러나 다만 nhưng tuy tetapi namun
+"""
+UNSPACED_TURNS = ("但是", "但", "不过", "不過", "しかし", "ただし", "แต่", "อย่างไรก็ตาม")
+
+SIGNS = frozenset(stem(word) for one in SPACED.values() for word in words(one.signs)) - {NEGATION}
+_SPACED_WORDINGS = "|".join(wording for one in SPACED.values() for wording in one.wordings)
+WORDINGS = re.compile(rf"(?<!\w)(?:{unicodedata.normalize('NFC', _SPACED_WORDINGS)})")
+UNSPACED_WORDINGS = re.compile("|".join(UNSPACED.values()))

@@ -1,0 +1,52 @@
+"""Files that are about to be read: what is no file is refused before it is opened, since a pipe may block for ever."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from rag_eval.errors import InputError
+
+MAX_CONFIGURATION = 256 * 1024
+"""Bytes of a file that people write by hand: a configuration, a rubric."""
+
+
+def check_is_file(path: Path, error: type[InputError] = InputError, name: str = "") -> None:
+    """Raise `error` for a folder, pipe, device or socket, and for a link that leads back to itself.
+
+    `name` is how the message calls it, the path by default. A file that is not there, or closed to us, is for whoever
+    opens it to report.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise error(
+                f"{name or path}: is a symbolic link that leads back to itself; name a file"
+            ) from None
+        return
+    for is_kind, kind in _KINDS:
+        if is_kind(mode):
+            raise error(f"{name or path}: is a {kind}, not a file; {_REMEDIES.get(kind, 'name a file')}")
+
+
+_KINDS = (
+    (stat.S_ISDIR, "folder"),
+    (stat.S_ISFIFO, "pipe"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+)
+_REMEDIES = {"folder": "name a file in it", "pipe": "write what comes through it to a file first"}
+
+
+def check_is_small(path: Path, error: type[InputError] = InputError, name: str = "") -> None:
+    """Raise `error` for a file of more bytes than people write by hand: its parsers are made for such ones."""
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return
+    if size > MAX_CONFIGURATION:
+        raise error(
+            f"{name or path}: has {size:,} bytes, more than the {MAX_CONFIGURATION:,} allowed; is it the right file?"
+        )

@@ -1,0 +1,248 @@
+"""The table of an .xls file, out of its container, and what it would take once it is read.
+
+An .xls file is a small file system (MS-CFB) with the workbook as one of its files (MS-XLS). The reader follows its
+chains of sectors without end, unpacks macros, and copies each shared text into each cell. So it is given the workbook
+in a new container, after its cells were counted.
+"""
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rag_eval.tables.bounds import Room
+
+_NAMES = ("Workbook", "Book")
+_LAST, _FREE, _FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
+_MINI_SECTOR = 64
+_ENTRY = 128
+"""Bytes of an entry of the directory."""
+_STREAM, _ROOT = 2, 5
+"""Types of entries."""
+
+
+def extract_workbook(path: Path, room: Room) -> bytes:
+    """A container with the workbook and nothing else.
+
+    Raises ValueError for a damaged file, and TableError for one whose cells would take more than `room` has.
+    """
+    name, stream = _read_workbook(path.read_bytes())
+    _check(stream, room)
+    return _container(name, stream)
+
+
+# --- the container ----------------------------------------------------------------------------------------------
+
+
+class _Sectors:
+    """The sectors of a file, and which follows which."""
+
+    def __init__(self, content: bytes, size: int, table: Sequence[int], first: int) -> None:
+        self._content = content
+        self._size = size
+        self._table = table
+        self._first = first
+
+    def chain(self, start: int) -> bytes:
+        """The content of the sectors from `start` on. ValueError for a chain that is a circle or leads outside."""
+        parts: list[bytes] = []
+        number = start
+        while number != _LAST:
+            if number >= len(self._table) or len(parts) >= len(self._table):
+                raise ValueError("a chain of sectors has no end")
+            begin = self._first + number * self._size
+            parts.append(self._content[begin : begin + self._size])
+            number = self._table[number]
+        return b"".join(parts)
+
+
+def _read_workbook(content: bytes) -> tuple[str, bytes]:
+    """Name and content of the workbook's stream."""
+    try:
+        return _find_workbook(content)
+    except struct.error:
+        raise ValueError("the file ends too early") from None
+
+
+def _find_workbook(content: bytes) -> tuple[str, bytes]:
+    (shift,) = struct.unpack_from("<H", content, 30)
+    if shift not in (9, 12):
+        raise ValueError("sectors of an unknown size")
+    directory_start, mini_limit, mini_start = struct.unpack_from("<I4xII", content, 48)
+    size = 1 << shift
+    sectors = _Sectors(content, size, _allocation(content, size), size)
+    entries = dict(_entries(sectors.chain(directory_start)))
+    for name in _NAMES:
+        if name in entries:
+            start, length = entries[name]
+            if length >= mini_limit:
+                return name, sectors.chain(start)[:length]
+            minis = _numbers(sectors.chain(mini_start))
+            return name, _Sectors(sectors.chain(entries[""][0]), _MINI_SECTOR, minis, 0).chain(start)[:length]
+    raise ValueError("no workbook in the file")
+
+
+def _allocation(content: bytes, size: int) -> list[int]:
+    """For each sector the next one. The sectors that hold this are listed in the header and in a chain of their own."""
+    most = len(content) // size + 1
+    listed = list(struct.unpack_from("<109I", content, 76))
+    (number,) = struct.unpack_from("<I", content, 68)
+    while number < _FAT:
+        if len(listed) > most:
+            raise ValueError("a chain of sectors has no end")
+        *further, number = _numbers(content[(number + 1) * size : (number + 2) * size]) or [_LAST]
+        listed += further
+    places = [number for number in listed if number < _FAT]
+    if len(places) > most:
+        raise ValueError("more sectors than the file has")
+    return [item for place in places for item in _numbers(content[(place + 1) * size : (place + 2) * size])]
+
+
+def _numbers(content: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(content) // 4}I", content[: len(content) // 4 * 4]))
+
+
+def _entries(directory: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
+    """First sector and length of each stream by name; that of the small streams, the root's, has the name ''."""
+    for place in range(0, len(directory) - _ENTRY + 1, _ENTRY):
+        length, kind = struct.unpack_from("<HB", directory, place + 64)
+        found = struct.unpack_from("<II", directory, place + 116)
+        if kind == _ROOT:
+            yield "", found
+        elif kind == _STREAM:
+            yield directory[place : place + max(0, min(64, length) - 2)].decode("utf-16-le", "replace"), found
+
+
+def _container(name: str, stream: bytes) -> bytes:
+    """A file with one stream, in sectors of 4,096 bytes, of which the header can list the table of half a gigabyte."""
+    size = 4096
+    stream = stream.ljust(size, b"\0")  # a shorter one would have to be among the small streams
+    data = -(-len(stream) // size)
+    tables = 1
+    while tables * (size // 4) < data + 1 + tables:
+        tables += 1
+    if tables > 109:
+        raise ValueError("more than an .xls file can hold")
+    chain = [*range(1, data), _LAST, _LAST, *[_FAT] * tables]
+    table = struct.pack(f"<{tables * size // 4}I", *chain, *[_FREE] * (tables * size // 4 - len(chain)))
+    listed = [*range(data + 1, data + 1 + tables), *[_FREE] * (109 - tables)]
+    header = struct.pack(
+        "<8s16xHHHHH6x9I109I",
+        bytes.fromhex("d0cf11e0a1b11ae1"), 62, 4, 0xFFFE, 12, 6,
+        1, tables, data, 0, 4096, _LAST, 0, _LAST, 0, *listed,
+    )  # fmt: skip
+    directory = _entry("Root Entry", _ROOT, 0, 0, child=1) + _entry(name, _STREAM, 0, len(stream))
+    return b"".join(
+        (header.ljust(size, b"\0"), stream.ljust(data * size, b"\0"), directory.ljust(size, b"\0"), table)
+    )
+
+
+def _entry(name: str, kind: int, start: int, length: int, child: int = _FREE) -> bytes:
+    written = (name + "\0").encode("utf-16-le")
+    return struct.pack("<64sHBBIII36xIQ", written, len(written), kind, 1, _FREE, _FREE, child, start, length)
+
+
+# --- the workbook -----------------------------------------------------------------------------------------------
+
+_EOF, _BOUND_SHEET, _SHARED, _CONTINUE, _SHARED_CELL = 0x0A, 0x85, 0xFC, 0x3C, 0xFD
+_CELLS = frozenset((0x06, 0x7E, 0xBD, 0xD6, 0xFD, 0x203, 0x204, 0x205))
+"""Records that begin with a row and a column, and hold a value."""
+_SEVERAL_CELLS = 0xBD
+"""That of them that ends with its last column."""
+_CELL_SIZE = 64
+"""Bytes that the reader needs for a cell, text not included: it builds the rectangle twice, of values and formulas."""
+
+
+def _check(stream: bytes, room: Room) -> None:
+    """Take the room that the cells of all sheets need: the reader reads all of them."""
+    lengths = _shared_lengths(stream)
+    needed: dict[int, int] = defaultdict(int)
+    for kind, begin, end in _records(stream, 0):
+        if kind == _BOUND_SHEET and end - begin >= 4:
+            (place,) = struct.unpack_from("<I", stream, begin)
+            if place not in needed:
+                needed[place] = _needed(stream, place, lengths)
+            room.take(needed[place])
+
+
+def _records(stream: bytes, place: int) -> Iterator[tuple[int, int, int]]:
+    """Type of each record up to the end of a part of the workbook, and where its content begins and ends."""
+    while place + 4 <= len(stream):
+        kind, length = struct.unpack_from("<HH", stream, place)
+        yield kind, place + 4, min(place + 4 + length, len(stream))
+        if kind == _EOF:
+            return
+        place += 4 + length
+
+
+def _needed(stream: bytes, place: int, lengths: Sequence[int]) -> int:
+    """Bytes for one sheet."""
+    rows: set[int] = set()
+    least, most, size = 2**16, -1, 0
+    for kind, begin, end in _records(stream, place):
+        size += end - begin
+        if kind not in _CELLS or end - begin < 6:
+            continue
+        row, column = struct.unpack_from("<HH", stream, begin)
+        rows.add(row)
+        least = min(least, column)
+        most = max(most, column)
+        if kind == _SEVERAL_CELLS:
+            most = max(most, *struct.unpack_from("<H", stream, end - 2))
+        elif kind == _SHARED_CELL and end - begin >= 10:
+            (number,) = struct.unpack_from("<I", stream, begin + 6)
+            size += lengths[number] if number < len(lengths) else 0
+    if not rows:
+        return size
+    return size + (max(rows) - min(rows) + 1) * (most - least + 1) * _CELL_SIZE
+
+
+def _shared_lengths(stream: bytes) -> list[int]:
+    """Bytes of each shared text, three for a character at most."""
+    blocks: list[tuple[int, int]] = []
+    for kind, begin, end in _records(stream, 0):
+        if kind == _SHARED and not blocks:
+            blocks.append((begin + 8, end))
+        elif kind == _CONTINUE and blocks:
+            blocks.append((begin, end))
+        elif blocks:
+            break
+    return list(_lengths(stream, blocks))
+
+
+def _lengths(stream: bytes, blocks: Sequence[tuple[int, int]]) -> Iterator[int]:
+    """Walks over the texts, which go on in the next block where they do not fit into one (MS-XLS 2.5.293)."""
+    number = 0
+    place, end = blocks[0] if blocks else (0, 0)
+    while number < len(blocks):
+        if place + 3 > end:
+            number += 1
+            place, end = blocks[number] if number < len(blocks) else (0, 0)
+            continue
+        characters, flags = struct.unpack_from("<HB", stream, place)
+        yield 3 * characters
+        place += 3
+        extra = 0
+        if flags & 8 and place + 2 <= end:
+            extra += 4 * struct.unpack_from("<H", stream, place)[0]
+            place += 2
+        if flags & 4 and place + 4 <= end:
+            extra += struct.unpack_from("<I", stream, place)[0]
+            place += 4
+        left, width = characters, 1 + (flags & 1)
+        while left or extra:
+            taken = min(left, (end - place) // width)
+            place, left = place + taken * width, left - taken
+            if not left:
+                taken = min(extra, end - place)
+                place, extra = place + taken, extra - taken
+            if left or extra:
+                number += 1
+                if number == len(blocks):
+                    return
+                place, end = blocks[number]
+                if (
+                    left and place < end
+                ):  # only characters, not what follows them, have their width said again
+                    width = 1 + (stream[place] & 1)
+                    place += 1

@@ -1,0 +1,123 @@
+"""What an .ods file would take once it is read, counted before it is: repeated cells and spaces are written once."""
+
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+from zipfile import ZipFile
+
+from rag_eval.errors import TableError
+from rag_eval.tables.bounds import Room
+
+_CONTENT, _MANIFEST = "content.xml", "META-INF/manifest.xml"
+_LARGEST_MANIFEST = 2**20
+_BLOCK = 2**16
+_LONGEST_PIECE = 8 * 2**20
+"""Bytes of one text, comment or tag; a cell may hold far less."""
+_CELL_SIZE = 64
+"""Bytes that the reader needs for a cell, text not included: it builds the whole rectangle, and copies it once."""
+
+
+def check_open_document(path: Path, room: Room) -> None:
+    """Take the room that the cells of all sheets need. Raises TableError if there is not enough."""
+    with ZipFile(path) as archive:
+        names = archive.namelist()
+        if _MANIFEST in names and archive.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+            raise TableError(_hostile(path))
+        scan = _Scan(path, room)
+        with archive.open(_CONTENT) as xml:
+            while block := xml.read(_BLOCK):
+                scan.feed(block)
+
+
+def _hostile(path: Path) -> str:
+    return (
+        f"{path.name}: holds far more than the size of the file suggests; copy the table into a new spreadsheet, "
+        "or save it as .csv"
+    )
+
+
+class _Scan:
+    """Follows the elements of the content. Their names are compared as they are written, as the reader does."""
+
+    def __init__(self, path: Path, room: Room) -> None:
+        self._path = path
+        self._room = room
+        self._left = 2_000_000 + path.stat().st_size
+        """Elements that may still come. Real sheets have far less than one in each byte of their file."""
+        self._piece = 0
+        self._height = self._width = self._waiting_rows = 0
+        self._row_repeats = self._row_width = self._row_text = self._waiting_cells = 0
+        self._cell_repeats = self._cell_text = 0
+        self._has_value = False
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._add_text
+
+    def feed(self, block: bytes) -> None:
+        self._piece += len(block)
+        self._parser.Parse(block)
+        if self._piece > _LONGEST_PIECE:
+            self._refuse()
+
+    def _refuse(self, *_: Any) -> None:
+        raise TableError(_hostile(self._path))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._piece = 0
+        self._left -= 1
+        if self._left < 0:
+            self._refuse()
+        if name in _CELLS:
+            self._cell_repeats = _count(attributes, "table:number-columns-repeated")
+            self._cell_text = 0
+            self._has_value = "office:value-type" in attributes
+        elif name == "text:s":
+            self._cell_text += _count(attributes, "text:c")
+        elif name == "table:table-row":
+            self._row_repeats = _count(attributes, "table:number-rows-repeated")
+            self._row_width = self._row_text = self._waiting_cells = 0
+        elif name == "table:table":
+            self._height = self._width = self._waiting_rows = 0
+
+    def _add_text(self, text: str) -> None:
+        self._cell_text += len(text.encode())
+
+    def _end(self, name: str) -> None:
+        self._piece = 0
+        if name in _CELLS:
+            self._end_cell()
+        elif name == "table:table-row":
+            self._end_row()
+
+    def _end_cell(self) -> None:
+        """Blank cells count only with one behind them that is not."""
+        if self._has_value or self._cell_text:
+            self._row_width += self._waiting_cells + self._cell_repeats
+            self._row_text += self._cell_repeats * self._cell_text
+            self._waiting_cells = 0
+        else:
+            self._waiting_cells += self._cell_repeats
+
+    def _end_row(self) -> None:
+        """So do blank rows."""
+        if not self._row_width:
+            self._waiting_rows += self._row_repeats
+            return
+        before = self._height * self._width
+        self._height += self._waiting_rows + self._row_repeats
+        self._width = max(self._width, self._row_width)
+        self._waiting_rows = 0
+        cells = self._height * self._width - before
+        self._room.take(cells * _CELL_SIZE + self._row_repeats * self._row_text)
+
+
+_CELLS = frozenset(("table:table-cell", "table:covered-table-cell"))
+
+
+def _count(attributes: dict[str, str], name: str) -> int:
+    """1 where nothing is repeated; what is no number is for the reader to refuse."""
+    text = attributes.get(name, "1")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 1

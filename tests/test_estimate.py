@@ -1,0 +1,144 @@
+"""What a run would take, to the number: made-up replies, their tokens and their price."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult
+from rag_eval.evaluators.context_recall import ContextRecallResult
+from rag_eval.judge.budget import Price
+from rag_eval.judge.calls import Call, Message
+from rag_eval.metrics import reply_types as replies
+from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.store.reply_store import Store
+
+
+class Keys:
+    def key(self, call: Call[Any]) -> str:
+        return f"key of {call.task}"
+
+
+def call_of(
+    reply_type: type[BaseModel] = replies.Advice,
+    task: str = "t",
+    deployment: str = "",
+    prompt: str = "",
+    **about: object,
+) -> Call[Any]:
+    messages = (Message("system", prompt), Message("user", prompt))
+    return Call(task=task, messages=messages, reply_type=reply_type, agrees_with=about, deployment=deployment)
+
+
+def test_calls_and_characters_are_counted_by_deployment_and_task() -> None:
+    estimate = Estimate()
+    estimate.add("a", call_of(task="x", prompt="12345"), "1234")
+    estimate.add("a", call_of(task="x", prompt="12345"), "1234")
+    estimate.add("b", call_of(task="y", prompt="1" * 100), "1" * 8)
+    estimate.add("a", call_of(task="y"), "")
+    assert dict(estimate.calls) == {("a", "x"): 2, ("b", "y"): 1, ("a", "y"): 1}
+    assert estimate.deployments == ("a", "b")
+    assert estimate.prompt_tokens("a") == Tokens(20 / 5, 20 / 4, 20 / 2.5)
+    assert estimate.completion_tokens("a") == Tokens(1, 2, 4)
+    assert estimate.completion_tokens("b") == Tokens(1, 2, 4)
+    prices = {"a": Price(1e6, 2e6), "b": Price(0, 1e6)}
+    assert estimate.cost(prices) == Tokens(4 + 2 + 1, 5 + 4 + 2, 8 + 8 + 4)
+    assert estimate.cost({"a": Price(1, 2)}) is None
+    assert Estimate().cost({}) == Tokens(0, 0, 0)
+
+
+def test_what_goes_ahead_and_what_is_asked_count_under_their_deployment() -> None:
+    judge = EstimatingJudge(Keys(), "big")
+    judge.prepare("")
+    judge.prepare("small")
+    answer = judge.ask(call_of(deployment="small", prompt="1234"))
+    judge.ask(call_of())
+    assert answer.text == answer.reply.model_dump_json()
+    assert judge.key(call_of(task="x")) == "key of x"
+    assert dict(judge.estimate.calls) == {
+        ("big", "preflight"): 1, ("small", "preflight"): 1, ("small", "t"): 1, ("big", "t"): 1
+    }  # fmt: skip
+    assert judge.estimate.prompt_characters == {"small": 8, "big": 0}
+    assert judge.estimate.reply_characters["small"] == len(answer.text)
+    assert (judge.usage().requests, judge.usage().calls) == (0, 0)
+
+
+TEXT = "The library lends its books for four weeks. It is closed on Mondays and holidays."
+
+
+@pytest.mark.parametrize(
+    ("reply_type", "about", "counts"),
+    [
+        (replies.Statements, {"text": TEXT}, {"statements": 2}),
+        (replies.Statements, {"text": ""}, {"statements": 1}),
+        (replies.StatementVerdicts, {"statements": 3}, {"statements": 3}),
+        (replies.StatementVerdicts, {}, {"statements": 1}),
+        (replies.Attributions, {"text": TEXT}, {"classifications": 2}),
+        (
+            replies.Classification,
+            {"response_statements": 3, "reference_statements": 2},
+            {"TP": 0, "FP": 3, "FN": 2},
+        ),
+        (replies.Toxicities, {"positions": 3}, {"items": 3}),
+        (replies.Advices, {"positions": 2}, {"items": 2}),
+        (ContextRecallResult, {"context": ["a", "b", "c"]}, {"evaluated_chunks": 3}),
+        (ChunkPrecisionResult, {"context": ["a", "b"]}, {"graded_chunks": 2}),
+        (ChunkPrecisionResult, {"context": []}, {"graded_chunks": 0}),
+    ],
+)
+def test_made_up_lists_are_as_long_as_they_must_be(
+    reply_type: type[BaseModel], about: dict[str, object], counts: dict[str, int]
+) -> None:
+    reply = EstimatingJudge(Keys(), "m").ask(call_of(reply_type, **about)).reply
+    assert {name: len(getattr(reply, name)) for name in counts} == counts
+
+
+def verdicts(reply_type: type[BaseModel], **about: object) -> Any:
+    return EstimatingJudge(Keys(), "m").ask(call_of(reply_type, **about)).reply
+
+
+def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -> None:
+    assert [each.verdict for each in verdicts(replies.StatementVerdicts, statements=2).statements] == [0, 0]
+    assert [each.attributed for each in verdicts(replies.Attributions, text=TEXT).classifications] == [0, 0]
+    assert verdicts(replies.ContextVerdict).verdict == 0
+    assert verdicts(replies.Closeness).closeness == 0
+    assert verdicts(replies.QueryToxicity).toxicity == 0.0
+    assert [(i.position, i.toxicity) for i in verdicts(replies.Toxicities, positions=2).items] == [
+        (1, 0.0),
+        (2, 0.0),
+    ]
+    assert [each.position for each in verdicts(replies.Advices, positions=2).items] == [1, 2]
+    covered = verdicts(ContextRecallResult, context=["a", "b"]).evaluated_chunks
+    assert [(each.id_chunk, each.is_relevant, each.is_included) for each in covered] == [
+        (0, True, False), (1, True, False)
+    ]  # fmt: skip
+    assert [
+        (each.id_chunk, bool(each.score))
+        for each in verdicts(ChunkPrecisionResult, context=["a"]).graded_chunks
+    ] == [(0, True)]
+    question = verdicts(replies.GeneratedQuestion, text="t" * 101)
+    assert (question.question, question.noncommittal) == (f"What about {'t' * 100}?", 0)
+    assert len(verdicts(replies.Advice).recommendation) == 3 * len(verdicts(replies.Closeness).reason)
+
+
+def test_a_made_up_reply_is_forgotten_and_a_stored_one_is_real(tmp_path: Any) -> None:
+    store = Store(tmp_path / "replies.sqlite")
+    store.put_reply("paid", task="t", reply="real", attempts=1, prompt_tokens=1, completion_tokens=1)
+    overlay = Overlay(store)
+    overlay.put_reply("paid", reply="made up")
+    overlay.put_reply("new", reply="made up")
+    overlay.put_failure("failed", code="x", message="y")
+    overlay.put_note("n", "v")
+    assert [overlay.reply(key) for key in ("paid", "new", "none")] == ["real", "made up", None]
+    assert (overlay.failure("failed"), overlay.note("n")) == (None, None)
+    overlay.end(keep=False)
+    assert (tmp_path / "replies.sqlite").exists()
+    alone = Overlay(None)
+    alone.put_reply("new", reply="made up")
+    assert (alone.reply("new"), alone.reply("old"), alone.failure("x"), alone.note("n")) == (
+        "made up",
+        None,
+        None,
+        None,
+    )
+    alone.end(keep=True)

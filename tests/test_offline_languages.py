@@ -1,0 +1,270 @@
+"""The offline judge in languages other than English: queries, answers and refusals."""
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
+from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.scripts import count_words, is_pair, is_short, is_unspaced
+from rag_eval.metrics.offline.wording import find_similar, query_stems
+from rag_eval.records import METRIC_LABELS, Case
+from rag_eval.texts.words import read, words
+
+PROBES = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "languages.jsonl").read_text(encoding="utf-8").splitlines()
+]
+LANGUAGES = ("de", "fr", "es", "ru", "tr", "ar", "hi", "zh", "ja", "ko", "th", "vi")
+
+
+def score_of(metric: str, case: Case) -> float:
+    value = asyncio.run(offline_metrics([metric])[0].measure(case)).value
+    assert value is not None
+    return value
+
+
+def test_there_are_ten_probes_a_language() -> None:
+    assert Counter(probe["language"] for probe in PROBES) == dict.fromkeys(LANGUAGES, 10)
+    assert all(probe["answer"].lower() in probe["paragraph"].lower() for probe in PROBES)
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_paragraph_with_the_answer_is_not_red(language: str, metric: str) -> None:
+    for probe in PROBES:
+        if probe["language"] == language:
+            paragraph = probe["paragraph"]
+            case = Case(2, "bot", probe["question"], paragraph, probe["answer"], (paragraph,))
+            assert score_of(metric, case) >= CALIBRATED_THRESHOLDS[metric], probe
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_paragraph_of_another_query_is_red(language: str, metric: str) -> None:
+    """Seven in ten at least: a short reference often shares a small word, such as "in the", with the paragraph."""
+    probes = [probe for probe in PROBES if probe["language"] == language]
+    cases = []
+    for one, other in zip(probes, probes[1:] + probes[:1], strict=True):
+        response = one["paragraph"] if metric == "faithfulness" else other["paragraph"]
+        cases.append(Case(2, "bot", one["question"], response, one["answer"], (other["paragraph"],)))
+    red = [score_of(metric, case) < CALIBRATED_THRESHOLDS[metric] for case in cases]
+    assert sum(red) >= 7
+
+
+REFUSALS = {
+    "de": (
+        "Das weiß ich leider nicht.",
+        "Ich kann diese Frage nicht beantworten.",
+        "Der Kontext enthält keine Angaben zur Höhe.",
+        "Es tut mir leid, dazu habe ich nichts gefunden.",
+    ),
+    "fr": (
+        "Je ne sais pas.",
+        "Désolé, je ne peux pas répondre à cette question.",
+        "Le contexte ne mentionne pas la hauteur.",
+        "Je n'ai aucune information à ce sujet.",
+    ),
+    "es": (
+        "No lo sé.",
+        "Lo siento, no puedo responder a esa pregunta.",
+        "El contexto no menciona la altura.",
+        "No hay información suficiente.",
+    ),
+    "it": (
+        "Non lo so.",
+        "Mi dispiace, non posso rispondere.",
+        "Il contesto non menziona l'altezza.",
+        "Non ci sono informazioni sufficienti.",
+    ),
+    "pt": (
+        "Não sei.",
+        "Desculpe, não posso responder a essa pergunta.",
+        "O contexto não menciona a altura.",
+        "Não há informações sobre isso.",
+    ),
+    "nl": (
+        "Ik weet het niet.",
+        "Helaas kan ik die vraag niet beantwoorden.",
+        "De context bevat geen informatie hierover.",
+        "Er is geen informatie over de hoogte.",
+    ),
+    "pl": (
+        "Nie wiem.",
+        "Przykro mi, nie mogę odpowiedzieć na to pytanie.",
+        "Kontekst nie zawiera tej informacji.",
+        "Brak informacji na ten temat.",
+    ),
+    "ru": (
+        "Я не знаю.",
+        "К сожалению, я не могу ответить на этот вопрос.",
+        "В контексте нет информации о высоте.",
+        "Недостаточно данных для ответа.",
+    ),
+    "tr": (
+        "Bilmiyorum.",
+        "Üzgünüm, bu soruyu yanıtlayamam.",
+        "Bağlamda bu konuda bilgi bulunmuyor.",
+        "Maalesef bu bilgi metinde yok.",
+    ),
+    "ar": (
+        "لا أعرف.",
+        "عذرا، لا أستطيع الإجابة عن هذا السؤال.",
+        "السياق لا يذكر الارتفاع.",
+        "لا توجد معلومات كافية.",
+    ),
+    "hi": (
+        "मुझे नहीं पता।",
+        "क्षमा करें, मैं इसका उत्तर नहीं दे सकता।",
+        "संदर्भ में इसकी जानकारी नहीं है।",
+        "मुझे इसकी जानकारी नहीं है।",
+    ),
+    "zh": ("我不知道。", "抱歉，我无法回答这个问题。", "上下文中没有提到高度。", "根据现有资料无法确定。"),
+    "ja": (
+        "わかりません。",
+        "申し訳ありませんが、お答えできません。",
+        "文脈には高さの情報が含まれていません。",
+        "その点は書かれていません。",
+    ),
+    "ko": (
+        "모르겠습니다.",
+        "죄송하지만 답변할 수 없습니다.",
+        "문맥에 높이에 대한 정보가 없습니다.",
+        "알 수 없습니다.",
+    ),
+    "th": ("ไม่ทราบ", "ขออภัย ไม่สามารถตอบคำถามนี้ได้", "ในบริบทไม่ได้กล่าวถึงความสูง", "ไม่มีข้อมูลเรื่องนี้"),
+    "vi": (
+        "Tôi không biết.",
+        "Xin lỗi, tôi không thể trả lời câu hỏi này.",
+        "Ngữ cảnh không đề cập đến chiều cao.",
+        "Không có thông tin về điều này.",
+    ),
+    "id": (
+        "Saya tidak tahu.",
+        "Maaf, saya tidak dapat menjawab pertanyaan ini.",
+        "Konteks tidak menyebutkan tingginya.",
+        "Tidak ada informasi tentang hal ini.",
+    ),
+}
+ANSWERS = {
+    "de": "Der Turm ist nicht so hoch wie gedacht, sondern nur 330 Meter.",
+    "fr": "La tour n'est pas en bois mais en fer, et mesure 330 mètres.",
+    "es": "La torre no es de madera, sino de hierro, y mide 330 metros.",
+    "it": "La torre non è di legno ma di ferro, ed è alta 330 metri.",
+    "pt": "A torre não é de madeira, e sim de ferro, e mede 330 metros.",
+    "nl": "De toren is niet van hout maar van ijzer, en 330 meter hoog.",
+    "pl": "Wieża nie jest z drewna, lecz z żelaza, i ma 330 metrów.",
+    "ru": "Башня не деревянная, а железная, её высота 330 метров.",
+    "tr": "Kule ahşap değil demirdendir ve 330 metre yüksekliğindedir.",
+    "ar": "البرج ليس من الخشب بل من الحديد وارتفاعه 330 مترا.",
+    "hi": "मीनार लकड़ी की नहीं बल्कि लोहे की है और 330 मीटर ऊँची है।",
+    "zh": "这座塔不是木头做的，而是铁做的，高330米。",
+    "ja": "この塔は木ではなく鉄でできていて、高さは330メートルです。",
+    "ko": "이 탑은 나무가 아니라 쇠로 만들어졌고 높이는 330미터입니다.",
+    "th": "หอคอยนี้ไม่ใช่ไม้แต่เป็นเหล็ก และสูง 330 เมตร",
+    "vi": "Tháp không làm bằng gỗ mà bằng sắt và cao 330 mét.",
+    "id": "Menara itu bukan dari kayu, melainkan dari besi, tingginya 330 meter.",
+}
+
+
+@pytest.mark.parametrize("language", REFUSALS)
+def test_refusals_are_known_and_negated_answers_are_none(language: str) -> None:
+    assert [text for text in REFUSALS[language] if not is_refusal(read(text))] == []
+    assert not is_refusal(read(ANSWERS[language]))
+
+
+@pytest.mark.parametrize(
+    ("text", "declines"),
+    [
+        ("Ich kann dazu nichts sagen. Aber der Turm ist nach dem Text sicher 330 Meter hoch gewesen.", False),
+        ("Ich kann dazu nichts sagen. Aber fragen Sie ihn.", True),
+        ("塔高330米。" * 13 + "抱歉", False),
+        ("塔高330米。" + "抱歉", True),
+        ("Der Turm ist hoch. " * 11 + "Das weiß ich nicht.", False),
+        ("Der Turm ist hoch. " * 5 + "Das weiß ich nicht.", True),
+    ],
+)
+def test_a_refusal_stands_at_the_beginning_and_alone(text: str, declines: bool) -> None:
+    assert is_refusal(read(text)) is declines
+
+
+@pytest.mark.parametrize(
+    ("query", "stems"),
+    [
+        ("Wie hoch ist der Turm in Paris?", {"hoch", "turm", "paris"}),
+        ("Quelle est la hauteur de la tour ?", {"hauteur", "tour"}),
+        ("Who sang la isla bonita?", {"sang", "la", "isla", "bonita"}),
+        ("塔有多高？", {"塔有"}),
+        ("หอคอยสูงเท่าไร", {"หอค", "อคอ", "คอย", "อยส", "ยสู", "สูง"}),
+        ("Wer?", {"wer"}),
+        ("How many?", {"how", "many"}),
+    ],
+)
+def test_a_query_is_about_its_content_words(query: str, stems: set[str]) -> None:
+    assert query_stems(query) == stems
+
+
+def test_small_words_are_those_of_the_language_with_the_most_of_them() -> None:
+    assert small_words_of([]) == frozenset()
+    assert small_words_of(words("What is the die in the war?")) == frozenset()
+    german = small_words_of(words("Wer hat die Brücke gebaut?"))
+    assert {"wer", "hat", "die"} <= german
+    assert "brucke" not in german
+    assert without_unspaced_asking("谁是国王") == "  国王"
+    assert without_unspaced_asking("plain") == "plain"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "alike"),
+    [
+        ("도서관은", "도서관을", True),
+        ("년", "년에", True),
+        ("넣은", "넣었습니다", True),
+        ("배", "달", False),
+        ("المنارة", "منارة", True),
+        ("والمدينة", "المدينة", True),
+        ("كتاب", "بيت", False),
+        ("Brücken", "Brücke", True),
+        ("Brücke", "Brückenbauverein", False),
+        ("ab", "abc", False),
+    ],
+)
+def test_words_in_another_form_are_alike(wanted: str, given: str, alike: bool) -> None:
+    found = find_similar(frozenset(words(wanted)), set(words(given)))
+    assert bool(found.alike) is alike
+    assert found.share == pytest.approx(0.8 if alike else 0.0)
+
+
+def test_groups_that_reach_from_one_found_word_into_another_are_alike() -> None:
+    found = find_similar({"東京", "京大", "大学"}, {"東京", "大学"})
+    assert (found.missing, found.alike) == (set(), {"京大"})
+    assert find_similar({"東京", "京大", "大学"}, {"東京"}).missing == {"京大", "大学"}
+    assert find_similar({"塔"}, {"東塔"}).alike == {"塔"}
+    assert find_similar({"塔"}, {"東京"}).missing == {"塔"}
+
+
+def test_groups_of_characters_count_as_parts_of_words() -> None:
+    assert count_words(["tower", "330"]) == 2
+    assert count_words(["東京", "京塔", "tower"]) == 2.0
+    assert count_words(["หอค", "อคอ"]) == 0.5
+    assert count_words(["башня", "東京"]) == 1.5
+    assert count_words([]) == 0
+    assert [is_unspaced(word) for word in ("東京", "หอค", "tower", "башня")] == [True, True, False, False]
+    assert [is_pair(word) for word in ("東京", "東", "หอค", "ab")] == [True, False, False, False]
+    assert [is_short(word) for word in ("東", "東京", "หอ", "หอค", "a")] == [True, False, True, False, False]
+
+
+def test_thai_is_read_in_threes_and_japanese_in_pairs() -> None:
+    assert words("หอคอย") == ["หอค", "อคอ", "คอย"]
+    assert words("หอ") == ["หอ"]
+    assert words("東京塔") == ["東京", "京塔"]
+
+
+def test_a_verbatim_answer_of_a_script_without_spaces_is_right() -> None:
+    for answer in ("โรแมนติกไรน์", "穆罕默德·伊本扎卡里亚·拉齐"):
+        case = Case(2, "bot", "?", answer, answer, None)
+        assert score_of("answer_correctness", case) == 1.0

@@ -1,0 +1,171 @@
+"""What a report advises, word for word: by rule, and what is asked of a judge that advises."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from in_process import ObjectJudge, run
+from report_cases import result_of
+
+from rag_eval.errors import JudgeError
+from rag_eval.metrics.recommendations import NO_ACTION, LlmAdviser, RuleAdviser, advice_by_rule
+from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Score
+
+GOOD = dict.fromkeys(("answer_correctness", "faithfulness", "answer_relevancy", "context_precision"), 0.9)
+GOOD["context_recall"] = 0.9
+
+
+def against(subject: str, *texts: str, rank: int | None = None) -> tuple[Evidence, ...]:
+    items = [Evidence(subject, text, "no", False, "", rank) for text in texts]
+    return (*items, Evidence(subject, "All is well.", "yes", True))
+
+
+def case_of(
+    values: dict[str, float | None] | None = None,
+    evidence: dict[str, tuple[Evidence, ...]] | None = None,
+    **case: object,
+) -> CaseResult:
+    """A case with good scores, but for those given; None is a failed score."""
+    texts = {"query": "q?", "response": "An answer.", "reference": "r", "chunks": ("c",), **case}
+    scores = [
+        Score.failed(name, "truncated", "cut")
+        if value is None
+        else Score.scored(name, value, "", (evidence or {}).get(name, ()))
+        for name, value in (GOOD | (values or {})).items()
+    ]
+    return result_of(Case(2, "A", **texts), scores)  # type: ignore[arg-type]
+
+
+RECALL = "The retrieved passages lack what the ground truth says (“A.”): widen or improve the retrieval."
+UNSUPPORTED = (
+    "The passages do not support “A.”, “B.” and 1 more: have the bot answer from the passages only, or say that it "
+    "does not know."
+)
+RELEVANCY = "The answer does not fully address the query: have the bot answer what was asked first."
+
+
+@pytest.mark.parametrize(
+    ("result", "advice"),
+    [
+        (case_of(), NO_ACTION),
+        (case_of({"faithfulness": 0.8}, {"faithfulness": against("statement", "A.")}), NO_ACTION),
+        (case_of({"faithfulness": 0.79}), NO_ACTION),  # no evidence to quote
+        (
+            case_of({"faithfulness": 0.79}, {"faithfulness": against("statement", "A.", "B.", "C.")}),
+            UNSUPPORTED,
+        ),
+        (
+            case_of({"faithfulness": 0.5}, {"faithfulness": against("statement", "A.", "B.")}),
+            UNSUPPORTED.replace(" and 1 more", ""),
+        ),
+        (case_of({"context_recall": 0.5}, {"context_recall": against("reference sentence", "A.")}), RECALL),
+        (
+            case_of({"context_precision": 0.5}, {"context_precision": against("chunk", "A.", rank=3)}),
+            "Passage 3 did not help: rerank or filter what is retrieved.",
+        ),
+        (
+            case_of({"context_precision": 0.5}, {"context_precision": against("chunk", *"abcdef", rank=1)}),
+            "Passages 1, 1, 1, 1, 1 did not help: rerank or filter what is retrieved.",
+        ),
+        (
+            case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", "A.")}),
+            "The answer leaves out “A.”.",
+        ),
+        (
+            case_of({"answer_correctness": 0.5}, {"answer_correctness": against("response", "A.")}),
+            "The ground truth does not confirm “A.”.",
+        ),
+        (case_of({"answer_relevancy": 0.79}), RELEVANCY),
+        (case_of({"answer_relevancy": 0.8}), NO_ACTION),
+        (
+            case_of({"answer_relevancy": 0.1}, response=""),
+            "The bot gave no answer: look for a timeout, an error or a filter on its side.",
+        ),
+        (
+            case_of({"answer_relevancy": 0.1}, chunks=()),
+            f"Nothing was retrieved: check the index, its filters and how the query is rewritten. {RELEVANCY}",
+        ),
+        (
+            case_of({"faithfulness": None}),
+            "Judge this case again: Faithfulness (truncated) could not be scored.",
+        ),
+        (
+            case_of({"faithfulness": None, "answer_relevancy": None}),
+            "Judge this case again: Faithfulness (truncated), Answer Relevancy (truncated) could not be scored.",
+        ),
+        (
+            case_of(
+                dict.fromkeys(GOOD, 0.1),
+                {
+                    "context_recall": against("reference sentence", "A."),
+                    "context_precision": against("chunk", "A.", rank=1),
+                    "faithfulness": against("statement", "A.", "B.", "C."),
+                },
+            ),
+            f"{RECALL} Passage 1 did not help: rerank or filter what is retrieved. {UNSUPPORTED}",
+        ),
+    ],
+)
+def test_advice_by_rule(result: CaseResult, advice: str) -> None:
+    """The gravest cause first, and at most three sentences."""
+    assert advice_by_rule(result) == advice
+    (asked,) = run([RuleAdviser().advise(result)], ObjectJudge(lambda prompt: ""))
+    assert asked == advice
+
+
+@pytest.mark.parametrize(("length", "end"), [(100, "xx”."), (101, "xx…”.")])
+def test_a_long_quotation_is_cut(length: int, end: str) -> None:
+    text = "x" * length
+    result = case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", text)})
+    advice = advice_by_rule(result)
+    assert advice.endswith(end)
+    assert len(advice) == len("The answer leaves out “”.") + 100
+
+
+def test_a_failure_mode_leaves_room_for_advice_though_every_score_is_good() -> None:
+    """As when gold documents decide about retrieval."""
+    result = replace(case_of(), failure_modes=(FailureMode.RETRIEVAL_FAILURE,))
+    assert advice_by_rule(result) == NO_ACTION  # by rule there is nothing to say
+    (asked,) = run([LlmAdviser().advise(result)], ObjectJudge(lambda prompt: '{"recommendation": "Look."}'))
+    assert asked == "Look."
+
+
+def test_the_judge_is_told_the_case_and_cut_to_three_sentences() -> None:
+    prompts: list[str] = []
+
+    def reply(prompt: str) -> str:
+        prompts.append(prompt)
+        return json.dumps({"recommendation": "One. Two! Three? Four."})
+
+    evidence = {"faithfulness": against("statement", *[f"{n} " + "y" * 400 for n in range(14)])}
+    result = case_of({"faithfulness": 0.126}, evidence, query="q" * 1001, response="r" * 2001)
+    (advice,) = run([LlmAdviser().advise(result)], ObjectJudge(reply))
+    assert advice == "One. Two! Three?"
+    (prompt,) = prompts
+    told = json.loads(prompt[prompt.index('{"query"') :])
+    assert told["query"] == "q" * 999 + "…"
+    assert told["response"] == "r" * 1999 + "…"
+    assert told["failure_mode"] == "Hallucination"
+    assert told["scores"] == {
+        "Answer Correctness": 0.9, "Faithfulness": 0.13, "Answer Relevancy": 0.9, "Context Precision": 0.9,
+        "Context Recall": 0.9,
+    }  # fmt: skip
+    assert len(told["evidence"]) == 12
+    assert told["evidence"][0] == "Faithfulness: no: 0 " + "y" * 297 + "…"
+
+
+def test_nothing_is_asked_where_nothing_is_to_be_said() -> None:
+    def reply(prompt: str) -> str:
+        raise AssertionError("asked")
+
+    results = [case_of(), case_of({"faithfulness": None})]
+    advice = run([LlmAdviser().advise(result) for result in results], ObjectJudge(reply))
+    assert advice == [NO_ACTION, "Judge this case again: Faithfulness (truncated) could not be scored."]
+
+
+def test_a_failure_leaves_the_advice_empty() -> None:
+    def reply(prompt: str) -> str:
+        raise JudgeError("truncated", "cut")
+
+    (advice,) = run([LlmAdviser().advise(case_of({"faithfulness": 0.1}))], ObjectJudge(reply))
+    assert advice == ""

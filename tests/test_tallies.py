@@ -1,0 +1,120 @@
+"""What is counted while results go by: noise between samples, flagged cases, and what reaches the findings."""
+
+from dataclasses import replace
+from math import sqrt
+
+import pytest
+from report_cases import facts_of, plain_result
+
+from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score
+from rag_eval.results.baseline import PastRun
+from rag_eval.results.findings import flagged_words, noise_words
+from rag_eval.results.noise import NoiseTally
+from rag_eval.results.tallies import MOST_FLAGGED, Tallies
+
+
+def sampled(name: str, *samples: float) -> Score:
+    return replace(Score.scored(name, sum(samples) / len(samples)), samples=samples)
+
+
+def with_scores(row: int, scores: dict[str, Score], further: dict[str, Score] | None = None) -> CaseResult:
+    return replace(plain_result(row), scores=scores, further=further or {})
+
+
+def test_the_noise_of_a_metric_is_pooled_over_its_scores() -> None:
+    """Variances 0.5, 0.08 and 0.01 with n − 1; a score that was asked for once says nothing."""
+    tally = NoiseTally()
+    tally.add(with_scores(2, {"faithfulness": sampled("faithfulness", 0.0, 1.0)}))
+    tally.add(with_scores(3, {"faithfulness": sampled("faithfulness", 0.2, 0.6)}))
+    tally.add(with_scores(4, {"faithfulness": Score.scored("faithfulness", 0.5)}))
+    tally.add(with_scores(5, {"faithfulness": sampled("faithfulness", 0.5)}))
+    tally.add(with_scores(6, {}, {"answer_coverage": sampled("answer_coverage", 0.3, 0.4, 0.5)}))
+    assert tally.deviations() == pytest.approx({"faithfulness": sqrt(0.29), "answer_coverage": 0.1})
+
+
+def test_without_samples_there_is_no_noise() -> None:
+    assert NoiseTally().deviations() == {}
+
+
+def test_the_flagged_cases_with_the_highest_rqs_are_named() -> None:
+    flags = {(row, "A"): ("mark",) for row in range(2, 20)}
+    facts = facts_of("AB", 20, flags=flags)
+    tallies = Tallies(facts)
+    for row in range(2, 22):
+        tallies.add(plain_result(row, "A", row / 100))
+        tallies.add(plain_result(row, "B", 0.9))
+    tallies.add(replace(plain_result(19, "A"), rqs=None))
+    flagged = tallies.findings(tallies.summary()).flagged
+    assert [result.case.row for result in flagged] == list(range(19, 19 - MOST_FLAGGED, -1))
+    assert MOST_FLAGGED == 10
+
+
+def test_each_tally_reaches_the_findings_only_if_it_is_asked_for() -> None:
+    facts = facts_of("A", 1)
+    tallies = Tallies(facts)
+    tallies.add(plain_result(2, "A"))
+    summary = tallies.summary()
+    findings = tallies.findings(summary)
+    assert (findings.changes, findings.beside_changes, findings.pass_rates) == (None, (), ())
+    assert (findings.retrieval, findings.alignment, findings.noise, summary.slices) == ({}, None, {}, ())
+    assert (noise_words(findings), flagged_words(findings)) == ([], [])
+
+
+def test_every_tally_is_told_of_every_result() -> None:
+    facts = facts_of(
+        "A", 1, rubric="tone", criteria=("polite",), has_labels=True, flags={(2, "A"): ("mark",)}
+    )
+    past = PastRun(
+        "old.json", {("Question 2?", "The answer.", "A", 0): {"faithfulness": 0.5}}, judge="another judge"
+    )
+    tallies = Tallies(facts, "Topic", past)
+    case = {
+        "gold_ids": ("d1", "d2"),
+        "retrieved_ids": ("d1",),
+        "columns": {"Topic": " law "},
+        "human": {"faithfulness": 0.9},
+    }
+    result = plain_result(2, "A", 0.7, **case)
+    scores = {**result.scores, "faithfulness": sampled("faithfulness", 0.6, 0.8)}
+    rubric = RubricOutcome(Outcome.SCORED, True, 1, 1, criteria=("polite",))
+    tallies.add(replace(result, scores=scores, rubric=rubric))
+    summary = tallies.summary()
+    findings = tallies.findings(summary)
+    assert [each.name for each in summary.slices] == ["law"]
+    assert findings.changes is not None
+    assert [change.before for change in findings.changes] == [0.5]
+    assert findings.beside_changes[0].startswith("The baseline was judged by another judge")
+    assert findings.pass_rates[0].overall.passed == 1
+    assert findings.retrieval["A"].scored == 1
+    assert findings.alignment is not None
+    assert [line.measure for line in findings.alignment.agreements] == ["faithfulness"]
+    assert noise_words(findings) == [
+        "Standard deviation between the judge's samples of one score: Faithfulness 0.141."
+    ]
+    assert flagged_words(findings) == ["Flagged cases with the highest RQS, to be looked at: row 2 A 0.7000."]
+
+
+def test_the_thresholds_of_the_run_say_what_is_positive() -> None:
+    facts = facts_of(
+        "A", 2, has_labels=True, thresholds=dict.fromkeys(METRIC_LABELS, 0.8), toxicity_threshold=0.7
+    )
+    tallies = Tallies(facts)
+    human = {"faithfulness": 0.75, "toxicity": 0.6}
+    tallies.add(plain_result(2, "A", 0.9, human=human))
+    alignment = tallies.findings(tallies.summary()).alignment
+    assert alignment is not None
+    found = {
+        line.measure: (line.threshold, line.positives.of, line.negatives.of) for line in alignment.agreements
+    }
+    assert found == {"faithfulness": (0.8, 0, 1), "toxicity": (0.7, 0, 1)}
+
+
+def test_metrics_without_weight_do_not_make_bots_incomparable() -> None:
+    for weight, unlike in ((0.0, {}), (0.5, {"B": ("faithfulness",)})):
+        weights = dict.fromkeys(METRIC_LABELS, 0.5) | {"faithfulness": weight}
+        tallies = Tallies(facts_of("AB", 1, weights=weights))
+        tallies.add(plain_result(2, "A", 0.9))
+        bare = plain_result(2, "B", 0.5)
+        scores = {**bare.scores, "faithfulness": Score.not_applicable("faithfulness", "no context")}
+        tallies.add(replace(bare, scores=scores))
+        assert tallies.findings(tallies.summary()).unlike == unlike

@@ -1,0 +1,202 @@
+"""The sentences on a run, to the letter: what it took, what was judged, what its cells and notes hold."""
+
+from dataclasses import replace
+
+import pytest
+from report_cases import facts_of, result_of, summary_of
+
+from rag_eval.cli.facts import usage_line
+from rag_eval.cli.outcome import _exit_code
+from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
+from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score, Usage
+from rag_eval.report.about import details, headline
+from rag_eval.report.notes import Note, NoteKind, lines_of, note_on
+from rag_eval.results.findings import find
+from rag_eval.texts.display import CELL_LIMIT, cut_to_cell, fits_cell, join_chunks, printable, shorten
+
+
+def run_of(*values: float | None) -> list[CaseResult]:
+    """One case a row of one bot; None is a failed one."""
+    return [
+        result_of(
+            Case(row, "A", "q", "a"),
+            [
+                Score.failed(name, "truncated", "cut") if value is None else Score.scored(name, value)
+                for name in METRIC_LABELS
+            ],
+        )
+        for row, value in enumerate(values, 2)
+    ]
+
+
+USAGE = Usage(
+    requests=9, calls=5, cached=1234, failed=3, prompt_tokens=1000, completion_tokens=20, cost=0.12345
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. 1.2 s."),
+        (
+            {"usage": replace(USAGE, cost=None)},
+            "Judge calls: 5 answered, 1234 from the store, 3 failed (9 requests, 1000 + 20 tokens), "
+            "cost unknown. 1.2 s.",
+        ),
+        (
+            {"usage": replace(USAGE, failures={NOT_RUN: 2, "truncated": 1}), "currency": "EUR"},
+            "Judge calls: 5 answered, 1234 from the store, 1 failed, 2 not made "
+            "(9 requests, 1000 + 20 tokens), cost 0.1235 EUR. 1.2 s.",
+        ),
+    ],
+)
+def test_what_a_run_took_in_one_line(changes: dict[str, object], line: str) -> None:
+    assert usage_line(replace(facts_of("A", 1), seconds=1.23, **changes)) == line  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "paragraph"),
+    [
+        (
+            {
+                "usage": replace(USAGE, failures={NOT_RUN: 2, "truncated": 1}),
+                "seconds": 59.6,
+                "currency": "EUR",
+            },
+            "Calls: 5 answered, 1,234 from the store, 1 failed (truncated 1), 2 not made; 9 requests; 1,000 prompt "
+            "and 20 completion tokens. Cost 0.1235 EUR. Took 1 min 0 s.",
+        ),
+        ({"usage": Usage(), "seconds": 3599.4}, "Calls: none. Took 59 min 59 s."),
+        ({"usage": Usage(cached=1), "seconds": 0.4}, "Cost unknown. Took 0 s."),
+        ({"seconds": 7260.0}, "Took 2 h 1 min."),
+        (
+            {"cut_rows": 1200, "blank_rows": 3},
+            "Rows: 3 of 3 judged, 3 blank, 1,200 left out beyond max_rows (answers.xlsx sheet Q3).",
+        ),
+        ({"sheet": ""}, "Rows: 3 of 3 judged (answers.xlsx)."),
+        ({}, "Coverage: 2 of 3 responses have an RQS (66.7%). Not judged: A 1."),
+        ({"notes": tuple(f"note {n}" for n in range(13))}, "… and 1 more notes."),
+        (
+            {},
+            "Judge: Azure OpenAI, deployment gpt-4o, at example.azure.com, 2025-03-04 14:05 UTC, RAG Eval 0.1.0.",
+        ),
+        (
+            {},
+            "Red: below the threshold (Answer Correctness 0.3, Faithfulness 0.3, Answer Relevancy 0.3, Context "
+            "Precision 0.3, Context Recall 0.3); a toxicity at or above 0.5.",
+        ),
+    ],
+)
+def test_what_is_to_be_known_of_a_run(changes: dict[str, object], paragraph: str) -> None:
+    facts = replace(facts_of("A", 3), **changes)  # type: ignore[arg-type]
+    results = run_of(0.5, None, 0.5)
+    told = details(facts, replace(summary_of(results, facts), judged=3), ())
+    assert [each for each in told if paragraph in each] != [], told
+
+
+def test_a_partial_run_says_so_between_heading_and_verdict() -> None:
+    facts = replace(facts_of("A", 1), partial="stopped")
+    summary = summary_of(run_of(0.5), facts)
+    heading, partial, verdict = headline(facts, summary, find(summary)).split("\n")
+    assert (heading, partial) == ("About this run", "PARTIAL RUN: stopped")
+    assert verdict.startswith("A has a mean RQS of 0.5000 over 1 of 1 query.")
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "passed", "code"),
+    [
+        ((0.5, None), 0.5, True, ExitCode.COMPLETE),
+        ((0.5, None), 0.51, True, ExitCode.LOW_COVERAGE),
+        ((0.5, None), 0.51, False, ExitCode.LOW_COVERAGE),
+        ((0.5, 0.5), 1.0, False, ExitCode.GATE_FAILED),
+        ((0.5, 0.5), 1.0, True, ExitCode.COMPLETE),
+        ((None, None), 0.0, True, ExitCode.COMPLETE),
+    ],
+)
+def test_the_exit_code_of_a_run_that_ended(
+    values: tuple[float | None, ...], least: float, passed: bool, code: ExitCode
+) -> None:
+    summary = summary_of(run_of(*values), facts_of("A", 2))
+    assert _exit_code(None, summary, least, passed=passed) is code
+    stopped = RunStoppedError("x", "y")
+    stopped.exit_code = ExitCode.TERMINATED
+    assert _exit_code(stopped, summary, least, passed=passed) is ExitCode.TERMINATED
+
+
+def statement(
+    text: str, verdict: str = "not supported", favourable: bool = False, reason: str = ""
+) -> Evidence:
+    return Evidence("statement", text, verdict, favourable, reason)
+
+
+@pytest.mark.parametrize(
+    ("score", "threshold", "note"),
+    [
+        (Score.scored("faithfulness", 0.3, "why"), 0.3, None),
+        (Score.scored("faithfulness", 0.2, "why"), None, None),
+        (Score.scored("faithfulness", 0.2), 0.3, None),
+        (Score.scored("faithfulness", 0.2, "why"), 0.3, Note("0.20, below 0.30\nwhy", NoteKind.LOW, -0.2)),
+        (
+            Score.failed("faithfulness", "truncated", "cut"),
+            0.3,
+            Note("Failed (truncated): cut", NoteKind.FAILED),
+        ),
+        (
+            Score.not_applicable("faithfulness", "none"),
+            0.3,
+            Note("Not applicable: none", NoteKind.NOT_APPLICABLE),
+        ),
+        (
+            Score.scored(
+                "faithfulness",
+                0.2,
+                "",
+                (statement("A."), statement("B.", "supported", True), statement("C.")),
+            ),
+            0.3,
+            Note("0.20, below 0.30\n2 of 3 statements: not supported\nA., C.", NoteKind.LOW, -0.2),
+        ),
+        (
+            Score.scored("faithfulness", 0.0, "", (statement("A statement of 25 letters", reason="no"),)),
+            0.3,
+            Note(
+                "0.00, below 0.30\n1 of 1 statement: not supported\n– A statement of 25 letters (no)",
+                NoteKind.LOW,
+                -0.0,
+            ),
+        ),
+    ],
+)
+def test_the_note_on_a_score(score: Score, threshold: float | None, note: Note | None) -> None:
+    assert note_on(score, threshold) == note
+
+
+@pytest.mark.parametrize(
+    ("count", "listed", "left"),
+    [(1, 1, ""), (6, 6, ""), (7, 7, ""), (8, 7, "\n… and 1 more"), (20, 7, "\n… and 13 more")],
+)
+def test_a_note_lists_as_much_as_it_holds(count: int, listed: int, left: str) -> None:
+    """Seven lines of 82 characters with six line ends are 580 of the 600."""
+    evidence = tuple(statement("x" * 80) for _ in range(count))
+    note = note_on(Score.scored("faithfulness", 0.0, "", evidence), 0.3)
+    assert note
+    assert note.text.count("– ") == listed
+    assert note.text.partition("x" * 80)[2].endswith(left or "x") or count == 1
+
+
+def test_lines_are_counted_by_paragraph() -> None:
+    assert [lines_of(["", "x" * 52, "x" * 53], 52), lines_of([], 52), lines_of(["x"], 52)] == [4, 0, 1]
+
+
+def test_texts_are_made_fit_for_a_cell() -> None:
+    assert printable("a\r\nb\rc\x00\ud800\uffff") == "a\nb\nc\ufffd\ufffd\ufffd"
+    assert [fits_cell("x" * CELL_LIMIT), fits_cell("x" * (CELL_LIMIT + 1))] == [True, False]
+    assert [fits_cell("😀" * (CELL_LIMIT // 2)), fits_cell("😀" * (CELL_LIMIT // 2 + 1))] == [True, False]
+    assert cut_to_cell("x" * CELL_LIMIT) == "x" * CELL_LIMIT
+    cut = cut_to_cell("x" * 40_000)
+    mark = " […] (cut: 40,000 characters in all)"
+    assert cut == "x" * (CELL_LIMIT - len(mark)) + mark
+    assert [shorten("a  b\nc", 5), shorten("abcdef", 6), shorten("abcdefg", 6), shorten("abcd efg", 6)] == [
+        "a b c", "abcdef", "abcde…", "abcd…"
+    ]  # fmt: skip
+    assert [join_chunks(()), join_chunks(("a",)), join_chunks(("a", "b"))] == ["", "a", "[1] a\n\n[2] b"]
