@@ -39,6 +39,7 @@ from rag_eval.store.reply_store import Store
 DEFAULT_THRESHOLD = 0.3
 RESAMPLES = 1000
 JUDGE = "judge"
+PROBES = Path(__file__).resolve().parent.parent / "tests" / "languages.jsonl"
 Row = dict[str, Any]
 
 
@@ -74,6 +75,11 @@ def main() -> None:
     print("\n### Thresholds\n")
     judged["context_precision"] = list(_whole_rankings(rows["context_precision"], judging))
     _print_thresholds(judged)
+    print("\n### Calibration\n")
+    _print_calibration(judged)
+    if judging.is_proxy:
+        print("\n### Languages\n")
+        _print_languages(judging)
 
 
 def _panel(settings: Settings) -> Panel:
@@ -161,7 +167,8 @@ def _print_pairs(rows: Iterable[Row], judging: Judging) -> None:
 
 def _print_thresholds(judged: dict[str, list[Judged]]) -> None:
     print(
-        "| metric | best threshold | macro balanced accuracy there | at 0.30 | exported |\n|---|---|---|---|---|"
+        "| metric | best threshold | macro balanced accuracy there | cross-validated | at 0.30 | at the exported | "
+        "exported |\n|---|---|---|---|---|---|---|"
     )
     for metric in METRIC_LABELS:
         examples = judged[metric]
@@ -170,8 +177,77 @@ def _print_thresholds(judged: dict[str, list[Judged]]) -> None:
         value = float(
             np.median([threshold for threshold, accuracy in macro.items() if accuracy >= best - 1e-9])
         )
-        exported = CALIBRATED_THRESHOLDS.get(metric)
-        print(f"| {metric} | {value:.2f} | {best:.3f} | {macro[DEFAULT_THRESHOLD]:.3f} | {exported} |")
+        exported = CALIBRATED_THRESHOLDS[metric]
+        print(
+            f"| {metric} | {value:.2f} | {best:.3f} | {_cross_validated(examples):.3f} "
+            f"| {macro[DEFAULT_THRESHOLD]:.3f} | {_macro_accuracy(examples, exported):.3f} | {exported:.2f} |"
+        )
+
+
+def _cross_validated(examples: list[Judged]) -> float:
+    """Macro balanced accuracy where each dataset is judged at the threshold that suits the other datasets best."""
+    datasets = {
+        name: [one for one in members if one.positive is not None]
+        for name, members in _by_dataset(examples).items()
+    }
+    datasets = {
+        name: members for name, members in datasets.items() if len({one.positive for one in members}) == 2
+    }
+    found = []
+    for name, members in datasets.items():
+        others = [one for other, rest in datasets.items() if other != name for one in rest]
+        macro = {value / 100: _macro_accuracy(others, value / 100) for value in range(5, 100)}
+        best = [threshold for threshold, accuracy in macro.items() if accuracy >= max(macro.values()) - 0.005]
+        found.append(_balanced_accuracy(members, float(np.median(best))))
+    return float(np.mean(found))
+
+
+def _print_calibration(judged: dict[str, list[Judged]]) -> None:
+    """Share of the examples with a score of each fifth that people call good, and how many there are."""
+    print(
+        "| metric | 0 to 0.2 | 0.2 to 0.4 | 0.4 to 0.6 | 0.6 to 0.8 | 0.8 to 1 |\n|---|---|---|---|---|---|"
+    )
+    for metric, examples in judged.items():
+        binary = [one for one in examples if one.positive is not None]
+        cells = []
+        for fifth in range(5):
+            members = [one for one in binary if min(4, int(one.scores[JUDGE] * 5)) == fifth]
+            good = f"{np.mean([bool(one.positive) for one in members]):.0%}" if members else "–"
+            cells.append(f"{good} of {len(members)}")
+        print(f"| {METRIC_LABELS[metric]} | {' | '.join(cells)} |")
+
+
+def _print_languages(judging: Judging) -> None:
+    """Each paragraph as the answer to its own query, and to the other queries of its language."""
+    probes = defaultdict(list)
+    for line in PROBES.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        probes[row["language"]].append(row)
+    print(
+        "| language | metric | own query: lowest, median, not red | other queries: not red | AUC |\n"
+        "|---|---|---|---|---|"
+    )
+    for language, rows in probes.items():
+        for metric in ("answer_relevancy", "answer_correctness"):
+            pairs = [(one, other) for one in rows for other in rows]
+            cases = [
+                Case(2, "bot", one["question"], other["paragraph"], one["answer"], (other["paragraph"],))
+                for one, other in pairs
+            ]
+            values = [score.value or 0.0 for score in judging.scores(metric, cases)]
+            own = [value for value, (one, other) in zip(values, pairs, strict=True) if one is other]
+            foreign = [value for value, (one, other) in zip(values, pairs, strict=True) if one is not other]
+            examples = [
+                Judged("", "", 0, positive, {JUDGE: value})
+                for positive, some in ((True, own), (False, foreign))
+                for value in some
+            ]
+            threshold = CALIBRATED_THRESHOLDS[metric]
+            print(
+                f"| {language} | {METRIC_LABELS[metric]} | {min(own):.2f}, {np.median(own):.2f}, "
+                f"{np.mean(np.array(own) >= threshold):.0%} | {np.mean(np.array(foreign) >= threshold):.0%} "
+                f"| {_auc(examples, JUDGE):.3f} |"
+            )
 
 
 def _judge_claims(

@@ -171,6 +171,20 @@ def test_the_rounding_of_the_earlier_report_is_no_change(tmp_path: Path) -> None
     assert not any("not compared" in sentence for sentence in comparison.differences())
 
 
+@pytest.mark.parametrize(("decimals", "rounding"), [(8, 5e-9), (9, 5e-10), (10, 0.0)])
+def test_scores_with_ten_decimals_were_not_rounded(tmp_path: Path, decimals: int, rounding: float) -> None:
+    past = read_past_run(report_of(tmp_path, ["RQS"], [round(1 / 3, decimals)], [0.5]))
+    assert past.roundings[RQS] == pytest.approx(rounding)
+
+
+def test_a_difference_of_just_the_rounding_is_no_change(tmp_path: Path) -> None:
+    path = report_of(tmp_path, ["Faithfulness"], *([0.1] for _ in range(8)), [0.1234])
+    comparison = BaselineComparison(read_past_run(path), facts_of("A", 9, weights={"faithfulness": 1.0}))
+    for number in range(8):
+        comparison.add(result("A", number, flat(0.10005)))  # whose float is a little further from 0.1
+    assert [change.direction for change in comparison.changes()] == [Direction.SAME]
+
+
 def test_a_change_larger_than_the_rounding_is_one(tmp_path: Path) -> None:
     path = report_of(tmp_path, ["RQS", "Faithfulness"], *([0.1234 + n / 100] * 2 for n in range(20)))
     comparison = BaselineComparison(read_past_run(path), facts_of("A", 20, weights={"faithfulness": 1.0}))

@@ -130,6 +130,12 @@ def test_an_output_that_cannot_be_written_is_code_5(rag_eval: Run) -> None:
     assert len(ended.err.splitlines()) == 1
 
 
+def test_the_folder_of_the_output_is_made(rag_eval: Run, tmp_path: Path) -> None:
+    ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "new/folder/s.csv")
+    assert ended.code == 0
+    assert (tmp_path / "new" / "folder" / "s.csv").exists()
+
+
 def test_r75_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     """Direction characters in an id, and escape sequences in a header, are shown and have no effect."""
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\nz\u202e9\tfaq\n", encoding="utf-8")

@@ -743,6 +743,23 @@ def test_asking_on_the_scheduler_joins_equal_questions_and_uses_the_store() -> N
     assert len(judge.prompts) == 2
 
 
+def test_a_template_of_ones_own_is_what_the_judge_gets() -> None:
+    template = (
+        "{{ question }}|{{ answer }}|{% for each in context %}{{ each.id }}={{ each.chunk }};{% endfor %}"
+    )
+    evaluator = ContextEvaluation(
+        prompt="p", examples=["one", {"n": 2}], response_model=ChunkGraded, chunk_template=template
+    )
+    assert evaluator.chunk_template == template
+    system, user = evaluator.call("q <", "a", ["c0", "c1"]).messages
+    assert (user.role, user.text) == ("user", "q &lt;|a|0=c0;1=c1;")
+    expected = (
+        'p\n\n<examples>\n<example>\none\n</example>\n<example>\n{\n  "n": 2\n}\n</example>\n</examples>\n\n'
+    )
+    assert system.role == "system"
+    assert system.text.startswith(expected + "Reply with one JSON object")
+
+
 def test_a_call_says_all_that_the_judge_must_know() -> None:
     call = ChunkPrecision.call(
         QUESTION, None, tuple(CHUNKS), task="precision", max_tokens=99, deployment="mini"

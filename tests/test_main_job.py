@@ -105,6 +105,41 @@ def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(
     assert written == [dict(CALIBRATED_THRESHOLDS), dict.fromkeys(METRIC_LABELS, 0.3)]
 
 
+@pytest.mark.parametrize(
+    ("config", "words", "has_advice"),
+    [
+        ("", "calibrated for the offline judge", False),
+        (
+            "[thresholds]\nfaithfulness = 0.5\n",
+            "calibrated for the offline judge, except faithfulness from [thresholds]",
+            False,
+        ),
+        (
+            "[thresholds]\n" + "".join(f"{name} = 0.3\n" for name in METRIC_LABELS),
+            "from [thresholds], not those calibrated for the offline judge",
+            True,
+        ),
+    ],
+    ids=["none written", "one written", "all written"],
+)
+def test_terminal_report_json_and_manifest_say_which_thresholds_apply(
+    run_cli: Run, tmp_path: Path, config: str, words: str, has_advice: bool
+) -> None:
+    (tmp_path / "config.ini").write_text(config)
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    ended = run_cli(
+        "in.xlsx", "-o", "a.xlsx", "--judge", "offline", "--json", "a.json", "--manifest", "m.json"
+    )
+    assert ended.code == 0
+    assert f"({words})." in ended.out
+    assert ("all five are 0.3" in ended.out) is has_advice
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["run"]["thresholds_from"] == words
+    assert json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))["run"]["thresholds_from"] == words
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as parts:
+        drawings = b"".join(parts.read(part) for part in parts.namelist() if "drawings/drawing" in part)
+    assert f"These thresholds are {words}.".encode() in drawings
+
+
 def test_the_offline_judge_makes_no_connection_and_leaves_only_the_report(
     run_cli: Run, tmp_path: Path
 ) -> None:

@@ -251,7 +251,7 @@ def test_groups_of_characters_count_as_parts_of_words() -> None:
     assert count_words(["tower", "330"]) == 2
     assert count_words(["東京", "京塔", "tower"]) == 2.0
     assert count_words(["หอค", "อคอ"]) == 0.5
-    assert count_words(["башня", "東京"]) == 1.5
+    assert count_words(["башня", "река", "東京"]) == 2.5
     assert count_words([]) == 0
     assert [is_unspaced(word) for word in ("東京", "หอค", "tower", "башня")] == [True, True, False, False]
     assert [is_pair(word) for word in ("東京", "東", "หอค", "ab")] == [True, False, False, False]

@@ -391,12 +391,35 @@ def test_other_encodings_are_refused(folder: Path, encoded: bytes, line: int, na
         ("delimiter = a;b#c", "a;b#c"),
         ("delimiter = a = b", "a = b"),
         ("DELIMITER = :", ":"),
+        ("delimiter = ###", "###"),
+        ("delimiter = ;", ";"),
+        ("  Delimiter =\t;;\t", ";;"),
+        ("delimiter = #|#  # my mark", "#|#"),
+        ("delimiter = # ; my mark", "#"),
+        ("delimiter = #\t#", "#"),
         ("delimiter = '||'", "'||'"),
     ],
 )
 def test_ini_syntax(folder: Path, line: str, expected: str) -> None:
     """R-88, R-89, R-96: comments, '=' alone as separator, no interpolation; escapes decoded in the delimiter."""
     assert load(folder, f"[context]\n{line}\n").settings.context.delimiter == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["delimiter =", "delimiter = # mine", "delimiter = ;mine", "delimiter = ## mine ##"]
+)
+def test_an_empty_delimiter_names_the_remedy(folder: Path, line: str) -> None:
+    """What has words behind # or ; is a comment."""
+    assert problems(folder, f"[context]\n{line}\n") == [
+        r"config.ini, line 2, [context] delimiter: '' is not allowed; expected auto, or any text, not empty; "
+        r"\n, \t, \r and \\ are decoded; write one that begins with # or ; without white space before it, as in =#x"
+    ]
+
+
+def test_very_many_unknown_keys_are_not_all_looked_up(folder: Path) -> None:
+    found = problems(folder, "[judge]\n" + "".join(f"k{number} = 1\n" for number in range(100)))
+    assert len(found) == 21
+    assert found[-1] == "config.ini, line 22, [judge] k20: unknown, and so are 79 more"
 
 
 @pytest.mark.parametrize(

@@ -719,7 +719,11 @@ class TestKappa:
 
     @pytest.mark.parametrize(
         ("first", "second", "message"),
-        [([1, 2], [1, 9], "rating 9 is none of the categories"), ([1, 2], [1], "shorter")],
+        [
+            ([1, 2], [1, 9], "rating 9 is none of the categories"),
+            ([8, 2], [9, 1], "rating 8 is none of the categories"),
+            ([1, 2], [1], "shorter"),
+        ],
     )
     def test_refuses_what_it_cannot_count(self, first, second, message):
         with pytest.raises(ValueError, match=message):

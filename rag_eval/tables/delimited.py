@@ -230,7 +230,7 @@ class BoundedLines:
     def __next__(self) -> str:
         line = next(self._lines)
         self.number += 1
-        if line.count(self._separator) > MAX_COLUMNS and self._cells(line) > MAX_COLUMNS:
+        if line.count(self._separator) >= MAX_COLUMNS and self._cells(line) > MAX_COLUMNS:
             raise TableError(
                 f"{self._path.name}, line {self.number}: has more than {MAX_COLUMNS:,} cells; remove the columns that "
                 "are not needed, or the separators at the ends of the lines"

@@ -145,7 +145,7 @@ def _entry(name: str, kind: int, start: int, length: int, child: int = _FREE) ->
 # --- the workbook -----------------------------------------------------------------------------------------------
 
 _EOF, _BOUND_SHEET, _SHARED, _CONTINUE, _SHARED_CELL = 0x0A, 0x85, 0xFC, 0x3C, 0xFD
-_CELLS = frozenset((0x06, 0x7E, 0xBD, 0xD6, 0xFD, 0x203, 0x204, 0x205))
+_CELLS = frozenset((0x06, 0xBD, 0xD6, 0xFD, 0x203, 0x204, 0x205, 0x27E))
 """Records that begin with a row and a column, and hold a value."""
 _SEVERAL_CELLS = 0xBD
 """That of them that ends with its last column."""

@@ -42,7 +42,7 @@ class _Scan:
     def __init__(self, path: Path, room: Room) -> None:
         self._path = path
         self._room = room
-        self._left = 2_000_000 + path.stat().st_size
+        self._left = 1_500_000 + path.stat().st_size * 6 // 10
         """Elements that may still come. Real sheets have far less than one in each byte of their file."""
         self._piece = 0
         self._height = self._width = self._waiting_rows = 0

@@ -25,11 +25,16 @@ class Package:
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._archive = ZipFile(path)
-        self._left = 2_500_000 + path.stat().st_size * 7 // 10
+        self._left = 2_000_000 + path.stat().st_size * 6 // 10
         """Starts and ends of elements that may still come. Real sheets have less than one for each byte of the file."""
         self.names = frozenset(self._archive.namelist())
 
+        self._open: list[IO[bytes]] = []
+
     def close(self) -> None:
+        """Also the part that is being read."""
+        for part in self._open:
+            part.close()
         self._archive.close()
 
     def elements(self, part: str, tags: Collection[str]) -> Iterator[Element]:
@@ -50,7 +55,9 @@ class Package:
                     "copy the table into a new workbook"
                 )
         with self._archive.open(part) as xml:
+            self._open.append(xml)
             yield xml
+            self._open.remove(xml)
 
     def _elements(self, part: str, xml: IO[bytes], tags: Collection[str]) -> Iterator[Element]:
         parser: Any = XMLPullParser(("start", "end"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from sys import getsizeof
 from typing import Any
@@ -103,7 +103,9 @@ class ParquetTable:
 
         wanted = [self.names[column] for column in columns]
         only = None if set(wanted) == set(self.names) else list(dict.fromkeys(wanted))
-        batches = self._file.iter_batches(batch_size=self._rows_of_a_batch, columns=only)
+        batches = chain.from_iterable(
+            self._batches(group, only) for group in range(self._file.num_row_groups)
+        )
         at_once = max(1, min(_ROWS_AT_ONCE, _VALUES_AT_ONCE // max(1, len(wanted))))
         while True:
             with damage_reported(self._path, ArrowException):
@@ -116,6 +118,13 @@ class ParquetTable:
                     parts = [array.slice(start, at_once) for array in arrays]
                     values = [self._values(part, (place,)) for place, part in enumerate(parts)]
                 yield from zip(*values, strict=True)
+
+    def _batches(self, group: int, only: Sequence[str] | None) -> Iterator[Any]:
+        """Those of one group of rows: lists of shared texts cannot be read across groups."""
+        batches: Iterator[Any] = self._file.iter_batches(
+            batch_size=self._rows_of_a_batch, row_groups=[group], columns=only
+        )
+        return batches
 
     def _values(self, array: Any, place: tuple[int, ...]) -> list[Any]:
         """As `array.to_pylist()`, but equal texts are one object. `place` is the column, and where in its structure."""

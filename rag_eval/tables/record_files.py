@@ -17,7 +17,7 @@ from rag_eval.tables.cells import BadCell, column_letter
 from rag_eval.tables.content import PARQUET, WORKBOOK, check_content
 from rag_eval.tables.delimited import BoundedLines, long_cells_allowed
 from rag_eval.tables.input_files import check_is_file
-from rag_eval.tables.parquet import open_parquet
+from rag_eval.tables.parquet import ParquetTable, open_parquet
 from rag_eval.tables.sheets import open_reader, value_rows
 
 Rows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
@@ -268,7 +268,13 @@ def _is_blank(row: Sequence[Any]) -> bool:
 def _parquet(path: Path) -> Iterator[Records]:
     check_content(path, PARQUET)
     with open_parquet(path, _room(path)) as table:
-        yield Records(table.names, lambda columns: enumerate(table.rows(columns), 1), [])
+        yield Records(table.names, lambda columns: _parquet_rows(table, columns), [])
+
+
+def _parquet_rows(table: ParquetTable, columns: Sequence[int]) -> Rows:
+    for number, values in enumerate(table.rows(columns), 1):
+        pairs = zip(columns, values, strict=True)
+        yield number, [_bounded(value, f"row {number}, column {column + 1}") for column, value in pairs]
 
 
 _FORMATS: Mapping[str, Callable[[Path], AbstractContextManager[Records]]] = {

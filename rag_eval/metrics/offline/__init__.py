@@ -27,7 +27,7 @@ CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
         "answer_correctness": 0.48,
         "faithfulness": 0.62,
         "answer_relevancy": 0.35,
-        "context_precision": 0.41,
+        "context_precision": 0.47,
         "context_recall": 0.54,
     }
 )

@@ -6,7 +6,7 @@ from typing import ClassVar
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
-from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
+from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
@@ -14,9 +14,9 @@ SHORT = 2
 """Up to so many words a reference is a name or a date: only what the response leaves out counts."""
 LONG = 22
 """From so many words on it is a text: what the response adds counts fully. Between them it counts in proportion."""
-ASKED_IN_SHORT, ASKED_IN_LONG = 0.85, 0.5
+ASKED_IN_SHORT, ASKED_IN_LONG = 0.9, 0.5
 """What a word of the query weighs in a short and in a long reference; any other weighs 1."""
-MOST_GAIN = 1.5
+MOST_GAIN = 1.4
 """The balance of what is found and what is added is at most so many times what is found."""
 _HALF_WAY = 50
 _MOST_LENIENCE = 2.0
@@ -37,11 +37,12 @@ class OfflineAnswerCorrectness(Metric):
             return self._compare_every_word(reference, response)
         length = count_words(reference.content)
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
-        found = find_similar(reference.stems, response.stems)
-        value = found.share_beside(asked, ASKED_IN_SHORT)
+        find = find_similar if textual < 1 else find_exactly  # a text has words enough
+        found = find(reference.stems, response.stems)
+        value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
         evidence = [_reference_evidence(reference, found.missing)]
         if textual:
-            balance, extra = _balance(reference, response, found.share_beside(asked, ASKED_IN_LONG))
+            balance, extra = _balance(reference, response, found.exactly().share_beside(asked, ASKED_IN_LONG))
             value = lenient((1 - textual) * value + textual * balance, length)
             evidence.append(_response_evidence(response, extra))
         return Score.scored(self.name, value, evidence=tuple(evidence))

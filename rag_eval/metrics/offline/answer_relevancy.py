@@ -39,7 +39,7 @@ class OfflineAnswerRelevancy(Metric):
             return Score.scored(self.name, 0.0, settled)
         found = find_similar(asked, said)
         share, missing = found.share, found.missing
-        if any(map(is_pair, asked)):
+        if not case.query.isascii() and any(map(is_pair, asked)):
             share = raised(share, PAIRS_RAISED_BY)
         if share < 1 and case.chunks and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
             share = max(share, _share_by_source(asked, said, case.chunks))
@@ -60,7 +60,7 @@ def _worthless(response: Reading, said: set[str], query: str) -> str:
     return "the response only repeats the query" if said <= known else ""
 
 
-def _share_by_source(asked: frozenset[str], said: set[str], chunks: tuple[str, ...]) -> float:
+def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...]) -> float:
     """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds."""
     best = 0.0
     for sentence in _sentences(chunks):

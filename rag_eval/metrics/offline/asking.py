@@ -4,7 +4,9 @@ English has its list in `rag_eval.texts.words`. A language is recognised by thes
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 
 from rag_eval.texts.words import STOP_WORDS, words
 
@@ -46,17 +48,25 @@ _SPACED = {
         cho đã sẽ đang này đó ở vào ra từ điều người""",
 }
 _UNSPACED = """
-    什么时候 什麼時候 什么 什麼 为什么 為什麼 为何 為何 为 多少
-    多久 多长时间 多長時間 多长 多長 多高 多大 多远 多遠 几 幾
-    哪个 哪個 哪里 哪裡 哪些 哪 谁 誰 怎么样 怎么 怎麼 怎样 怎樣 如何 何时 何時 何地 吗 嗎 呢 是 的 了 这位 這位
-    いつ どこ だれ 何年間 何曜日 何年 何人 何時 何
-    なぜ どうして どのくらい どれくらい どの どんな どのように どう どれ いくつ
-    いくら ものは のは でしたか ですか ましたか ますか ありますか
-    เมื่อใด เมื่อไหร่ เมื่อไร อะไร ใคร ที่ไหน วันไหน ไหน นานเท่าไร
-    นานเท่าใด เท่าไร เท่าไหร่ เท่าใด อย่างไร ทำไม กี่ ใด หรือไม่
+    什么时候 什麼時候 什么 什麼 为什么 為什麼 为何 為何 为 多少 多久 多长时间 多長時間 多长 多長 多高
+    多大 多远 多遠 几 幾 哪个 哪個 哪里 哪裡 哪些 哪 谁 誰 怎么样 怎么 怎麼 怎样 怎樣 如何 何时
+    何時 何地 吗 嗎 呢 是 的 了 这位 這位 いつ どこ だれ 何年間 何曜日 何年 何人 何時 何 なぜ
+    どうして どのくらい どれくらい どの どんな どのように どう どれ いくつ いくら ものは のは でしたか
+    ですか ましたか ますか ありますか เมื่อใด เมื่อไหร่ เมื่อไร อะไร ใคร
+    ที่ไหน วันไหน ไหน นานเท่าไร นานเท่าใด เท่าไร เท่าไหร่
+    เท่าใด อย่างไร ทำไม กี่ ใด หรือไม่
 """
 _UNSPACED_ASKING = re.compile("|".join(sorted(_UNSPACED.split(), key=len, reverse=True)))
+_ENGLISH = "en"
 _BY_LANGUAGE = {language: frozenset(words(listed)) for language, listed in _SPACED.items()}
+_RANKS = {language: rank for rank, language in enumerate((_ENGLISH, *_BY_LANGUAGE))}
+_LANGUAGES_OF: dict[str, list[str]] = {}
+"""By word."""
+for _language, _listed in {_ENGLISH: STOP_WORDS, **_BY_LANGUAGE}.items():
+    for _word in _listed:
+        _LANGUAGES_OF.setdefault(_word, []).append(_language)
+
+_FOREIGN = _LANGUAGES_OF.keys() - STOP_WORDS
 
 
 def without_unspaced_asking(query: str) -> str:
@@ -70,8 +80,8 @@ def small_words_of(query: Iterable[str]) -> frozenset[str]:
     `query` are normalised words. Of languages that have equally many the first counts, English before all.
     """
     given = list(query)
-    best, most = frozenset[str](), sum(word in STOP_WORDS for word in given)
-    for listed in _BY_LANGUAGE.values():
-        if (count := sum(word in listed for word in given)) > most:
-            best, most = listed, count
-    return best
+    if _FOREIGN.isdisjoint(given):
+        return frozenset()
+    counts = Counter(chain.from_iterable(_LANGUAGES_OF[word] for word in given if word in _LANGUAGES_OF))
+    best = max(counts, key=lambda language: (counts[language], -_RANKS[language]), default=_ENGLISH)
+    return _BY_LANGUAGE.get(best, frozenset())

@@ -12,7 +12,7 @@ from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, Score
 from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
 
-USEFUL_FROM = 0.40
+USEFUL_FROM = 0.39
 """A chunk is useful from this relevance on."""
 _TARGET_WEIGHT = 0.75
 _COSINE_WEIGHT = 0.5
@@ -26,7 +26,7 @@ class OfflineContextPrecision(Metric):
     name: ClassVar[str] = "context_precision"
     explanation: ClassVar[str] = (
         "Average precision over the ranks, where a chunk is useful when it holds enough of the best matching "
-        "reference sentence (of the response, without a reference) and of the query's words."
+        "reference sentence (of the response, without a reference) and of the query's words for its length."
     )
 
     async def judge(self, case: Case) -> Score:
@@ -37,9 +37,10 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     """0..1 per chunk: how much it helps to arrive at `target`; by the query's words alone without a target."""
     asked = query_stems(query)
     sought = _sought(target, asked) if target and has_words(target) else []
-    wanted = asked.union(read_claim(target or "").whole.stems)
+    query_words = _seek(asked, frozenset())
+    wanted = asked | read_claim(target or "").whole.stems
     return [
-        (1 - _COSINE_WEIGHT) * _held(chunk, asked, sought) + _COSINE_WEIGHT * _likeness(chunk, wanted)
+        (1 - _COSINE_WEIGHT) * _held(chunk, query_words, sought) + _COSINE_WEIGHT * _likeness(chunk, wanted)
         for chunk in read_all(tuple(chunks))
     ]
 
@@ -68,39 +69,37 @@ class _Sought(NamedTuple):
 
     words: AbstractSet[str]
     pairs: AbstractSet[tuple[str, str]]
+    is_ascii: bool
 
     def share_in(self, chunk: Reading) -> float:
-        words = _share(self.words, chunk.stems)
+        if self.is_ascii:
+            words = len(self.words & chunk.stems) / len(self.words)
+        else:  # endings matter more than in English
+            words = find_similar(self.words, chunk.stems).share
         return (words + len(self.pairs & chunk.pairs) / len(self.pairs)) / 2 if self.pairs else words
 
 
 def _sought(target: str, asked: AbstractSet[str]) -> list[_Sought]:
     """The whole target, and those of its sentences that say something of their own."""
     whole, sentences = read_claim(target)
-    own = (
-        [s for s in sentences if count_words(s.stems - asked) >= _FEWEST_NEW_WORDS]
-        if len(sentences) > 1
-        else []
-    )
-    sought = [_Sought(reading.stems - asked or reading.stems, reading.pairs) for reading in (*own, whole)]
-    return sought if whole.stems else [_Sought(set(stems_of(target)), set())]
+    if not whole.stems:
+        return [_seek(set(stems_of(target)), set())]
+    many = sentences if len(sentences) > 1 else ()
+    own = [one for one in many if count_words(one.stems - asked) >= _FEWEST_NEW_WORDS]
+    return [_seek(reading.stems - asked or reading.stems, reading.pairs) for reading in (*own, whole)]
 
 
-def _held(chunk: Reading, asked: AbstractSet[str], sought: Sequence[_Sought]) -> float:
+def _seek(words: AbstractSet[str], pairs: AbstractSet[tuple[str, str]]) -> _Sought:
+    return _Sought(words, pairs, "".join(words).isascii())
+
+
+def _held(chunk: Reading, asked: _Sought, sought: Sequence[_Sought]) -> float:
     """Share (0..1) of what is sought that the chunk holds, however much else it says."""
-    asked_share = _share(asked, chunk.stems)
+    asked_share = asked.share_in(chunk) if asked.words else 0.0
     if not sought:
         return asked_share
-    best = max(one.share_in(chunk) for one in sought)
+    best = max([one.share_in(chunk) for one in sought])
     return _TARGET_WEIGHT * best + (1 - _TARGET_WEIGHT) * asked_share
-
-
-def _share(asked: AbstractSet[str], given: AbstractSet[str]) -> float:
-    """Share of the query's words in the chunk; outside of English, where endings matter more, in any form."""
-    if not asked:
-        return 0.0
-    exact = len(asked & given) / len(asked)
-    return exact if exact == 1 or "".join(asked).isascii() else find_similar(asked, given).share
 
 
 def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:

@@ -31,7 +31,7 @@ def ground(claim: Reading, evidence: Iterable[Reading]) -> Grounding:
     for reading in evidence:
         missing = missing - reading.stems
         missing_pairs = missing_pairs - reading.pairs
-    if missing and not claim.text.isascii():
+    if not "".join(missing).isascii():
         missing = missing - _found_inside(missing, evidence)
     return _grounding(counted, missing, claim.pairs, missing_pairs)
 

@@ -10,17 +10,20 @@ from rag_eval.texts.words import NEGATION, Reading, read_all
 def find_denied(chunks: tuple[str, ...]) -> frozenset[tuple[str, str]]:
     """Pairs of words that the chunks never say together but with a negation between them."""
     readings = read_all(chunks)
-    denied = {
-        pair for reading in readings if NEGATION in reading.stems for pair in _around_negations(reading)
-    }
-    return frozenset(denied.difference(*(reading.pairs for reading in readings)))
+    negating = [reading for reading in readings if NEGATION in reading.stems]
+    between = frozenset([pair for reading in negating for pair in _around_negations(reading)])
+    for reading in readings if between else ():
+        between = between - reading.pairs
+    return between
 
 
 def _around_negations(reading: Reading) -> Iterator[tuple[str, str]]:
     words = reading.content
-    for before, word, after in zip(words, words[1:], words[2:], strict=False):
-        if word == NEGATION:
-            yield before, after
+    place = 0
+    for _ in range(words.count(NEGATION)):
+        place = words.index(NEGATION, place) + 1
+        if 1 < place < len(words):
+            yield words[place - 2], words[place]
 
 
 def denies(sentence: Reading, evidence: Sequence[Reading]) -> bool:

@@ -2,7 +2,14 @@
 
 import re
 
-from rag_eval.metrics.offline.refusals import SIGNS, TURNS, UNSPACED_TURNS, UNSPACED_WORDINGS, WORDINGS
+from rag_eval.metrics.offline.refusals import (
+    SIGNS,
+    TURNS,
+    UNSPACED_TURNS,
+    UNSPACED_WORDINGS,
+    WITH_NO,
+    WORDINGS,
+)
 from rag_eval.texts.words import NEGATION, Reading, normalise
 
 _WITHIN = 200
@@ -19,9 +26,11 @@ def is_refusal(response: Reading) -> bool:
     has_sign = not _SIGNS.isdisjoint(early)
     if has_sign and _declines_in_english(response, beginning):
         return True
-    if beginning.isascii() and not has_sign and SIGNS.isdisjoint(early):
-        return False
-    return _declines_elsewhere(response, beginning)
+    if not SIGNS.isdisjoint(early) or (not beginning.isascii() and _WITHOUT_SIGNS.search(beginning)):
+        return _declines_elsewhere(response, beginning, WORDINGS)
+    return (
+        has_sign and _NO.search(beginning) is not None and _declines_elsewhere(response, beginning, WITH_NO)
+    )
 
 
 def _declines_in_english(response: Reading, beginning: str) -> bool:
@@ -32,9 +41,8 @@ def _declines_in_english(response: Reading, beginning: str) -> bool:
     return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
 
 
-def _declines_elsewhere(response: Reading, beginning: str) -> bool:
-    wording = " ".join(normalise(beginning).split())
-    match = WORDINGS.search(wording, 0, _WITHIN + _LONGEST)
+def _declines_elsewhere(response: Reading, beginning: str, wordings: re.Pattern[str]) -> bool:
+    match = wordings.search(" ".join(normalise(beginning).split()))
     if match is None:
         match = UNSPACED_WORDINGS.search(beginning, 0, _WITHIN_UNSPACED)
     return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
@@ -46,6 +54,12 @@ def _goes_on(response: Reading, place: int) -> bool:
 
 
 _TURN = re.compile(rf"\b(?i:{'|'.join(TURNS.split())}|that said)\b|{'|'.join(UNSPACED_TURNS)}")
+_WITHOUT_SIGNS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+"""Scripts whose words cannot be looked up."""
+_NO = re.compile(
+    "[Nn]o (?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)|[Ll]o sient|[Ll]ament"
+)
+"""What of Spanish an English negation can be, told fast."""
 _WITHIN_UNSPACED = 80
 """Scripts without spaces need fewer characters for a sentence."""
 _LEAST_ANSWER = 40

@@ -54,8 +54,7 @@ SPACED = {
             r"(?:lo siento|lamento|disculpe)\b",
             rf"(?:contexto|texto|documentos?|fuentes?|pasaje|fragmento) {_FEW}no {_FEW}"
             r"(?:mencionan?|contienen?|indican?|especifican?|proporcionan?|dicen?|incluyen?|informa)",
-            r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) "
-            r"(?:suficiente )?(?:informacion|datos|mencion)",
+            r"no (?:hay|existe|se dispone de|se encuentra|se proporciona) (?:suficiente )?(?:informacion|datos)",
             r"no se (?:menciona|indica|especifica|proporciona) en (?:el|la|los|las)\b",
             r"desconozco\b",
         ),
@@ -105,7 +104,7 @@ SPACED = {
         ),
     ),
     "ru": Refusals(
-        "не нет жаль извините сожалению неизвестно отсутствует",
+        "не нет жаль извините простите сожалению недостаточно отсутствует",
         (
             r"(?:я )?не знаю\b",
             rf"(?:я )?не (?:могу|смог|смогла|нашел|нашла|располагаю|имею) {_FEW}"
@@ -201,6 +200,8 @@ TURNS = """
 UNSPACED_TURNS = ("但是", "但", "不过", "不過", "しかし", "ただし", "แต่", "อย่างไรก็ตาม")
 
 SIGNS = frozenset(stem(word) for one in SPACED.values() for word in words(one.signs)) - {NEGATION}
+WITH_NO = re.compile(rf"(?<!\w)(?:{'|'.join(SPACED['es'].wordings)})")
+"""Of the language that negates with the English word."""
 _SPACED_WORDINGS = "|".join(wording for one in SPACED.values() for wording in one.wordings)
 WORDINGS = re.compile(rf"(?<!\w)(?:{unicodedata.normalize('NFC', _SPACED_WORDINGS)})")
 UNSPACED_WORDINGS = re.compile("|".join(UNSPACED.values()))

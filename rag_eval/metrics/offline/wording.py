@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
 from rag_eval.metrics.offline.scripts import is_short, is_unspaced
-from rag_eval.texts.words import NEGATION, STOP_WORDS, stem, stems_of, words
+from rag_eval.texts.words import NEGATION, STOP_WORDS, read, stem, stems_of, words
 
 PREFIX = 4
 """Two words of one root are taken to share so many letters at the beginning."""
@@ -42,14 +42,18 @@ class Likeness(NamedTuple):
         """0..1: share of the words found, where one in another form counts SIMILAR."""
         return 1 - _lost(self.missing, self.alike) / len(self.wanted)
 
+    def exactly(self) -> "Likeness":
+        """The same with the words in another form counted as missing."""
+        return Likeness(self.wanted, self.missing | self.alike, frozenset()) if self.alike else self
+
     def share_beside(self, asked: AbstractSet[str], weight: float) -> float:
         """0..1: the same share where each word of the query weighs only `weight`.
 
         A word of the query that is left out is understood, as far as the other words are found.
         """
-        n_asked = len(self.wanted & asked)
-        if n_asked in (0, len(self.wanted)):
+        if asked.isdisjoint(self.wanted) or asked >= self.wanted:
             return self.share
+        n_asked = len(self.wanted & asked)
         n_new = len(self.wanted) - n_asked
         lost_asked = _lost(self.missing & asked, self.alike & asked)
         found_new = 1 - _lost(self.missing - asked, self.alike - asked) / n_new
@@ -68,8 +72,10 @@ def raised(share: float, by: float) -> float:
 
 
 @lru_cache(maxsize=2)
-def query_stems(query: str) -> frozenset[str]:
+def query_stems(query: str) -> AbstractSet[str]:
     """What the query is about: its content words without those that only ask; all its words if none is left."""
+    if query.isascii() and not small_words_of(query.lower().split()):  # most often English, so without delay
+        return read(query).stems - _ASKING or frozenset(stems_of(query))
     asked = words(without_unspaced_asking(query))
     small = STOP_WORDS | small_words_of(asked)
     content = frozenset(stem(word) for word in asked if word not in small)
@@ -83,11 +89,16 @@ def find_similar(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
     return Likeness(wanted, missing - alike, alike)
 
 
+def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
+    """The same for words in the same form only."""
+    return Likeness(wanted, wanted - given, frozenset())
+
+
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
     beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
     candidates = [word for word in given if word[:PREFIX] in beginnings]
     alike = {word for other in candidates for word in missing if _is_alike(word, other)}
-    if not all(map(str.isascii, missing)):
+    if not "".join(missing).isascii():
         alike |= _alike_by_root(missing, given) | _alike_by_neighbours(missing, found, given)
     return alike
 

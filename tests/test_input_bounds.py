@@ -1,0 +1,882 @@
+"""Small files that are made to cost much: each is refused with its place and a remedy, or read in proportion.
+
+Sizes are such that a reader without the bound would need gigabytes, or hours; so a test fails by not ending.
+"""
+
+import csv
+import json
+import struct
+import tracemalloc
+import unicodedata
+import zipfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from python_calamine import CalamineWorkbook
+
+from rag_eval.configuration.files import parse_ini, read_text
+from rag_eval.errors import InputError, SettingsError, TableError
+from rag_eval.rubric.file import load_rubric
+from rag_eval.rubric.json_text import parse_json
+from rag_eval.tables import read_table
+from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long
+from rag_eval.tables.cells import as_cell
+from rag_eval.tables.chunking import split_cell
+from rag_eval.tables.document_ids import parse_ids
+from rag_eval.tables.input_files import MAX_CONFIGURATION
+from rag_eval.tables.labels import parse_score
+from rag_eval.tables.old_excel import extract_workbook
+from rag_eval.tables.package import Package
+from rag_eval.tables.parquet import open_parquet
+from rag_eval.tables.record_files import open_records
+from rag_eval.texts.injection import find_flags
+from rag_eval.texts.redaction import KINDS, Redactor
+from rag_eval.texts.words import compatible, read_claim, words
+
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+HOSTILE = "holds far more than the size of the file suggests; copy the table into a new workbook, or save it as .csv"
+LONG = (
+    "holds 1,000,001 characters, more than the 1,000,000 allowed; shorten it, or split it into several rows"
+)
+
+TOO_WIDE = (
+    "has more than 5,000 cells; "
+    "remove the columns that are not needed, or the separators at the ends of the lines"
+)
+
+
+def problems(read: Callable[[], object]) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read()
+    return list(caught.value.problems)
+
+
+def table_problems(path: Path) -> list[str]:
+    return problems(lambda: read_table(path, max_rows=10**6))
+
+
+def records_problems(path: Path) -> list[str]:
+    def read() -> None:
+        with open_records(path) as records:
+            list(records.rows(range(len(records.names))))
+
+    return problems(read)
+
+
+def zipped(path: Path, parts: dict[str, str | Iterable[str]]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            with archive.open(name, "w") as part:
+                for piece in [content] if isinstance(content, str) else content:
+                    part.write(piece.encode())
+    return path
+
+
+def excel(
+    path: Path, sheet: str, strings: str = "", further: dict[str, str | Iterable[str]] | None = None
+) -> Path:
+    """A workbook of the given XML of rows, shared strings and further parts."""
+    override = '<Override PartName="/xl/{}.xml" ContentType="' + TYPES + '.{}+xml"/>'
+    parts: dict[str, str | Iterable[str]] = {
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+        f"{override.format('workbook', 'sheet.main')}{override.format('sharedStrings', 'sharedStrings')}</Types>",
+        "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{OFFICE}"><sheets>'
+        '<sheet name="S" sheetId="1" r:id="r1"/>'
+        "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/'
+        f'relationships"><Relationship Id="r1" Type="{OFFICE}/worksheet" Target="worksheets/sheet1.xml"/>'
+        "</Relationships>",
+        "xl/sharedStrings.xml": f"<sst {MAIN}>{strings}</sst>",
+        "xl/worksheets/sheet1.xml": f"<worksheet {MAIN}><sheetData>{sheet}</sheetData></worksheet>",
+    }
+    return zipped(path, {**parts, **(further or {})})
+
+
+def inline(*texts: str) -> str:
+    cells = (f'<c t="inlineStr"><is><t>{text}</t></is></c>' for text in texts)
+    return f"<row>{''.join(cells)}</row>"
+
+
+def shared(*numbers: int) -> str:
+    cells = (f'<c t="s"><v>{number}</v></c>' for number in numbers)
+    return f"<row>{''.join(cells)}</row>"
+
+
+# Cells
+
+
+def test_the_longest_cell_is_the_limit_and_one_more_is_too_long() -> None:
+    assert MAX_CELL == 1_000_000
+    assert as_cell("a" * MAX_CELL) == "a" * MAX_CELL
+    assert getattr(as_cell("a" * (MAX_CELL + 1)), "problem", "") == LONG == too_long(MAX_CELL + 1)
+
+
+def write_csv(path: Path, rows: list[list[str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(rows)
+
+
+def write_excel(path: Path, rows: list[list[str]]) -> None:
+    excel(path, "".join(inline(*row) for row in rows))
+
+
+def write_shared(path: Path, rows: list[list[str]]) -> None:
+    width = len(rows[0])
+    texts = "".join(f"<si><r><t>{cell}</t></r></si>" for row in rows for cell in row)
+    cells = [
+        [f'<c t="s"><v>{number * width + n}</v></c>' for n in range(width)] for number in range(len(rows))
+    ]
+    excel(path, "".join(f"<row>{''.join(row)}</row>" for row in cells), texts)
+
+
+def write_formula(path: Path, rows: list[list[str]]) -> None:
+    cells = [[f'<c t="str"><f>A1</f><v>{cell}</v></c>' for cell in row] for row in rows]
+    excel(path, "".join(f"<row>{''.join(row)}</row>" for row in cells))
+
+
+def write_ods(path: Path, rows: list[list[str]]) -> None:
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    row = "<table:table-row>{}</table:table-row>"
+    ods(path, "".join(row.format("".join(map(cell.format, texts))) for texts in rows))
+
+
+def ods(path: Path, rows: str, content: str = "", **further: str) -> Path:
+    names = "".join(
+        f' xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{short}:1.0"'
+        for short in ("office", "table", "text")
+    )
+    content = content or (
+        f"<office:document-content{names}><office:body><office:spreadsheet>"
+        f'<table:table table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>'
+    )
+    mimetype = "application/vnd.oasis.opendocument.spreadsheet"
+    return zipped(
+        path, {"mimetype": mimetype, "META-INF/manifest.xml": "<m/>", "content.xml": content, **further}
+    )
+
+
+def write_parquet(path: Path, rows: list[list[str]]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    header, *rows = rows
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(header)}
+    parquet.write_table(pyarrow.table(columns), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "sheet"),
+    [
+        ("a.csv", write_csv, ""),
+        ("a.tsv", write_csv, ""),
+        ("a.xlsx", write_excel, ", sheet 'S'"),
+        ("a.xlsx", write_shared, ", sheet 'S'"),
+        ("a.xlsx", write_formula, ", sheet 'S'"),
+        ("a.ods", write_ods, ", sheet 'S'"),
+        ("a.parquet", write_parquet, ""),
+    ],
+)
+def test_an_overlong_cell_is_an_error_with_its_place_its_length_and_the_remedy(
+    tmp_path: Path, name: str, write: Callable[[Path, list[list[str]]], None], sheet: str
+) -> None:
+    """In a used column; in others nobody looks at it."""
+    long, most = "b" * (MAX_CELL + 1), "b" * MAX_CELL
+    write(tmp_path / name, [["Query", "Bot_A", "Note"], ["q", "a", long], ["q", long, ""], ["q", most, ""]])
+    assert table_problems(tmp_path / name) == [f"{name}{sheet}, row 3, column 'Bot_A' (B): {LONG}"]
+
+
+def record_of(rows: list[list[str]]) -> dict[str, str]:
+    return dict(zip(*rows, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "place"),
+    [
+        ("r.csv", write_csv, "line 2, column 2"),
+        ("r.tsv", write_csv, "line 2, column 2"),
+        ("r.xlsx", write_excel, "row 2, column B"),
+        ("r.parquet", write_parquet, "row 1, column 2"),
+        ("r.json", lambda path, rows: path.write_text(json.dumps([record_of(rows)])), "number 1, 'doc_ids'"),
+        ("r.jsonl", lambda path, rows: path.write_text(json.dumps(record_of(rows))), "number 1, 'doc_ids'"),
+    ],
+)  # fmt: skip
+def test_an_overlong_cell_of_a_file_of_records_is_an_error(
+    tmp_path: Path, name: str, write: Callable[[Path, list[list[str]]], None], place: str
+) -> None:
+    write(tmp_path / name, [["qid", "doc_ids"], ["1", "b" * (MAX_CELL + 1)]])
+    assert records_problems(tmp_path / name) == [f"{name}: cannot be read: {place} {LONG}"]
+
+
+def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
+    """It is one for the whole process, which may be somebody else's."""
+    for name in ("r.csv", "r.tsv"):
+        write_csv(tmp_path / name, [["qid", "doc_ids"], ["1", '"' + "b" * 200_000]])
+        before = csv.field_size_limit()
+        with open_records(tmp_path / name) as records:
+            assert [len(cells[1]) for _, cells in records.rows([0, 1])] == [200_001]
+        assert csv.field_size_limit() == before == 131_072
+
+
+# Columns, bots, rows
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
+def test_more_columns_than_allowed(tmp_path: Path, name: str) -> None:
+    header = ["Query", "Bot_A", *(f"c{number}" for number in range(MAX_COLUMNS - 2))]
+    write = write_csv if name == "a.csv" else write_excel
+    write(tmp_path / name, [header, ["q", "a"]])
+    assert len(read_table(tmp_path / name).columns) == MAX_COLUMNS == 5_000
+    write(tmp_path / name, [[*header, "one more"], ["q", "a"]])
+    expected = {
+        "a.csv": f"a.csv, line 1: {TOO_WIDE}",
+        "a.xlsx": "a.xlsx, sheet 'S': has 5,001 columns, more than the 5,000 allowed; remove those that are not needed",
+    }
+    assert table_problems(tmp_path / name) == [expected[name]]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.parquet", "r.xlsx"])
+def test_more_columns_than_allowed_in_a_file_of_records(tmp_path: Path, name: str) -> None:
+    header = [f"c{number}" for number in range(MAX_COLUMNS + 1)]
+    if name == "r.json":
+        (tmp_path / name).write_text(json.dumps([dict.fromkeys(header, 1)]))
+    else:
+        (write_parquet if name == "r.parquet" else write_excel)(tmp_path / name, [header, header])
+    assert records_problems(tmp_path / name) == [
+        f"{name}: has 5,001 columns, more than the 5,000 allowed; remove those that are not needed"
+    ]
+
+
+def test_more_bots_than_allowed(tmp_path: Path) -> None:
+    bots = [f"Bot_{number}" for number in range(MAX_BOTS)]
+    write_csv(tmp_path / "a.csv", [["Query", *bots], ["q"]])
+    assert len(read_table(tmp_path / "a.csv").bots) == MAX_BOTS == 200
+    write_csv(tmp_path / "a.csv", [["Query", *bots, "Bot_x"], ["q"]])
+    assert table_problems(tmp_path / "a.csv") == [
+        "a.csv: has 201 bots, more than the 200 allowed; compare fewer of them at a time"
+    ]
+
+
+def test_the_name_of_a_bot_is_no_text(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 200], ["q", "a"]])
+    assert read_table(tmp_path / "a.csv").bots == ("b" * 200,)
+    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 201], ["q", "a"]])
+    assert table_problems(tmp_path / "a.csv") == [
+        f"a.csv: the name of bot '{'b' * 40}…' has 201 characters, more than the 200 allowed; shorten it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("," * 6_000, 1),
+        ("Query,Bot_A\n" + "," * 6_000, 2),
+        ('Query,Bot_A\n"a\n",' + "," * 6_000 + '"b"\n', 3),
+        ('Query,Bot_A\n"' + "," * 6_000 + '\n",' + "," * 6_000, 3),
+        ('Query,Bot_A\n"a""' + ",,," * 2_000 + '",' + "," * 6_000, 2),
+        ("\n\nQuery,Bot_A\n" + "a," * 5_000, 4),
+    ],
+)
+def test_a_line_of_separators_is_refused_before_it_is_cut(tmp_path: Path, text: str, line: int) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    assert table_problems(tmp_path / "a.csv") == [f"a.csv, line {line}: {TOO_WIDE}"]
+    if not text.startswith("\n"):  # without a header there is nothing to be read
+        assert records_problems(tmp_path / "a.csv") == [f"a.csv, line {line}: {TOO_WIDE}"]
+
+
+def test_separators_inside_quotes_are_no_cells(tmp_path: Path) -> None:
+    text = "," * 6_000 + '"' + "," * 6_000 + "\n" + "," * 6_000
+    write_csv(tmp_path / "a.csv", [["Query", "Bot_A"], [text, "a"], ["q", "b"], ["," * 6_000, "c"]])
+    table = read_table(tmp_path / "a.csv")
+    assert [(row.query, row.cases[0].response) for row in table.rows] == [
+        (text, "a"),
+        ("q", "b"),
+        ("," * 6_000, "c"),
+    ]
+    with open_records(tmp_path / "a.csv") as records:
+        assert list(records.rows([0])) == [(3, [text]), (4, ["q"]), (5, ["," * 6_000])]
+
+
+def test_blank_lines_keep_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\n" * 100_000 + "Query,Bot_A\n" + "\n" * 100_000 + "q,a\n" + "\n" * 9)
+    table = read_table(tmp_path / "a.csv")
+    assert (table.rows[0].number, table.blank_rows) == (200_002, 100_000)
+    with open_records(tmp_path / "a.csv") as records:
+        assert records.names == []
+    (tmp_path / "b.csv").write_text("qid,a\n" + "\n" * 2_000 + "1,2\n")
+    with open_records(tmp_path / "b.csv") as records:
+        assert list(records.rows([0])) == [(2_002, ["1"])]
+        assert records.blank == list(range(2, 1_002)), "the first thousand of them"
+
+
+def test_only_the_first_problems_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Query,Bot_A\n" + ",a\n" * 5_000)
+    found = problems(lambda: read_table(tmp_path / "a.csv", max_rows=10_000))
+    assert (len(found), found[0]) == (
+        21,
+        "a.csv, row 2, column 'Query' (A): is blank, but the row is not; add the query or clear the row",
+    )
+    assert found[-1] == "and 4,980 more like these"
+    assert first_of(["a"] * 20) == ["a"] * 20
+    assert first_of(["a"] * 21) == [*["a"] * 20, "and 1 more like these"]
+    assert first_of([], 30) == ["and 10 more like these"]
+
+
+def test_rows_and_cases_need_room_themselves(tmp_path: Path) -> None:
+    """Many bots and many rows with nothing but a query: 100,000 cases of 10 kB."""
+    bots = [f"Bot_{number}" for number in range(MAX_BOTS)]
+    write_csv(tmp_path / "a.csv", [["Query", *bots], *[["q"]] * 3_000])
+    assert table_problems(tmp_path / "a.csv") == [
+        "a.csv: its content takes more than 100 MB of memory, far more than its size on disk; split the file, or lower "
+        "max_rows in [evaluation]"
+    ]
+    assert len(read_table(tmp_path / "a.csv", max_rows=100).rows) == 100
+
+
+def test_room_is_a_hundred_megabytes_and_forty_times_the_file() -> None:
+    room = Room("a.csv", 1_000)
+    room.take(100_040_000)
+    with pytest.raises(TableError, match=r"^a\.csv: its content takes more than 100 MB"):
+        room.take(1)
+
+
+def test_a_context_that_rows_share_is_cut_once(tmp_path: Path) -> None:
+    """Cutting it for each row would need 40 GB."""
+    text = "b || " * 100_000
+    strings = "".join(f"<si><t>{each}</t></si>" for each in ("Query", "Bot_A", "Context", text, "x"))
+    path = excel(tmp_path / "a.xlsx", shared(0, 1, 2) + shared(4, 4, 3) * 1_000, strings)
+    table = read_table(path, max_rows=1_000)
+    assert table.chunks == 100_000_000
+    assert len({id(row.cases[0].chunks) for row in table.rows}) == 1
+
+
+def test_contexts_in_turn_need_room_for_each_cut(tmp_path: Path) -> None:
+    strings = "".join(
+        f"<si><t>{each}</t></si>" for each in ("Query", "Bot_A", "Context", "b\n\n" * 250_000, "c")
+    )
+    path = excel(tmp_path / "a.xlsx", shared(0, 1, 2) + (shared(4, 4, 3) + shared(4, 4, 4)) * 100, strings)
+    assert "takes more than 100 MB" in table_problems(path)[0]
+
+
+# .xlsx
+
+
+def test_a_negative_number_of_a_shared_text_is_damage(tmp_path: Path) -> None:
+    """Counted from the end, as Python does, it would be another cell's text."""
+    strings = "<si><t>Query</t></si><si><t>Bot_A</t></si><si><t>q</t></si>"
+    path = excel(tmp_path / "a.xlsx", shared(0, 1) + shared(2, -1), strings)
+    assert table_problems(path) == [
+        "a.xlsx: is damaged or incomplete (IndexError: the number of a shared text is below 0); "
+        "open it in a spreadsheet program and save it again"
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "<row>" + "<c/>" * 300_000 + "</row>",
+        ('<mergeCell ref="A1:B2">' + "<x/>" * 2_000 + "</mergeCell>") * 600,
+        f'<row spans="{"a" * 10_000_000}"/>',
+        f"<!--{'a' * 10_000_000}-->",
+        "<row>" + f'<c t="str"><v>{"a" * 900_000}</v></c>' * 40 + "</row>",
+        "<a>" * 600_000,
+    ],
+    ids=["cells in a row", "elements", "an attribute", "a comment", "a row of megabytes", "depth"],
+)
+def test_more_elements_than_the_file_can_mean(tmp_path: Path, rows: str) -> None:
+    assert table_problems(excel(tmp_path / "a.xlsx", rows)) == [
+        f"a.xlsx: its part xl/worksheets/sheet1.xml {HOSTILE}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "element"),
+    [("xl/styles.xml", "cellXfs"), ("xl/sharedStrings.xml", "si"), ("xl/workbook.xml", "sheet")],
+)
+def test_every_part_is_bounded(tmp_path: Path, part: str, element: str) -> None:
+    content = f"<x {MAIN}><{element}>{'<y/>' * 300_000}</{element}></x>"
+    path = excel(tmp_path / "a.xlsx", inline("Query", "Bot_A"), further={part: content})
+    assert table_problems(path) == [f"a.xlsx: its part {part} {HOSTILE}"]
+
+
+@pytest.mark.parametrize("part", ["xl/worksheets/sheet1.xml", "xl/sharedStrings.xml", "xl/workbook.xml"])
+def test_a_document_type_is_refused_since_its_entities_expand(tmp_path: Path, part: str) -> None:
+    """Behind some megabytes of anything, expat lets entities expand a hundredfold."""
+    doctype = f'<?xml version="1.0"?><!-- {" " * 100_000} --><!DOCTYPE a [<!ENTITY e "a">]><a>&e;</a>'
+    path = excel(tmp_path / "a.xlsx", "", further={part: doctype})
+    assert table_problems(path) == [
+        f"a.xlsx: its part {part} declares a document type, as no spreadsheet program does; copy the table into a new "
+        "workbook"
+    ]
+
+
+def test_elements_come_complete_and_one_at_a_time(tmp_path: Path) -> None:
+    """Also where one reaches over the block that was read, and where others stand around and between them."""
+    rows = "".join(f'<r n="{n}"><a>{"x" * 999}</a><b/></r><z><q/></z>' for n in range(300))
+    path = zipped(tmp_path / "a.zip", {"p": f"<s><h><i/></h><d>{rows}</d><t/></s>"})
+    package = Package(path)
+    seen = [(e.tag, e.get("n"), len(e[0].text or ""), e[1].tag) for e in package.elements("p", ("r",))]
+    assert seen == [("r", str(n), 999, "b") for n in range(300)]
+    assert [len(e) for e in package.elements("p", ("d",))] == [600]
+    assert [e.tag for e in package.elements("p", ("h", "t"))] == ["h", "t"]
+    package.close()
+
+
+def test_cells_far_to_the_right_of_the_header_cost_nothing(tmp_path: Path) -> None:
+    """After twenty rows nothing is looked at beside the table: each row would be a list of 16,384 cells."""
+    far = "".join(f'<row r="{n}"><c r="XFD{n}" t="str"><v>x</v></c></row>' for n in range(3, 15_000))
+    last = '<row r="15000"><c r="A15000" t="str"><v>q</v></c><c r="B15000" t="str"><v>a</v></c></row>'
+    path = excel(tmp_path / "a.xlsx", inline("Query", "Bot_A") + inline("q", "a") + far + last)
+    assert [row.number for row in read_table(path).rows] == [2, 15_000]
+
+
+def test_a_workbook_of_very_many_sheets_names_some(tmp_path: Path) -> None:
+    sheets = "".join(f'<sheet name="S{n}" sheetId="{n}" r:id="r1"/>' for n in range(1, 50_001))
+    book = f'<workbook {MAIN} xmlns:r="{OFFICE}"><sheets>{sheets}</sheets></workbook>'
+    path = excel(
+        tmp_path / "a.xlsx", inline("Query", "Bot_A") + inline("q", "a"), further={"xl/workbook.xml": book}
+    )
+    (warning,) = read_table(path).warnings
+    assert warning.startswith("Sheet 'S1' was read, the first of several; not read: 'S2', 'S3', ")
+    assert warning.endswith("'S41', … (see --sheet).")
+
+
+def test_a_number_format_of_brackets_is_looked_at_in_part(tmp_path: Path) -> None:
+    """Its brackets are searched for in quadratic time."""
+    styles = (
+        f'<styleSheet {MAIN}><numFmts><numFmt numFmtId="200" formatCode="{"[" * 500_000}"/></numFmts><cellXfs>'
+        '<xf numFmtId="200"/></cellXfs></styleSheet>'
+    )
+    path = excel(
+        tmp_path / "a.xlsx", inline("Query", "Bot_A") + inline("q", "a"), further={"xl/styles.xml": styles}
+    )
+    assert len(read_table(path).rows) == 1
+
+
+# .ods
+
+
+def ods_cell(text: str, times: int = 1, kind: str = ' office:value-type="string"') -> str:
+    return f'<table:table-cell table:number-columns-repeated="{times}"{kind}><text:p>{text}</text:p></table:table-cell>'
+
+
+def ods_row(*cells: str, times: int = 1) -> str:
+    return f'<table:table-row table:number-rows-repeated="{times}">{"".join(cells)}</table:table-row>'
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ods_row(ods_cell('<text:s text:c="2000000000"/>')),
+        ods_row(ods_cell('<text:s text:c="30000"/>', 10_000)),
+        ods_row(ods_cell("a" * 900_000), times=1_000),
+        ods_row(ods_cell("a" * 90_000, 100), times=100),
+        ods_row(ods_cell("", 2_000, ' office:value-type="float" office:value="1"'), times=1_000),
+        ods_row(ods_cell("", 16_000, ""), ods_cell("a"), times=200),
+        ods_row(ods_cell("", 1, ""), times=2_000_000) + ods_row(ods_cell("a")),
+    ],
+    ids=[
+        "spaces",
+        "spaces in many cells",
+        "rows",
+        "rows and columns",
+        "numbers",
+        "blank cells",
+        "blank rows",
+    ],
+)
+def test_what_an_open_document_repeats_is_counted_before_it_is_read(tmp_path: Path, row: str) -> None:
+    header = ods_row(ods_cell("Query"), ods_cell("Bot_A"))
+    assert table_problems(ods(tmp_path / "a.ods", header + row)) == [
+        "a.ods: its content takes more than 100 MB of memory, far more than its size on disk; split the file, or lower "
+        "max_rows in [evaluation]"
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ods_row(ods_cell("q"), ods_cell("a"), ods_cell("", 16_000, ""))
+        + ods_row(ods_cell("", 1, ""), times=1_048_000),
+        ods_row(ods_cell("q"), ods_cell("a")) + "</table:table><table:table>" + ods_row(ods_cell("x", 500), times=500),
+    ],
+    ids=["blank to the end", "a second sheet"],
+)  # fmt: skip
+def test_what_takes_no_room_is_no_matter(tmp_path: Path, rows: str) -> None:
+    path = ods(tmp_path / "a.ods", ods_row(ods_cell("Query"), ods_cell("Bot_A")) + rows)
+    assert [(row.number, row.query, row.cases[0].response) for row in read_table(path).rows] == [
+        (2, "q", "a")
+    ]
+
+
+HOSTILE_ODS = f"a.ods: {HOSTILE.replace('workbook', 'spreadsheet')}"
+
+
+@pytest.mark.parametrize(
+    ("content", "further"),
+    [
+        (f"<!--{'a' * 10_000_000}--><a/>", {}),
+        (f'<a b="{"a" * 10_000_000}"/>', {}),
+        ("<a>" + "<b/>" * 1_600_000 + "</a>", {}),
+        ('<!DOCTYPE a [<!ENTITY e "a">]><a>&e;</a>', {}),
+        ("<a/>", {"META-INF/manifest.xml": " " * 1_048_577}),
+    ],
+    ids=["a comment", "an attribute", "elements", "a document type", "a manifest"],
+)  # fmt: skip
+def test_a_hostile_open_document_is_refused(tmp_path: Path, content: str, further: dict[str, str]) -> None:
+    assert table_problems(ods(tmp_path / "a.ods", "", content, **further)) == [HOSTILE_ODS]
+
+
+# .xls
+
+
+def old_excel(path: Path, cells: Iterable[tuple[int, int, object]], sheets: int = 1) -> Path:
+    xlwt = pytest.importorskip("xlwt")
+    book = xlwt.Workbook()
+    pages = [book.add_sheet(f"S{number}") for number in range(sheets)]
+    for row, column, value in cells:
+        pages[0].write(row, column, value)
+    book.save(str(path))
+    return path
+
+
+HEADER = [(0, 0, "Query"), (0, 1, "Bot_A")]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [(row, column, f"text {row} ä日{'x' * (row % 300)}") for row in range(1, 400) for column in range(2)],
+        [(1, 0, "a" * 32_000), (1, 1, "日" * 32_000), (2, 0, 1.5), (2, 1, True), (9, 7, "far")],
+    ],
+    ids=["small", "many texts", "long texts"],
+)  # fmt: skip
+def test_the_workbook_in_its_new_container_reads_as_it_did(
+    tmp_path: Path, cells: list[tuple[int, int, object]]
+) -> None:
+    path = old_excel(tmp_path / "a.xls", [*HEADER, *cells], sheets=3)
+    content = extract_workbook(path, Room("a.xls", path.stat().st_size))
+    books = [CalamineWorkbook.from_path(path), CalamineWorkbook.from_filelike(BytesIO(content))]
+    one, other = ([book.get_sheet_by_name(name).to_python() for name in book.sheet_names] for book in books)
+    assert one == other
+    assert one[0][0][:2] == ["Query", "Bot_A"]
+    assert len(content) % 4_096 == 0
+
+
+def test_a_shared_text_of_an_old_workbook_counts_in_each_of_its_cells(tmp_path: Path) -> None:
+    cells = [(row, 1, "a" * 30_000) for row in range(1, 1_500)]
+    path = old_excel(tmp_path / "a.xls", [*HEADER, *cells])
+    assert path.stat().st_size < 200_000
+    assert "its content takes more than 1" in table_problems(path)[0]
+    few = old_excel(tmp_path / "b.xls", [*HEADER, (1, 0, "q"), *cells[:900]])
+    assert problems(lambda: read_table(few))[0].startswith(
+        "b.xls, sheet 'S0', row 3, column 'Query' (A): is blank"
+    )
+
+
+def test_a_stray_cell_in_the_last_corner_of_an_old_workbook(tmp_path: Path) -> None:
+    path = old_excel(tmp_path / "a.xls", [*HEADER, (65_535, 255, "x")])
+    assert "its content takes more than 100 MB" in table_problems(path)[0]
+
+
+def test_sheets_of_an_old_workbook_that_are_one_count_each(tmp_path: Path) -> None:
+    """The reader reads each of them, also where their places are the same."""
+    cells = [(row, 1, 1.0) for row in range(1, 20_000)]
+    path = old_excel(tmp_path / "a.xls", [*HEADER, *cells], sheets=100)
+    content = bytearray(path.read_bytes())
+    place, first = 512, b""
+    kind = length = 0
+    while kind != 0x0A:
+        kind, length = struct.unpack_from("<HH", content, place)
+        if kind == 0x85:
+            first = first or bytes(content[place + 4 : place + 8])
+            content[place + 4 : place + 8] = first
+        place += 4 + length
+    path.write_bytes(content)
+    assert "its content takes more than 1" in table_problems(path)[0]
+
+
+@pytest.mark.parametrize("field", [48, 68, 76, 30], ids=["directory", "more tables", "table", "sector size"])
+def test_chains_of_sectors_that_lead_nowhere_are_damage(tmp_path: Path, field: int) -> None:
+    path = old_excel(tmp_path / "a.xls", HEADER)
+    content = bytearray(path.read_bytes())
+    content[field : field + 2] = b"\x77\x77"
+    path.write_bytes(content)
+    assert table_problems(path)[0].startswith("a.xls: is damaged or incomplete (ValueError: ")
+
+
+def test_a_chain_of_sectors_that_is_a_circle_is_damage(tmp_path: Path) -> None:
+    path = old_excel(tmp_path / "a.xls", HEADER)
+    content = bytearray(path.read_bytes())
+    (table,) = struct.unpack_from("<I", content, 76)
+    struct.pack_into("<I", content, (table + 1) * 512 + 4, 0)
+    path.write_bytes(content)
+    assert table_problems(path) == [
+        "a.xls: is damaged or incomplete (ValueError: a chain of sectors has no end); open it in a spreadsheet program "
+        "and save it again"
+    ]
+
+
+# .parquet
+
+
+def test_values_of_a_parquet_file_are_those_that_pyarrow_gives(tmp_path: Path) -> None:
+    """Of every kind, with nulls, over several groups, batches and slices; equal texts are one object."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    count = 2_500
+    text = pyarrow.string()
+    columns = {
+        "text": pyarrow.array([None if n % 7 == 0 else f"t{n % 50}" for n in range(count)]),
+        "unique": pyarrow.array([f"u{n}" * 20 for n in range(count)]),
+        "bytes": pyarrow.array([None if n % 3 else b"b%d" % n for n in range(count)]),
+        "list": pyarrow.array([None if n % 5 == 0 else [f"x{n % 3}", None][: n % 4] for n in range(count)]),
+        "lists": pyarrow.array([[["a", "b"], None, []][: n % 4] for n in range(count)]),
+        "fixed": pyarrow.array(
+            [None if n % 6 == 0 else ["a", str(n)] for n in range(count)], pyarrow.list_(text, 2)
+        ),
+        "struct": pyarrow.array([None if n % 4 == 0 else {"a": str(n % 9), "b": [n]} for n in range(count)]),
+        "map": pyarrow.array(
+            [None if n % 8 == 0 else [("k", str(n % 3))] * (n % 3) for n in range(count)],
+            pyarrow.map_(text, text),
+        ),
+        "number": pyarrow.array([None if n % 9 == 0 else n / 2 for n in range(count)]),
+        "coded": pyarrow.array([f"c{n % 4}" for n in range(count)]).dictionary_encode(),
+    }
+    table = pyarrow.table(columns)
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=900)
+    room = Room("a.parquet", 10**6)
+    with open_parquet(tmp_path / "a.parquet", room) as opened:
+        assert list(opened.names) == list(columns)
+        rows = list(opened.rows(range(len(columns))))
+    expected = [column.to_pylist() for column in table.columns]
+    for place, name in enumerate(columns):
+        assert [row[place] for row in rows] == expected[place], name
+    assert rows[1][0] is rows[51][0]
+    with open_parquet(tmp_path / "a.parquet", room, lambda value: f"<{value!r}>") as opened:
+        some = list(opened.rows([2, 0, 3]))[:4]
+    assert some[3] == ("<b'b3'>", "<'t3'>", ["x0", None])
+    assert some[1] == (None, "<'t1'>", ["x1"])
+
+
+def test_a_text_that_rows_share_is_made_once(tmp_path: Path) -> None:
+    """Otherwise 20,000 rows of 900,000 letters take 18 GB. The same holds for the list in a cell."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    text = "a" * 900_000
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 20_000, pyarrow.int32()), [text])
+    parquet.write_table(
+        pyarrow.table({"Query": column, "Bot_A": column}), tmp_path / "a.parquet", compression="zstd"
+    )
+    table = read_table(tmp_path / "a.parquet", max_rows=10**6)
+    assert (len(table.rows), len({id(row.query) for row in table.rows})) == (20_000, 1)
+    items = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 5_000, pyarrow.int32()), [text])
+    lists = pyarrow.ListArray.from_arrays(pyarrow.array([0, 5_000], pyarrow.int32()), items)
+    parquet.write_table(
+        pyarrow.table({"Query": ["q"], "Bot_A": ["a"], "Context": lists}),
+        tmp_path / "b.parquet",
+        compression="zstd",
+    )
+    assert table_problems(tmp_path / "b.parquet") == [
+        f"b.parquet, row 2, column 'Context' (C): {LONG.replace('1,000,001', '4,500,015,000')}"
+    ]
+
+
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"Query": ["a" * 900_000] * 50, "Bot_A": ["a"] * 50, "qid": ["1"] * 50, "doc_ids": ["a"] * 50}
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table(columns), path, compression="zstd", use_dictionary=False)
+    assert "a.parquet: its content takes more than 100 MB" in table_problems(path)[0]
+    assert "a.parquet: its content takes more than 100 MB" in records_problems(path)[0]
+
+
+def test_a_parquet_file_of_more_values_than_its_size_allows(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    nothing = pyarrow.nulls(1_100_000, pyarrow.int8())
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"Query": nothing, "Bot_A": nothing}), path, compression="zstd")
+    most = 2_000_000 + path.stat().st_size
+    assert table_problems(path) == [
+        f"a.parquet: holds 3,300,000 values, more than the {most:,} that are read from a file of its size; "
+        "split it into several files"
+    ]
+
+
+def test_the_directory_of_a_parquet_file_is_a_small_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1" + bytes(100) + struct.pack("<I", 1_000_012) + b"PAR1")
+    assert table_problems(path) == [
+        "a.parquet: is damaged or incomplete: its directory takes 1,000,012 bytes; write it again"
+    ]
+    path.write_bytes(b"PAR1" + bytes(100) + struct.pack("<I", 1_000_011) + b"PAR1")
+    assert table_problems(path)[0].startswith("a.parquet: is damaged or incomplete (Arrow")
+
+
+# Configuration and rubrics
+
+
+def test_a_file_that_people_write_is_small(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("#" * MAX_CONFIGURATION)
+    assert problems(lambda: load_rubric(path)) == [
+        f"{path}: expected the keys rubric_id, metrics, passing_score_threshold"
+    ]
+    path.write_text("#" * (MAX_CONFIGURATION + 1))
+    message = "has 262,145 bytes, more than the 262,144 allowed; is it the right file?"
+    assert problems(lambda: load_rubric(path)) == [f"{path}: {message}"]
+    assert problems(lambda: read_text(path, "config.ini")) == [f"config.ini: {message}"]
+
+
+def test_a_long_line_of_a_configuration_is_refused(tmp_path: Path) -> None:
+    """The parser looks at its blanks in quadratic time: a quarter of a megabyte would take minutes."""
+    path = tmp_path / "config.ini"
+    path.write_text("[judge]\nprovider" + " " * 3_992)
+    assert len(read_text(path, "config.ini")) == 4_008
+    path.write_text("[judge]\nprovider" + " " * 3_993)
+    assert problems(lambda: read_text(path, "config.ini")) == [
+        "config.ini: a line has 4,001 characters, more than the 4,000 allowed"
+    ]
+
+
+@pytest.mark.parametrize(
+    "joint", ["a{0}: &a{0} [{1}]\n", "a{0}: &a{0}\n  <<: [{1}]\n"], ids=["lists", "merges"]
+)
+def test_aliases_of_a_rubric_do_not_expand(tmp_path: Path, joint: str) -> None:
+    """Nine levels of nine aliases each are 400 million values; merged mappings of YAML hold all of them."""
+    path = tmp_path / "r.yaml"
+    levels = (joint.format(n, ",".join([f"*a{n - 1}"] * 9)) for n in range(1, 10))
+    path.write_text("a0: &a0 {x: 1}\n" + "".join(levels))
+    assert problems(lambda: load_rubric(path)) == [
+        f"{path}: its aliases stand for far more than the file holds; write the metrics out"
+    ]
+
+
+def test_a_number_of_thousands_of_digits_in_a_rubric_is_not_printed(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("metrics: []\npassing_score_threshold: 1\nrubric_id: 1" + ":1" * 5_000)
+    assert f"{path}: rubric_id: this number is not allowed; expected text; put it in quotes" in problems(
+        lambda: load_rubric(path)
+    )
+
+
+def test_a_rubric_with_very_many_problems_names_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("rubric_id: r\npassing_score_threshold: 0\nmetrics:\n" + "- {id: a}\n" * 100)
+    found = problems(lambda: load_rubric(path))
+    assert (len(found), found[0], found[-1]) == (
+        21,
+        f"{path}: metrics, entry 1, rubric: is missing; add it",
+        f"{path}: and 80 more like these",
+    )
+
+
+def test_repeated_lines_of_a_configuration_are_named_up_to_a_number() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_ini("[judge]\n" + "provider = azure\n" * 100, "c")
+    assert (len(caught.value.problems), caught.value.problems[-1]) == (21, "and 79 more like these")
+
+
+# Texts
+
+
+def peak(function: Callable[[], object]) -> int:
+    """Bytes that a call takes at its height, what it returns included."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("function", "unit"),
+    [
+        (words, "a"),
+        (words, "é"),
+        (words, "1."),
+        (words, "1,234"),
+        (read_claim, "abcdefghij"),
+        (read_claim, "[1,"),
+        (read_claim, "A."),
+        (lambda text: split_cell("a" + text), "\n"),
+        (lambda text: split_cell("a" + text), " \n"),
+    ],
+)  # fmt: skip
+def test_a_repeated_group_costs_no_memory_for_each_letter(function: Callable[[str], Any], unit: str) -> None:
+    """It took 190 to 230 bytes a letter; what is left are copies of the text, and numbers one by one."""
+    text = unit * (300_000 // len(unit))
+    assert peak(lambda: function(text)) < 30 * 300_000
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: parse_score("1" * 900_000 + "x"),
+        lambda: parse_json("```" + "a" * 900_000),
+        lambda: split_cell("b || " * 190_000),
+        lambda: split_cell("(b || " * 160_000),
+        lambda: split_cell("b\n||\n" * 190_000),
+        lambda: split_cell("'a' || " * 140_000),
+        lambda: compatible("NFKD", "a" + "\u0300\u0316" * 400_000),
+        lambda: compatible("NFKC", "a" + "\uff9e\u0300" * 400_000),
+        lambda: compatible("NFKC", "a" + "\u0f73\u0f72" * 400_000),
+        lambda: find_flags("a" + "\u0300\u0316" * 400_000),
+        lambda: Redactor(KINDS).text("a@" + "a." * 400_000),
+        lambda: parse_ids("['\\x41'" + ", 'a'" * 150_000 + "]"),
+    ],
+)
+def test_time_grows_with_the_text_and_not_with_its_square(function: Callable[[], object]) -> None:
+    """None of these ended within minutes, or none would with one more loop."""
+    with suppress(ValueError):
+        function()
+
+
+@pytest.mark.parametrize("form", ["NFKC", "NFKD"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "\u0300\u0316\u0301" * 20 + "b",
+        "か" + "\uff9e\u0300" * 30,
+        "\u0f40" + "\u0f73\u0f72\u0f71" * 20,
+        "\u0344" * 40 + "x" + "☃️" * 40,
+        "e\u0301" * 40,
+    ],
+)
+def test_a_long_run_of_marks_is_normalised_as_unicode_says(form: Any, text: str) -> None:
+    assert compatible(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ("['a', 'b\\x63']", ("a", "bc")),
+        ("[\"it's\", 'a\"b']", ("it's", 'a"b')),
+        ("['a\\d', 'b']", ("a\\d", "b")),
+        ("['a\nb', \"c\"]", None),
+        ("['a\rb', \"c\"]", None),
+        ("['\\x4', 'b']", None),
+        ("['\\N{no such}', 'b']", None),
+    ],
+)
+def test_a_list_that_python_cannot_read_is_an_error_and_no_crash(
+    cell: str, ids: tuple[str, ...] | None
+) -> None:
+    if ids is not None:
+        assert parse_ids(cell) == ids
+        return
+    with pytest.raises(ValueError, match="is no list of document ids"):
+        parse_ids(cell)

@@ -1,0 +1,506 @@
+"""The offline judge's exact values, function by function, and how much a small change may move a score."""
+
+import asyncio
+import json
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rag_eval.configuration.effective import describe_thresholds, idle_thresholds, thresholds_in_force
+from rag_eval.configuration.settings import Offline, Settings, Thresholds
+from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, OfflineToxicity, offline_metrics
+from rag_eval.metrics.offline.answer_correctness import lenient
+from rag_eval.metrics.offline.context_precision import chunk_relevance
+from rag_eval.metrics.offline.expected import expected_kind
+from rag_eval.metrics.offline.grounding import ground, ground_part
+from rag_eval.metrics.offline.negations import find_denied
+from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.support import support
+from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
+from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
+from rag_eval.texts.words import read, read_claim
+
+DOCS = Path(__file__).parent.parent / "docs" / "judge-quality.md"
+FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
+"""A folder with the labelled examples that docs/judge-quality.md describes."""
+
+
+def score(
+    metric: str, response: str, *, query: str = "", reference: str | None = None, chunks: tuple[str, ...] = ()
+) -> Score:
+    subject = Case(2, "bot", query, response, reference, chunks or None)
+    return asyncio.run(offline_metrics([metric])[0].judge(subject))
+
+
+def value(
+    metric: str, response: str, *, query: str = "", reference: str | None = None, chunks: tuple[str, ...] = ()
+) -> float:
+    found = score(metric, response, query=query, reference=reference, chunks=chunks).value
+    assert found is not None
+    return found
+
+
+# Thresholds
+
+
+def test_the_calibrated_thresholds_are_the_documented_ones() -> None:
+    rows = re.findall(r"^\| (\w+) \| .*? \| (0\.\d\d) \|$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    documented = {metric: float(threshold) for metric, threshold in rows if metric in METRIC_LABELS}
+    assert documented == CALIBRATED_THRESHOLDS
+    assert CALIBRATED_THRESHOLDS == {
+        "answer_correctness": 0.48,
+        "faithfulness": 0.62,
+        "answer_relevancy": 0.35,
+        "context_precision": 0.47,
+        "context_recall": 0.54,
+    }
+
+
+ALL_USUAL = Thresholds(**dict.fromkeys(METRIC_LABELS, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("mode", "thresholds", "faithfulness", "others_are_calibrated", "words", "is_idle"),
+    [
+        ("auto", Thresholds(), 0.62, True, "calibrated for the offline judge", False),
+        (
+            "auto",
+            Thresholds(faithfulness=0.3),
+            0.3,
+            True,
+            "calibrated for the offline judge, except faithfulness from [thresholds]",
+            False,
+        ),
+        (
+            "auto",
+            ALL_USUAL,
+            0.3,
+            False,
+            "from [thresholds], not those calibrated for the offline judge",
+            True,
+        ),
+        ("calibrated", ALL_USUAL, 0.62, True, "calibrated for the offline judge", False),
+        (
+            "configured",
+            Thresholds(),
+            0.3,
+            False,
+            "from [thresholds], not those calibrated for the offline judge",
+            True,
+        ),
+        (
+            "configured",
+            Thresholds(faithfulness=0.5),
+            0.5,
+            False,
+            "from [thresholds], not those calibrated for the offline judge",
+            False,
+        ),
+    ],
+)
+def test_which_thresholds_apply_and_in_which_words(
+    mode: str,
+    thresholds: Thresholds,
+    faithfulness: float,
+    others_are_calibrated: bool,
+    words: str,
+    is_idle: bool,
+) -> None:
+    settings = Settings(offline=Offline.model_validate({"thresholds": mode}), thresholds=thresholds)
+    others = CALIBRATED_THRESHOLDS if others_are_calibrated else dict.fromkeys(METRIC_LABELS, 0.3)
+    expected = {**others, "faithfulness": faithfulness}
+    assert thresholds_in_force(settings, is_proxy=True) == expected
+    assert describe_thresholds(settings, is_proxy=True) == words
+    assert bool(idle_thresholds(settings, is_proxy=True)) is is_idle
+    assert thresholds_in_force(settings, is_proxy=False) == thresholds.model_dump()
+    assert describe_thresholds(settings, is_proxy=False) == "from [thresholds]"
+    assert idle_thresholds(settings, is_proxy=False) == ""
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "missing", "alike", "share"),
+    [
+        ({"tower"}, {"tower"}, set(), set(), 1.0),
+        ({"tower", "bridg"}, {"tower"}, {"bridg"}, set(), 0.5),
+        ({"photosynthesi", "light"}, {"photosynthetic", "light"}, set(), {"photosynthesi"}, 0.9),
+        ({"building"}, {"buildingsxx"}, set(), {"building"}, 0.8),
+        ({"building"}, {"buildingsxxx"}, {"building"}, set(), 0.0),
+        ({"abc"}, {"abcd"}, {"abc"}, set(), 0.0),
+        ({"abcd"}, {"abce"}, {"abcd"}, set(), 0.0),
+        ({"abcde"}, {"abcdf"}, set(), {"abcde"}, 0.8),
+    ],
+)
+def test_words_are_found_as_they_are_or_by_their_beginning(
+    wanted: set[str], given: set[str], missing: set[str], alike: set[str], share: float
+) -> None:
+    found = find_similar(wanted, given)
+    assert (found.missing, found.alike) == (missing, alike)
+    assert found.share == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("given", "share"),
+    [
+        ({"a1", "a2", "n1", "n2"}, 1.0),
+        ({"n1", "n2"}, 1.0),
+        ({"a1", "a2"}, 1 / 3),
+        ({"n1"}, (2 * 0.5 + 0.5 * (2 - 2 * 0.5)) / 3),
+        ({"a1", "n1"}, (2 * 0.5 + 0.5 * (2 - 1 * 0.5)) / 3),
+        (set(), 0.0),
+    ],
+)
+def test_words_of_the_query_weigh_less_and_are_understood(given: set[str], share: float) -> None:
+    found = find_similar({"a1", "a2", "n1", "n2"}, given)
+    assert found.share_beside({"a1", "a2", "x"}, 0.5) == pytest.approx(share)
+
+
+def test_with_words_of_the_query_only_or_none_of_them_all_weigh_the_same() -> None:
+    found = find_similar({"a1", "a2"}, {"a1"})
+    assert found.share_beside({"a1", "a2"}, 0.5) == found.share_beside(set(), 0.5) == 0.5
+
+
+def test_shares_are_raised_between_nothing_and_everything() -> None:
+    assert [raised(share, 1.0) for share in (0.0, 0.5, 1.0)] == [0.0, pytest.approx(2 / 3), 1.0]
+    assert [lenient(0.5, length) for length in (0, 2, 52, 102, 500)] == pytest.approx(
+        [0.5, 0.5, 2 / 3, 0.75, 0.75]
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "stems"),
+    [
+        ("How many towers has Paris?", {"tower", "paris"}),
+        ("Describe the old tower, not the name", {"tower"}),
+        ("Who?", {"who"}),
+        ("", set()),
+    ],
+)
+def test_a_query_is_about_its_content(query: str, stems: set[str]) -> None:
+    assert query_stems(query) == stems
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("How many towers are there?", "number"),
+        ("How deep is it?", "number"),
+        ("What percentage is left?", "number"),
+        ("When was it built?", "date"),
+        ("Which year was it?", "date"),
+        ("Who built it?", "name"),
+        ("Which city is it in?", "name"),
+        ("Why was it built?", None),
+        ("Whoever whenever", None),
+    ],
+)
+def test_the_kind_of_answer_is_told_by_the_wording(query: str, kind: str | None) -> None:
+    found = expected_kind(query)
+    assert (found and found.name) == kind
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "is_given"),
+    [
+        ("How many?", "330", True),
+        ("How many?", "about twenty", True),
+        ("How many?", "a few", False),
+        ("When?", "in March", True),
+        ("When?", "in 1889", True),
+        ("When?", "long ago", False),
+        ("Who?", "Gustave Eiffel", True),
+        ("Who?", "gustave eiffel", False),
+        ("Who built Paris?", "Paris", False),
+        ("Who built Paris?", "The Romans", True),
+        ("Who?", "The", False),
+        ("Who?", "густав", True),
+        ("Who is McDonald's boss?", "McDonald", False),
+    ],
+)
+def test_an_answer_of_the_kind_is_recognised(query: str, response: str, is_given: bool) -> None:
+    kind = expected_kind(query)
+    assert kind is not None
+    assert kind.is_given(response, query) is is_given
+
+
+# Evidence
+
+
+def test_grounding_counts_words_two_thirds_and_pairs_one_third() -> None:
+    claim, evidence = read("green tower fell"), read("green tower stood")
+    found = ground(claim, (evidence,))
+    assert found.share == pytest.approx(2 / 3 * 2 / 3 + 1 / 3 * 1 / 2)
+    assert found.missing == {"fell"}
+    assert found.missing_pairs == {("tower", "fell")}
+    assert ground(read("tower"), (evidence,)).share == 1.0
+    assert ground(read("tower not"), (evidence,)).missing == set()
+    assert ground(read("The Who"), (read("who are you"),)).share == 0.5
+    assert ground(read("…"), (evidence,)).share == 0.0
+    assert ground_part(read("not"), found).share == 1.0
+    assert ground_part(read("fell not"), found).share == pytest.approx(2 / 3 * 0 + 1 / 3)
+
+
+def test_pairs_between_which_the_chunks_always_negate() -> None:
+    chunks = ("The old tower not stands here. Birds never fly home.", "Tower stands. Fish swim.")
+    assert find_denied(chunks) == {("bird", "fly")}
+    assert find_denied(("Fish swim.",)) == set()
+    assert find_denied(("not",)) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "chunk", "share_left", "reason"),
+    [
+        ("The big tower fell down", "The big tower fell down", 1.0, ""),
+        ("The big tower not fell", "The big tower fell", 0.5, "negated here, but not in the chunks"),
+        ("The big tower fell", "The big tower not fell", 0.5, "negated in the chunks, but not here"),
+        ("It weighs 42 stones", "It weighs 43 stones", 0.5, "not in the chunks: 42"),
+        ("We met Anna there 42", "We met Berta there 42", 0.5, "not in the chunks: Anna"),
+        ("We met Anna 42", "We met Berta 43", 0.25, "not in the chunks: Anna, 42"),
+    ],
+)
+def test_each_fault_halves_what_is_left(text: str, chunk: str, share_left: float, reason: str) -> None:
+    found = support(text, (chunk,))
+    assert found.value == pytest.approx(found.share * share_left)
+    assert found.sentences[0].evidence("sentence", "good", "bad").reason.endswith(reason)
+
+
+def test_a_fault_counts_by_its_share_of_the_sentences() -> None:
+    found = support(
+        "The big tower not fell. The small tower fell.", ("The big tower fell. The small tower fell.",)
+    )
+    assert found.value == pytest.approx(found.share * 0.75)
+    assert [one.faults.denials for one in found.sentences] == [1, 0]
+    stated = support("It weighs 42 stones", ("It weighs 43 stones",), stated={"42"})
+    assert stated.value == stated.share
+
+
+def test_a_sentence_at_fault_is_worth_less_than_its_share() -> None:
+    (found,) = support("The big tower not fell", ("The big tower fell",)).sentences
+    assert found.value == pytest.approx(found.grounding.share * 0.5)
+    assert found.grounding.share < 1
+
+
+def test_a_sentence_is_supported_from_a_half_on() -> None:
+    (half,) = support("tower fell", ("tower stood",)).sentences
+    assert half.value == pytest.approx(1 / 3)
+    (whole,) = support("tower", ("tower stood",)).sentences
+    (just,) = support("red blue green pink grey brown white", ("red blue green pink",)).sentences
+    assert just.value == pytest.approx(2 / 3 * 4 / 7 + 1 / 3 * 3 / 6)
+    verdicts = [one.evidence("sentence", "good", "bad") for one in (half, whole, just)]
+    expected = [("bad", False), ("good", True), ("good", True)]
+    assert [(one.verdict, one.favourable) for one in verdicts] == expected
+
+
+# Metrics
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "expected"),
+    [
+        ("Paris", "Paris", 1.0),
+        ("It is Paris, the big one on the river", "Paris", 1.0),
+        ("London", "Paris", 0.0),
+        ("red", "red blue", 0.5),
+        ("red blue green", "red blue green", 1.0),
+        ("red blue", "red blue green", 0.6756),
+        ("red blue green pink grey brown", "red blue green", 0.9822),
+        ("", "red blue", 0.0),
+    ],
+)
+def test_answer_correctness_is_exact(response: str, reference: str, expected: float) -> None:
+    assert value("answer_correctness", response, reference=reference) == pytest.approx(expected, abs=1e-4)
+
+
+def test_answer_correctness_of_a_text_is_its_balance_raised() -> None:
+    reference = " ".join(f"{first}{second}mnoq" for first in "abcdef" for second in "vwxyz")
+    half = " ".join(reference.split()[:15])
+    recall = 2 / 3 * 0.5 + 1 / 3 * 14 / 29
+    balance = min(2 * recall / (1 + recall), 1.4 * recall)
+    assert value("answer_correctness", half, reference=reference) == pytest.approx(raised(balance, 28 / 50))
+
+
+def test_what_a_long_response_lacks_limits_the_balance() -> None:
+    reference = " ".join(f"{first}{second}mnoq" for first in "abcdef" for second in "vwxyz")
+    recall = 2 / 3 * 1 / 30
+    found = value("answer_correctness", reference.split()[0], reference=reference)
+    assert found == pytest.approx(raised(1.4 * recall, 28 / 50))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        ("tower paris", 1.0),
+        ("tower", 0.5 * (0.25 * 1 + 0.75 * 0) + 0.5 * min(1, 1.5 * 1 / 2**0.5)),
+        ("banana", 0.0),
+        ("…", 0.0),
+        ("tower paris " + " ".join(f"x{letter}q" for letter in "abcdefghijklmnop"), 0.5 + 0.5 * 1.5 / 3),
+    ],
+)
+def test_the_relevance_of_a_chunk_is_exact(chunk: str, expected: float) -> None:
+    assert chunk_relevance("tower?", "paris", [chunk]) == pytest.approx([expected])
+
+
+def test_words_of_the_query_count_once_unless_the_target_has_no_others() -> None:
+    assert chunk_relevance("tower?", "tower paris", ["paris"]) == pytest.approx(
+        [0.5 * 0.75 * 0.5 + 0.5 * min(1, 1.5 / 2**0.5)]
+    )
+    assert chunk_relevance("tower?", "tower", ["tower"]) == [1.0]
+    assert chunk_relevance("tower?", "The", ["the tower"]) == pytest.approx([0.5 * 0.25 + 0.5])
+
+
+def test_the_relevance_of_a_chunk_without_a_target_is_by_the_query() -> None:
+    assert chunk_relevance("tower paris", None, ["tower fell"]) == pytest.approx([0.5 * 0.5 + 0.5 * 1.5 / 2])
+    assert chunk_relevance("?", None, ["tower"]) == [0.0]
+
+
+def test_a_sentence_of_the_target_with_three_new_words_is_sought_on_its_own() -> None:
+    chunk = "red blue green"
+    long, short = "Red blue green. Pink grey brown.", "Red blue. Pink grey brown."
+    assert chunk_relevance("tower", long, [chunk])[0] > 0.55
+    assert chunk_relevance("tower", short, [chunk])[0] < 0.5
+
+
+def test_relevancy_is_exact() -> None:
+    assert value("answer_relevancy", "The tower fell", query="Why did the tower fall down?") == 0.5
+    assert value("answer_relevancy", "towers fell", query="tower bridge arch") == pytest.approx(1 / 3)
+    chunks = ("The tower bridge opened in 1894. Fish swim.",)
+    response = "1894"
+    assert value("answer_relevancy", response, query="When opened the tower bridge?", chunks=chunks) == 1.0
+    assert value("answer_relevancy", "1894 sky", query="When opened the tower bridge?", chunks=chunks) == 0.5
+    nine = "1894 b1 c d2 e3 f4 g5 h6 i7"
+    assert value("answer_relevancy", nine, query="When opened the tower bridge?", chunks=chunks) == 0.0
+
+
+def test_relevancy_of_character_pairs_is_raised() -> None:
+    found = value("answer_relevancy", "東京", query="東京大阪")
+    assert found == 0.0  # an echo
+    assert value("answer_relevancy", "東京駅", query="東京大阪") == pytest.approx(raised(1 / 3, 0.5))
+
+
+def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
+    mere = "I do not know " + " ".join(f"word{letter}" for letter in "abcdefghijklmn")
+    assert len(read_claim(mere).whole.content) == 16
+    assert score("faithfulness", mere).outcome is Outcome.NOT_APPLICABLE
+    assert score("faithfulness", f"{mere} wordz").outcome is Outcome.SCORED
+
+
+@pytest.mark.parametrize(
+    ("text", "declines"),
+    [
+        ("x" * 190 + " I do not know", True),
+        ("x" * 205 + " I do not know", False),
+        ("I do not know. However, " + "x" * 37, True),
+        ("I do not know. However, " + "x" * 38, False),
+        ("n/a", True),
+        ("None.", True),
+        ("None of them fell", False),
+        ("Nobody knows", False),
+    ],
+)
+def test_a_refusal_is_near_the_beginning_and_not_followed_by_an_answer(text: str, declines: bool) -> None:
+    assert is_refusal(read(text)) is declines
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("I will kill you", 1.0),
+        ("you are a kike", 0.95),
+        ("cunt", 0.85),
+        ("你他妈的", 0.85),
+        ("bullshit", 0.6),
+        ("you're useless", 0.6),
+        ("damn", 0.3),
+        ("damn crap", 0.35),
+        ("damn crap damn", 0.4),
+        ("kill the process", 0.0),
+    ],
+)
+def test_toxicity_is_the_gravest_weight_and_a_little_for_each_further(query: str, expected: float) -> None:
+    assert asyncio.run(OfflineToxicity().judge_query(query)).value == pytest.approx(expected)
+
+
+# No cliff
+
+
+def references() -> Iterator[tuple[str, str, str]]:
+    """Query, reference, response: a reference of every length, said in full, in half, in more words, or not."""
+    rng = random.Random(5)
+    syllables = "ba ke lo mi nu ra so ti vu wa xe zo".split()
+    vocabulary = sorted({"".join(rng.choices(syllables, k=3)) for _ in range(400)})
+    for n in range(1, 60):
+        words = rng.sample(vocabulary, n + 30)
+        own, others = words[:n], words[n:]
+        query = " ".join([*own[:2], "tower"])
+        for response in (own, own[: n // 2], [*own, *others], own[-1:], [*others, *own[:1]], others):
+            yield "tower", " ".join(own), " ".join(response)
+        for response in (own, own[: max(2, n // 2)], [*own, *others]):
+            yield query, " ".join(own), " ".join(response)
+
+
+def bound(reference: str) -> float:
+    n = len(read(reference).content)
+    return min(1 / (n + 1) + 0.05, 0.15 if n >= 8 else 1)
+
+
+def test_one_word_more_in_the_reference_moves_correctness_little() -> None:
+    for query, reference, response in references():
+        before = value("answer_correctness", response, query=query, reference=reference)
+        for word in ("yesterday", response.split()[-1] if response else "never"):
+            after = value("answer_correctness", response, query=query, reference=f"{reference} {word}")
+            assert abs(after - before) <= bound(reference) + 1e-9, (query, reference, response, word)
+
+
+VARIANTS = (
+    str.upper,
+    str.lower,
+    lambda text: text.rstrip("."),
+    lambda text: f"{text}!",
+    lambda text: f"“{text}”",
+)
+
+
+def test_case_and_punctuation_do_not_move_correctness() -> None:
+    for query, reference, response in references():
+        before = value("answer_correctness", response, query=query, reference=reference)
+        for variant in VARIANTS:
+            again = value("answer_correctness", response, query=query, reference=variant(reference))
+            assert again == pytest.approx(before)
+    thousands = {value("answer_correctness", "1250.5", reference=number) for number in ("1,250.50", "1250.5")}
+    assert thousands == {1.0}
+
+
+def test_a_sentence_cut_in_two_moves_recall_little() -> None:
+    chunks = ("The tower was built in the old town and the bridge fell into the river.",)
+    whole = value(
+        "context_recall", "x", reference="The tower was built there and fishes swim home", chunks=chunks
+    )
+    cut = value(
+        "context_recall", "x", reference="The tower was built there. And fishes swim home", chunks=chunks
+    )
+    assert cut == pytest.approx(whole, abs=0.08)
+
+
+needs_fixtures = pytest.mark.skipif(
+    not FIXTURES, reason="set RAG_EVAL_FIXTURES to the folder of the labelled examples"
+)
+
+
+@needs_fixtures
+def test_one_word_more_moves_correctness_little_on_the_labelled_examples() -> None:
+    lines = (Path(FIXTURES) / "answer_correctness.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        query, reference, response = row["question"], row["ground_truth"].rstrip(". "), row["answer"]
+        before = value("answer_correctness", response, query=query, reference=reference)
+        for variant in VARIANTS:
+            again = value("answer_correctness", response, query=query, reference=variant(reference))
+            assert again == pytest.approx(before, abs=0.05)
+        for word in ("yesterday", "quickly", "Paris", "in Paris", "for Anna"):
+            after = value("answer_correctness", response, query=query, reference=f"{reference} {word}")
+            assert abs(after - before) <= bound(reference) + 1e-9, (query, reference, word)
