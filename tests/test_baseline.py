@@ -70,7 +70,7 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}), THIS_RUN)
     comparison.add(result("A", 2, flat(0.5)))
     assert comparison.changes() == ()
-    assert change_lines((), "old.xlsx") == ["Against old.xlsx: no query is in both runs."]
+    assert change_lines((), "old.xlsx") == ["Compared with old.xlsx: no query is in both runs."]
 
 
 def test_changes_come_in_the_order_of_bots_and_columns() -> None:
@@ -308,7 +308,7 @@ def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: 
     ended = run_cli("bad.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", f"old.{kind}",
                     "--fail-on-regression", "--junit", "gates.xml")  # fmt: skip
     assert ended.code == 1
-    assert f"Against old.{kind}:" in ended.out
+    assert f"Compared with old.{kind}:" in ended.out
     assert "worse than the baseline" in ended.err
     lines = {line["Metric"]: line for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")}
     assert lines["RQS"]["Verdict"] == "worse"
