@@ -391,8 +391,8 @@ def test_other_metrics_are_named_and_rqs_is_not_compared(run_cli: Run, tmp_path:
     run_cli(*command, "-o", "four.xlsx", "--json", "four.json", "--config", "four.ini")
     fewer = run_cli(*command, "-o", "a.xlsx", "--baseline", f"five.{kind}", "--config", "four.ini")
     more = run_cli(*command, "-o", "b.xlsx", "--baseline", f"four.{kind}")
-    assert "Judged in the baseline alone: Context Recall." in fewer.out
-    assert "Judged in this run alone: Context Recall." in more.out
+    assert "Judged in the baseline only: Context Recall." in fewer.out
+    assert "Judged in this run only: Context Recall." in more.out
     for ended in (fewer, more):
         assert "RQS is not compared" in ended.out
         assert "A: RQS 0" not in ended.out
@@ -532,7 +532,7 @@ def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_pa
     ended = run_cli("in.xlsx", "--report-only", **azure(judge))
     assert (ended.code, judge.requests) == (4, [])
     assert "--report-only" in ended.err
-    for remedy in ("leave the option out", "JSON of the run", "[cache] enabled"):
+    for remedy in ("run without --report-only", "JSON of the run", "[cache] enabled"):
         assert remedy in ended.err
 
 
@@ -576,7 +576,7 @@ def test_recommendations_fit_failure_modes_that_other_thresholds_change(run_cli:
     assert changed["Failure Mode"] == "Hallucination"
     assert changed["Recommendation"] not in ("", None, "As the judge said.")
     assert {line["Recommendation"] for line in others} == {"As the judge said."}
-    assert "Recommendations made anew, by rule and not by the judge: 1." in ended.out
+    assert "Recommendations recomputed by rule: 1." in ended.out
 
 
 def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Path) -> None:
@@ -586,7 +586,7 @@ def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Pat
     same = run_cli(
         "run.json", "--report-only", "-o", "off.xlsx", "--config", "first.ini", "--json", "off.json"
     )
-    assert "made anew" not in same.out
+    assert "recomputed" not in same.out
     assert '"recommendation": ""' in (tmp_path / "off.json").read_text(encoding="utf-8")
 
 
@@ -595,7 +595,7 @@ def test_a_dry_run_makes_no_report_of_a_runs_json(run_cli: Run, tmp_path: Path) 
     before = sorted(tmp_path.iterdir())
     ended = run_cli("run.json", "--report-only", "--dry-run", "-o", "again.xlsx", "--json", "again.json")
     assert (ended.code, sorted(tmp_path.iterdir())) == (0, before)
-    assert "again.xlsx would be made of run.json" in ended.out
+    assert "again.xlsx would be rebuilt from run.json" in ended.out
 
 
 def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Path) -> None:
@@ -604,7 +604,7 @@ def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Pa
     (tmp_path / "config.ini").write_text("[report]\nslice_by = Nope\n")
     ended = run_cli("run.json", "--report-only", "-o", "other.xlsx")
     assert (ended.code, (tmp_path / "other.xlsx").exists()) == (2, False)
-    assert "'Nope' is no column of the recorded run (it has 'Query')" in ended.err
+    assert "'Nope' is not a column of the recorded run (it has 'Query')" in ended.err
 
 
 def test_calibrated_thresholds_go_by_who_judged_the_run(

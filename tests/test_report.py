@@ -490,7 +490,8 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000 over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
-            "A leads B by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant (content failures differ: 3 and 4). "
+            "A leads B by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant "
+            "(content failures differ: 3 and 4). "
             "Mean RQS 0.9000 vs 0.6000 over 8 of 12 queries. "
             "The 7 unjudged cases could still put B first.",
         ),
@@ -500,7 +501,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ),
         (
             {"A": [None], "B": [None]},
-            "No bot can be ranked: there is no query on which every bot has an RQS.",
+            "No bot can be ranked: no query has an RQS for every bot.",
         ),
     ],
 )

@@ -208,7 +208,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
 
     comparison = findings.comparison
     if comparison is None:
-        return "No bot can be ranked: there is no query on which every bot has an RQS."
+        return "No bot can be ranked: no query has an RQS for every bot."
     means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
     over = f"over {of_queries(summary.compared, summary.rows)}"
     if not comparison.rivals:
