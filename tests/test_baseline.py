@@ -70,7 +70,7 @@ def test_queries_that_differ_are_not_matched_and_it_is_said() -> None:
     comparison = BaselineComparison(PastRun("old.xlsx", {("another", "gt", "A", 0): {RQS: 0.5}}), THIS_RUN)
     comparison.add(result("A", 2, flat(0.5)))
     assert comparison.changes() == ()
-    assert change_lines((), "old.xlsx") == ["Against old.xlsx: no query is in both runs."]
+    assert change_lines((), "old.xlsx") == ["Compared with old.xlsx: no query is in both runs."]
 
 
 def test_changes_come_in_the_order_of_bots_and_columns() -> None:
@@ -322,7 +322,7 @@ def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: 
     ended = run_cli("bad.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", f"old.{kind}",
                     "--fail-on-regression", "--junit", "gates.xml")  # fmt: skip
     assert ended.code == 1
-    assert f"Against old.{kind}:" in ended.out
+    assert f"Compared with old.{kind}:" in ended.out
     assert "worse than the baseline" in ended.err
     lines = {line["Metric"]: line for line in read_sheet(tmp_path / "new.xlsx", "vs Baseline")}
     assert lines["RQS"]["Verdict"] == "worse"
@@ -405,8 +405,8 @@ def test_other_metrics_are_named_and_rqs_is_not_compared(run_cli: Run, tmp_path:
     run_cli(*command, "-o", "four.xlsx", "--json", "four.json", "--config", "four.ini")
     fewer = run_cli(*command, "-o", "a.xlsx", "--baseline", f"five.{kind}", "--config", "four.ini")
     more = run_cli(*command, "-o", "b.xlsx", "--baseline", f"four.{kind}")
-    assert "Judged in the baseline alone: Context Recall." in fewer.out
-    assert "Judged in this run alone: Context Recall." in more.out
+    assert "Judged in the baseline only: Context Recall." in fewer.out
+    assert "Judged in this run only: Context Recall." in more.out
     for ended in (fewer, more):
         assert "RQS is not compared" in ended.out
         assert "A: RQS 0" not in ended.out
@@ -546,7 +546,7 @@ def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_pa
     ended = run_cli("in.xlsx", "--report-only", **azure(judge))
     assert (ended.code, judge.requests) == (4, [])
     assert "--report-only" in ended.err
-    for remedy in ("leave the option out", "JSON of the run", "[cache] enabled"):
+    for remedy in ("run without --report-only", "JSON of the run", "[cache] enabled"):
         assert remedy in ended.err
 
 
@@ -590,7 +590,7 @@ def test_recommendations_fit_failure_modes_that_other_thresholds_change(run_cli:
     assert changed["Failure Mode"] == "Hallucination"
     assert changed["Recommendation"] not in ("", None, "As the judge said.")
     assert {line["Recommendation"] for line in others} == {"As the judge said."}
-    assert "Recommendations made anew, by rule and not by the judge: 1." in ended.out
+    assert "Recommendations recomputed by rule: 1." in ended.out
 
 
 def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Path) -> None:
@@ -600,7 +600,7 @@ def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Pat
     same = run_cli(
         "run.json", "--report-only", "-o", "off.xlsx", "--config", "first.ini", "--json", "off.json"
     )
-    assert "made anew" not in same.out
+    assert "recomputed" not in same.out
     assert '"recommendation": ""' in (tmp_path / "off.json").read_text(encoding="utf-8")
 
 
@@ -609,7 +609,7 @@ def test_a_dry_run_makes_no_report_of_a_runs_json(run_cli: Run, tmp_path: Path) 
     before = sorted(tmp_path.iterdir())
     ended = run_cli("run.json", "--report-only", "--dry-run", "-o", "again.xlsx", "--json", "again.json")
     assert (ended.code, sorted(tmp_path.iterdir())) == (0, before)
-    assert "again.xlsx would be made of run.json" in ended.out
+    assert "again.xlsx would be rebuilt from run.json" in ended.out
 
 
 def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Path) -> None:
@@ -618,7 +618,7 @@ def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Pa
     (tmp_path / "config.ini").write_text("[report]\nslice_by = Nope\n")
     ended = run_cli("run.json", "--report-only", "-o", "other.xlsx")
     assert (ended.code, (tmp_path / "other.xlsx").exists()) == (2, False)
-    assert "'Nope' is no column of the recorded run (it has 'Query')" in ended.err
+    assert "'Nope' is not a column of the recorded run (it has 'Query')" in ended.err
 
 
 def test_calibrated_thresholds_go_by_who_judged_the_run(

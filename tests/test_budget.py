@@ -73,7 +73,7 @@ def test_a_dry_run_needs_no_credentials_and_says_which_the_run_will(
     assert ended.code == 0
     assert planned(ended.out)["statements"] == 9
     columns = "Query, Ground_Truth, Bot_A, Bot_B, Context"
-    assert f"A run sends the columns {columns} to {place}. This dry run sent nothing.\n" in ended.out
+    assert f"A run would send the columns {columns} to {place}. This dry run sent nothing.\n" in ended.out
     assert "Sent to" not in ended.out
     said = [line for line in ended.err.splitlines() if line.startswith("rag-eval: Before the run itself: ")]
     assert len(said) == bool(lacking)
@@ -139,7 +139,7 @@ def test_a_dry_run_says_how_many_stored_replies_are_asked_for_again(
         store.put_reply(key, task="statements", reply='{"statements": []}', **paid)
     store.end(keep=True)
     plan = run_cli("in.xlsx", "--dry-run", **azure(judge)).out
-    assert f"Stored replies that are empty or do not fit, and will be asked again: {emptied}." in plan
+    assert f"Stored replies that are empty or unusable and would be requested again: {emptied}." in plan
     assert planned(plan)["statements"] == emptied
     judge.requests.clear()
     ended = run_cli("in.xlsx", "--json", "again.json", **azure(judge))
@@ -148,7 +148,7 @@ def test_a_dry_run_says_how_many_stored_replies_are_asked_for_again(
     old, new = (json.loads((tmp_path / name).read_text()) for name in ("first.json", "again.json"))
     assert new["cases"] == old["cases"]
     assert new["end"]["notes"] == [
-        f"Stored replies that were empty or did not fit, and were asked again: {emptied}."
+        f"Stored replies that were empty or unusable and were requested again: {emptied}."
     ]
 
 
@@ -167,18 +167,15 @@ def test_a_dry_run_and_a_run_count_the_replies_that_are_stored_and_no_look_up_tw
     """The bots share their context, and the metrics their statements."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
     sheet_of(tmp_path / "in.xlsx")
-    assert "Replies that are stored already: 0." in run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    assert "Cached replies: 0." in run_cli("in.xlsx", "--dry-run", **azure(judge)).out
     first = run_cli("in.xlsx", **azure(judge))
-    assert ", 0 from the store, 0 failed" in first.out
+    assert ", 0 cached, 0 failed" in first.out
     store = Store(tmp_path / ".nexus_cache" / "replies.sqlite")
     stored = sum(task.replies for task in store.overview())
     store.end(keep=True)
     plan = run_cli("in.xlsx", "--dry-run", **azure(judge)).out
-    assert f"Replies that are stored already: {stored}." in plan
-    assert (
-        f"Judge calls: 0 answered, {stored} from the store, 0 failed"
-        in run_cli("in.xlsx", **azure(judge)).out
-    )
+    assert f"Cached replies: {stored}." in plan
+    assert f"Judge calls: 0 answered, {stored} cached, 0 failed" in run_cli("in.xlsx", **azure(judge)).out
 
 
 def test_a_dry_run_plans_what_the_same_options_would_ask_for_anew(

@@ -79,7 +79,7 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None
         ("rubric align person.csv nix.csv --rubric support_answer.yaml", [r"nix\.csv: cannot be read"]),
         (
             "rubric align bad.csv bad.csv --rubric support_answer.yaml",
-            [r"bad\.csv, line 2, column 'grounded': '\\x1b\[31mx' is no label; expected yes or no"] * 2,
+            [r"bad\.csv, line 2, column 'grounded': '\\x1b\[31mx' is not a label; expected yes or no"] * 2,
         ),
     ],
 )

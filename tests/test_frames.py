@@ -178,7 +178,7 @@ def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(
 
 def test_a_measure_that_asks_needs_a_judge_that_reads() -> None:
     frame = pd.DataFrame({"Query": ["q"], "Bot_A": ["a"], "Context": ["c"]})
-    with pytest.raises(InputError, match="mine: needs a judge that reads"):
+    with pytest.raises(InputError, match="mine: needs an LLM judge"):
         evaluate(frame, metrics=[as_metric(ChunkPrecision, name="mine")])
 
 

@@ -29,17 +29,17 @@ def test_a_gate_looks_at_the_mean_or_at_the_lower_end_of_its_interval(
 ) -> None:
     (result,) = evaluate([Gate("rqs", least)], summarise({"A": LEVELS}), gate_on, 0.95)
     assert result.passed is passed
-    assert "0.7000 over 8 of 8" in result.reason
+    assert result.reason.startswith("rqs 0.7000 (")
 
 
 @pytest.mark.parametrize(
     ("value", "least", "passed", "shown"),
     [
-        (0.81666, 0.8167, False, "rqs 0.81666 over 5 of 5 queries, 95 % 0.81666 to"),
-        (0.81674, 0.8167, True, "rqs 0.8167 over 5 of 5 queries, 95 % 0.8167 to"),
-        (0.69999999, 0.7, False, "rqs 0.69999999 over 5 of 5 queries, 95 % 0.69999999 to"),
-        (0.7 - 2e-16, 0.7, True, "rqs 0.7000 over 5 of 5 queries, 95 % 0.7000 to"),
-        (0.5, 0.50000001, False, "at least 0.50000001 is wanted"),
+        (0.81666, 0.8167, False, "rqs 0.81666 (95% CI 0.81666 to"),
+        (0.81674, 0.8167, True, "rqs 0.8167 (95% CI 0.8167 to"),
+        (0.69999999, 0.7, False, "rqs 0.69999999 (95% CI 0.69999999 to"),
+        (0.7 - 2e-16, 0.7, True, "rqs 0.7000 (95% CI 0.7000 to"),
+        (0.5, 0.50000001, False, "the lower limit must be at least 0.50000001 (--gate-on interval)"),
     ],
 )
 def test_a_gate_is_not_missed_by_nothing(value: float, least: float, passed: bool, shown: str) -> None:
@@ -83,31 +83,44 @@ def test_one_query_gives_no_interval_and_so_does_not_pass() -> None:
 @pytest.mark.parametrize(
     ("values", "gate_on", "min_coverage", "passed", "reason"),
     [
-        ([flat(0.9)] * 5, GateOn.MEAN, 0.95, True, "rqs 0.9000 over 5 of 5 queries, at least 0.7 is wanted"),
-        ([flat(0.6)] * 5, GateOn.MEAN, 0.95, False, "rqs 0.6000 over 5 of 5 queries, at least 0.7 is wanted"),
+        (
+            [flat(0.9)] * 5,
+            GateOn.MEAN,
+            0.95,
+            True,
+            "rqs 0.9000 (5 of 5 queries); the mean must be at least 0.7 (--gate-on mean)",
+        ),
+        (
+            [flat(0.6)] * 5,
+            GateOn.MEAN,
+            0.95,
+            False,
+            "rqs 0.6000 (5 of 5 queries); the mean must be at least 0.7 (--gate-on mean)",
+        ),
         (
             [flat(0.9)] * 5,
             GateOn.INTERVAL,
             0.95,
             True,
-            "rqs 0.9000 over 5 of 5 queries, 95 % 0.9000 to 0.9000, at least 0.7 is wanted",
+            "rqs 0.9000 (95% CI 0.9000 to 0.9000, 5 of 5 queries); the lower limit must be at least 0.7 "
+            "(--gate-on interval)",
         ),
         (
             [flat(0.9), flat(FAILED)],
             GateOn.MEAN,
             0.5,
             True,
-            "rqs 0.9000 over 1 of 2 queries, at least 0.7 is wanted",
+            "rqs 0.9000 (1 of 2 queries); the mean must be at least 0.7 (--gate-on mean)",
         ),
         (
             [flat(0.9), flat(FAILED)],
             GateOn.MEAN,
             0.51,
             False,
-            "rqs 0.9000 over 1 of 2 queries: too few of them were judged",
+            "rqs 0.9000 (1 of 2 queries): too few queries were judged",
         ),
-        ([flat(0.9)], GateOn.INTERVAL, 0.5, False, "rqs 0.9000 over 1 of 1 queries: too few for an interval"),
-        ([flat(FAILED)], GateOn.MEAN, 0.0, False, "rqs was scored on no query"),
+        ([flat(0.9)], GateOn.INTERVAL, 0.5, False, "rqs 0.9000 (1 of 1 query): too few for an interval"),
+        ([flat(FAILED)], GateOn.MEAN, 0.0, False, "rqs was not scored for any query"),
     ],
 )
 def test_the_figures_that_decide_a_gate_are_told(
@@ -124,7 +137,7 @@ def test_the_figures_that_decide_a_gate_are_told(
 def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
     values = [(0.9, 0.1 * n, 0.9, 0.9, 0.9) for n in range(10)]
     (result,) = evaluate([Gate("faithfulness", 0.3)], summarise({"A": values}), GateOn.INTERVAL, 0.95)
-    assert (result.passed, "faithfulness 0.4500 over 10 of 10" in result.reason) == (False, True)
+    assert (result.passed, "faithfulness 0.4500 (95% CI" in result.reason) == (False, True)
     (result,) = evaluate([Gate("faithfulness", 0.2)], summarise({"A": values}), GateOn.INTERVAL, 0.95)
     assert result.passed
 
@@ -142,8 +155,8 @@ def test_a_bot_without_a_worse_mean_passes_and_one_that_was_not_compared_does_no
     ]
     results = regression_gates(changes, "ABC")
     assert [(each.bot, each.passed, each.reason) for each in results] == [
-        ("A", False, "worse than the baseline: RQS -0.1250, Faithfulness -0.2500"),
-        ("B", True, "nothing is worse than in the baseline"),
+        ("A", False, "significantly worse than the baseline: RQS -0.1250, Faithfulness -0.2500"),
+        ("B", True, "no mean is significantly worse than the baseline"),
         ("C", False, "no query is in both runs"),
     ]
     assert {each.gate.title for each in results} == {"no_regression"}
@@ -158,7 +171,7 @@ def test_every_wrong_gate_is_named_at_once() -> None:
     with pytest.raises(InputError) as caught:
         parse_gates(["speed=0.5", "rqs=0.5", "rqs=high"])
     told = str(caught.value)
-    assert ("--fail-under speed=0.5: 'speed'" in told, "--fail-under rqs=high: 'high'" in told) == (
+    assert ("unknown metric 'speed'" in told, "must be between 0 and 1, not 'high'" in told) == (
         True,
         True,
     )

@@ -36,7 +36,7 @@ def test_a_prompt_that_is_too_long_is_not_sent_and_fails_its_score(
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert ended.code == 3  # half of the cases have no RQS
     assert "Long: RQS for 0 of 1 query; failed scores: over_limit 2" in ended.out
-    assert "Not sent, being longer than [limits] max_prompt_tokens: 2 calls." in plan
+    assert "Not sent because they exceed [limits] max_prompt_tokens: 2 calls." in plan
     found = cases(tmp_path)
     assert (found["Long"]["Faithfulness"], found["Long"]["Answer Correctness"]) == (None, 1)
     assert found["Short"]["Faithfulness"] == 1
@@ -58,8 +58,8 @@ def test_a_context_that_is_cut_is_marked_where_it_is(run_cli: Run, judge: FakeJu
     assert found["Long"]["Flags"] == "context cut: the judge saw chunks 1 to 2 of 4"
     assert found["Short"]["Flags"] is None
     assert "Passage 3." in str(found["Long"]["Context"]), "the report shows the context as it is"
-    assert "before they were judged: Long 1." in ended.out
-    assert "seems to address" not in ended.out
+    assert "before judging: Long 1." in ended.out
+    assert "prompt injection" not in ended.out
     assert not any("Passage 2." in request.prompt for request in judge.requests)
     assert run_cli("r.json", "-o", "r.xlsx", "--report-only", **azure(judge)).code == 0
     assert cases(tmp_path)["Long"] == found["Long"]

@@ -57,7 +57,7 @@ def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None
     cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert len(cases) == 40
     assert [line["Rank"] for line in read_sheet(tmp_path / "r.xlsx", "Leaderboard")] == [1, 2]
-    assert "proxy" in ended.out
+    assert "The offline judge only compares words." in ended.out
     assert "★" in ended.out
     assert ended.out.rstrip().endswith("r.xlsx")
 
@@ -65,7 +65,7 @@ def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None
 def test_the_offline_judge_explains_each_score_in_a_sentence(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """In the notes of the headers and in the text box; an LLM's verdicts carry reasons of their own."""
+    """Once, in the notes of the headers, which the box points to; an LLM's verdicts carry reasons of their own."""
     from openpyxl import load_workbook
 
     from rag_eval.metrics.offline import OfflineFaithfulness
@@ -80,7 +80,8 @@ def test_the_offline_judge_explains_each_score_in_a_sentence(
         assert (OfflineFaithfulness.explanation in note.text) is expected
         with zipfile.ZipFile(tmp_path / name) as parts:
             drawings = b"".join(parts.read(part) for part in parts.namelist() if "drawings/drawing" in part)
-        assert (b"Input Toxicity: " in drawings) is expected
+        assert (b"Definitions: the notes on the column headers" in drawings) is expected
+        assert OfflineFaithfulness.explanation.encode() not in drawings
 
 
 def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(
@@ -478,7 +479,7 @@ def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     cases = read_sheet(tmp_path / "b.xlsx", "Per-Query Metrics")
     assert [case["Flags"] for case in cases] == [None, None, None, "response: instruction to the judge"]
     assert cases[3]["Faithfulness"] == 0.0
-    assert "address the judge: Bad 1" in ended.out
+    assert "numbers of cases: Bad 1" in ended.out
     (listed,) = [line for line in ended.out.splitlines() if "highest RQS" in line]
     assert f"row 3 Bad {cases[3]['RQS']:.4f}" in listed
     assert "Good" not in listed
@@ -497,7 +498,8 @@ def test_r33_failures_that_hit_one_bot_more_than_another_are_told(
     judge.always = block
     sheet_of(tmp_path / "in.xlsx")
     assert (
-        "blocked_by_filter differ between the bots (Good 0, Bad 3)" in run_cli("in.xlsx", **azure(judge)).out
+        "blocked_by_filter failures are unevenly distributed (Good 0, Bad 3)"
+        in run_cli("in.xlsx", **azure(judge)).out
     )
 
 
@@ -537,7 +539,7 @@ def test_without_any_metric_of_rqs_no_line_and_no_list_is_left_open(run_cli: Run
     with zipfile.ZipFile(tmp_path / "r.xlsx") as package:
         drawings = "".join(package.read(n).decode() for n in package.namelist() if "drawings/drawing" in n)
     assert "Weights of RQS: none; every metric of RQS is switched off." in drawings
-    assert "Red: a toxicity at or above 0.5. The thresholds" in drawings
+    assert "Red: a toxicity at or above 0.5. You can edit the thresholds" in drawings
 
 
 def test_version_and_help(run_cli: Run) -> None:

@@ -433,7 +433,7 @@ def test_of_too_many_low_scores_the_lowest_have_notes_and_the_report_says_so(tmp
     sheet = load_workbook(path)[CASES]
     assert [cell.row for (cell,) in sheet["H2:H301"] if cell.comment] == list(range(102, 302))
     assert [cell.row for (cell,) in sheet["I2:I301"] if cell.comment] == list(range(2, 302))
-    assert "Notes are on 500 of 600 scores below their threshold, the lowest ones." in _drawn(path)
+    assert "Only the 500 lowest of 600 scores below their threshold have notes." in _drawn(path)
 
 
 # What is beside the tables
@@ -458,16 +458,16 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
     text = _drawn(write_report(tmp_path / "r.xlsx", results, facts))
     for expected in (
         "About this run",
-        "GPT4 leads Claude by 0.30 (95 % 0.00 to 0.30): not decided",
-        "Mean RQS 0.8000 against 0.5000, over 2 of 2 queries.",
-        "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: arithmetic over words",
+        "GPT4 leads Claude by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant",
+        "Mean RQS 0.8000 vs 0.5000 over 2 of 2 queries.",
+        "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: it compares words",
         "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx sheet Q3).",
-        "Coverage: 4 of 4 responses have an RQS (100.0%).",
+        "Coverage: 4 of 4 cases have an RQS (100.0%).",
         "Answer Correctness 0.35, Faithfulness 0.25, Answer Relevancy 0.25, Context Precision 0.075",
         "Red: below the threshold (Answer Correctness 0.3",
         "toxicity at or above 0.5",
-        "Calls: 410 answered, 12 from the store; 420 requests; 512,345 prompt and 80,001 completion tokens.",
-        "Cost unknown. Took 1 min 23 s.",
+        "Judge calls: 410 answered, 12 cached; 420 requests; 512,345 prompt and 80,001 completion tokens.",
+        "Cost unknown. Duration: 1 min 23 s.",
         "It was adapted.",
     ):
         assert expected in text
@@ -479,29 +479,29 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.6000 over 2 of 2 queries."),
         (
             {"A": [0.5], "B": [0.9]},
-            "B leads A by 0.40: not decided. Mean RQS 0.9000 against 0.5000, over 1 of 1 query.",
+            "B leads A by 0.40, which is not statistically significant. Mean RQS 0.9000 vs 0.5000 over 1 of 1 query.",
         ),
         (
             {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "C": [0.1] * 12},
-            "A leads B by 0.40 (95 % 0.33 to 0.47): significant. "
+            "A leads B by 0.40 (95% CI 0.33 to 0.47), which is statistically significant. "
             "Its lead is significant over 2 of the 2 others. "
-            "Mean RQS 0.8500 against 0.4500, over 12 of 12 queries.",
+            "Mean RQS 0.8500 vs 0.4500 over 12 of 12 queries.",
         ),
-        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000, over 1 of 1 query."),
+        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000 over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
-            "A leads B by 0.30 (95 % 0.00 to 0.30): not decided (content failures differ: 3 and 4). "
-            "Mean RQS 0.9000 against 0.6000, over 8 of 12 queries. "
-            "The 7 responses that were not judged could still put B first.",
+            "A leads B by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant "
+            "(content failures differ: 3 and 4). "
+            "Mean RQS 0.9000 vs 0.6000 over 8 of 12 queries. "
+            "The 7 unjudged cases could still put B first.",
         ),
         (
             {"A": [0.9], "B": [None]},
-            "A has a mean RQS of 0.9000 over 1 of 1 query. "
-            "The response that was not judged could still put B first.",
+            "A has a mean RQS of 0.9000 over 1 of 1 query. The 1 unjudged case could still put B first.",
         ),
         (
             {"A": [None], "B": [None]},
-            "No bot can be ranked: there is no query on which every bot has an RQS.",
+            "No bot can be ranked: no query has an RQS for every bot.",
         ),
     ],
 )
@@ -545,13 +545,13 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     findings = find(summary)
     assert findings.unlike == {"Full": ("faithfulness", "context_precision", "context_recall")}
     assert {bot: verdict_on(bot, findings) for bot in ("Bare", "Full")} == {
-        "Bare": "leads, not decided",
+        "Bare": "leads, not significant",
         "Full": "not comparable",
     }
-    assert "0.40 (95 % 0.40 to 0.40): not comparable." in verdict(summary, findings)
+    assert "0.40 (95% CI 0.40 to 0.40), which is not comparable." in verdict(summary, findings)
     assert (
-        "Not comparable with the best bot: Full, since Faithfulness, Context Precision, Context Recall could be "
-        "scored for only one of the two."
+        "Not comparable with the best bot: Full. Faithfulness, Context Precision, Context Recall could be "
+        "scored for only one of the two bots."
     ) in verdict(summary, findings)
     weights = {metric: float(metric.startswith("answer")) for metric in METRIC_LABELS}
     alike = find(summary, weights=weights)
@@ -562,13 +562,13 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
 
 _LEAD: list[float | None] = [0.9, 0.8] * 15
 _BEHIND: list[float | None] = [0.5, 0.6] * 15
-_OPEN = "leads, not decided"
-_UNJUDGED = "not decided (unjudged responses could change it)"
+_OPEN = "leads, not significant"
+_UNJUDGED = "not significant (unjudged cases could change it)"
 _THIRD_MISSING: list[float | None] = [0.6, 0.5] * 6 + [None] * 18
 
 
 def _content(best: int, other: int) -> str:
-    return f"not decided (content failures differ: {best} and {other})"
+    return f"not significant (content failures differ: {best} and {other})"
 
 
 @pytest.mark.parametrize(
@@ -650,10 +650,12 @@ def test_a_metric_without_weight_does_not_make_bots_incomparable() -> None:
 def test_who_makes_the_comparison_small_is_named() -> None:
     values = {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "Blocked": [0.7, 0.6, *[None] * 10]}
     summary = summary_of(_results_of(values), facts_of(list(values), 12))
-    assert "So few queries are compared because Blocked has an RQS on 2;" in verdict(summary, find(summary))
+    assert "Few queries are compared because Blocked has an RQS for only 2." in verdict(
+        summary, find(summary)
+    )
     values["Blocked"][:6] = [0.7] * 6
     summary = summary_of(_results_of(values), facts_of(list(values), 12))
-    assert "Blocked has an RQS on 6" in verdict(summary, find(summary))
+    assert "Blocked has an RQS for only 6" in verdict(summary, find(summary))
     values["Blocked"][:7] = [0.7] * 7
     summary = summary_of(_results_of(values), facts_of(list(values), 12))
     assert "So few" not in verdict(summary, find(summary))
@@ -701,14 +703,14 @@ def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
     usage = Usage(requests=9, calls=5, failed=7, failures={"timeout": 2, "not_run": 5})
     facts = facts_of("AB", 5, usage=usage)
     text = "\n".join(details(facts, summary_of(results, facts), []))
-    assert "0 from the store, 2 failed (timeout 2), 5 not made; 9 requests" in text
+    assert "0 cached, 2 failed (timeout 2), 5 not made; 9 requests" in text
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         ({"A": [0.5, 0.7]}, {"A": ("", "")}),
-        ({"A": [0.5], "B": [0.9]}, {"A": ("−0.40", "not decided"), "B": ("", "leads, not decided")}),
+        ({"A": [0.5], "B": [0.9]}, {"A": ("−0.40", "not significant"), "B": ("", "leads, not significant")}),
         (
             {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6},
             {"A": ("", "winner"), "B": ("−0.40 (−0.47 to −0.33)", "significant")},
@@ -718,21 +720,21 @@ def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
             {
                 "A": ("", "tie"),
                 "B": ("0.00 (0.00 to 0.00)", "tie"),
-                "C": ("−0.40 (−0.40 to 0.00)", "not decided, about 4 more queries would tell"),
+                "C": ("−0.40 (−0.40 to 0.00)", "not significant; about 4 more queries needed"),
             },
         ),
         (
             {"A": [0.505, 0.5], "B": [0.5, 0.5]},
             {
-                "A": ("", "leads, not decided"),
-                "B": ("−0.0025 (−0.0050 to 0.0000)", "not decided, about 10 more queries would tell"),
+                "A": ("", "leads, not significant"),
+                "B": ("−0.0025 (−0.0050 to 0.0000)", "not significant; about 10 more queries needed"),
             },
         ),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
             {
-                "A": ("", "leads, not decided"),
-                "B": ("−0.30 (−0.30 to 0.00)", "not decided (content failures differ: 3 and 4)"),
+                "A": ("", "leads, not significant"),
+                "B": ("−0.30 (−0.30 to 0.00)", "not significant (content failures differ: 3 and 4)"),
             },
         ),
         ({"A": [0.9], "B": [None]}, {"A": ("", ""), "B": ("", "")}),
@@ -781,18 +783,18 @@ def test_small_runs_are_reported_without_a_claim(tmp_path: Path, rows: int) -> N
 @pytest.mark.parametrize(
     ("usage", "seconds", "expected"),
     [
-        (Usage(), 2.4, "Calls: none. Took 2 s."),
+        (Usage(), 2.4, "Judge calls: none. Duration: 2.4 s."),
         (
             Usage(requests=9, calls=5, failed=3, prompt_tokens=10, failures={"truncated": 2, "refused": 1}),
             7_265,
-            "Calls: 5 answered, 0 from the store, 3 failed (truncated 2, refused 1); 9 requests; "
-            "10 prompt and 0 completion tokens. Cost unknown. Took 2 h 1 min.",
+            "Judge calls: 5 answered, 0 cached, 3 failed (truncated 2, refused 1); 9 requests; "
+            "10 prompt and 0 completion tokens. Cost unknown. Duration: 2 h 1 min.",
         ),
         (
             Usage(requests=1, calls=1, cost=0.0132),
             5,
-            "Calls: 1 answered, 0 from the store; 1 requests; 0 prompt and 0 completion tokens. Cost 0.0132 USD. "
-            "Took 5 s.",
+            "Judge calls: 1 answered, 0 cached; 1 requests; 0 prompt and 0 completion tokens. Cost 0.0132 USD. "
+            "Duration: 5.0 s.",
         ),
     ],
 )

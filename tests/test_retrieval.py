@@ -705,9 +705,9 @@ BAD_FILES = [
         "r.csv: the columns 'doc_ids' and 'Retrieved Docs' mean the same; keep one of them"
     ]),
     ("r.jsonl", '{"qid": 1, "doc_ids": "a"}\n{"qid": 2}\n', [
-        "r.jsonl: cannot be read: number 2 is no object with 'qid' and 'doc_ids'"
+        "r.jsonl: cannot be read: number 2 is not an object with 'qid' and 'doc_ids'"
     ]),
-    ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is no JSON: Extra data: line 1 column 3 (char 2)"]),
+    ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is not JSON: Extra data: line 1 column 3 (char 2)"]),
     ("r.json", "{}", ["r.json: cannot be read: expected a JSON list of objects"]),
     ("r.json", "[1]", ["r.json: has none of the columns qid, query_id, question_id, id; it has none"]),
     ("r.xlsx", "no workbook", [

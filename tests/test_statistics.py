@@ -546,15 +546,17 @@ class TestWords:
         [
             (
                 comparison_of(rival(more=57)),
-                "GPT4 leads Claude by 0.04 (95 % −0.01 to 0.09): not decided, about 60 more queries would tell.",
+                "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
+                "significant. About 60 more queries would be needed.",
             ),
             (
                 comparison_of(rival(Verdict.SIGNIFICANT, 0.05, (0.0149, 0.09))),
-                "GPT4 leads Claude by 0.05 (95 % 0.01 to 0.09): significant.",
+                "GPT4 leads Claude by 0.05 (95% CI 0.01 to 0.09), which is statistically significant.",
             ),
             (
                 comparison_of(rival(more=132), rival(Verdict.SIGNIFICANT, bot="Gemini")),
-                "GPT4 leads Claude by 0.04 (95 % −0.01 to 0.09): not decided, about 150 more queries would tell. "
+                "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
+                "significant. About 150 more queries would be needed. "
                 "Its lead is significant over 1 of the 2 others.",
             ),
             (
@@ -574,12 +576,12 @@ class TestWords:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            (None, "not decided"),
-            (1, "not decided, about 1 more query would tell"),
-            (7, "not decided, about 7 more queries would tell"),
-            (61, "not decided, about 65 more queries would tell"),
-            (1_240, "not decided, about 1,500 more queries would tell"),
-            (MANY_QUERIES, "not decided, more than 10,000 more queries would be needed"),
+            (None, "not significant"),
+            (1, "not significant; about 1 more query needed"),
+            (7, "not significant; about 7 more queries needed"),
+            (61, "not significant; about 65 more queries needed"),
+            (1_240, "not significant; about 1,500 more queries needed"),
+            (MANY_QUERIES, "not significant; more than 10,000 more queries needed"),
         ],
     )
     def test_verdict_words(self, more, words):
@@ -588,9 +590,9 @@ class TestWords:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            (None, "not decided (why)"),
-            (4, "not decided (why), about 4 more queries would tell"),
-            (MANY_QUERIES, "not decided (why), more than 10,000 more queries would be needed"),
+            (None, "not significant (why)"),
+            (4, "not significant (why); about 4 more queries needed"),
+            (MANY_QUERIES, "not significant (why); more than 10,000 more queries needed"),
         ],
     )
     def test_why_a_clear_lead_is_not_decided_is_said(self, more, words):
@@ -606,9 +608,9 @@ class TestWords:
     @pytest.mark.parametrize(
         ("one", "words"),
         [
-            (rival(), "0.04 (95 % −0.01 to 0.09)"),
-            (rival(difference=0.012, interval=(0.003, 0.021)), "0.0120 (95 % 0.0030 to 0.0210)"),
-            (rival(difference=0.3, interval=(0.0, 0.6)), "0.30 (95 % 0.00 to 0.60)"),
+            (rival(), "0.04 (95% CI −0.01 to 0.09)"),
+            (rival(difference=0.012, interval=(0.003, 0.021)), "0.0120 (95% CI 0.0030 to 0.0210)"),
+            (rival(difference=0.3, interval=(0.0, 0.6)), "0.30 (95% CI 0.00 to 0.60)"),
             (rival(interval=None), "0.04"),
         ],
     )

@@ -40,12 +40,12 @@ USAGE = Usage(
         ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. 1.2 s."),
         (
             {"usage": replace(USAGE, cost=None)},
-            "Judge calls: 5 answered, 1234 from the store, 3 failed (9 requests, 1000 + 20 tokens), "
+            "Judge calls: 5 answered, 1234 cached, 3 failed (9 requests, 1000 + 20 tokens), "
             "cost unknown. 1.2 s.",
         ),
         (
             {"usage": replace(USAGE, failures={NOT_RUN: 2, "truncated": 1}), "currency": "EUR"},
-            "Judge calls: 5 answered, 1234 from the store, 1 failed, 2 not made "
+            "Judge calls: 5 answered, 1234 cached, 1 failed, 2 not made "
             "(9 requests, 1000 + 20 tokens), cost 0.1235 EUR. 1.2 s.",
         ),
     ],
@@ -63,18 +63,18 @@ def test_what_a_run_took_in_one_line(changes: dict[str, object], line: str) -> N
                 "seconds": 59.6,
                 "currency": "EUR",
             },
-            "Calls: 5 answered, 1,234 from the store, 1 failed (truncated 1), 2 not made; 9 requests; 1,000 prompt "
-            "and 20 completion tokens. Cost 0.1235 EUR. Took 1 min 0 s.",
+            "Judge calls: 5 answered, 1,234 cached, 1 failed (truncated 1), 2 not made; 9 requests; 1,000 prompt "
+            "and 20 completion tokens. Cost 0.1235 EUR. Duration: 1 min 0 s.",
         ),
-        ({"usage": Usage(), "seconds": 3599.4}, "Calls: none. Took 59 min 59 s."),
-        ({"usage": Usage(cached=1), "seconds": 0.4}, "Cost unknown. Took 0 s."),
-        ({"seconds": 7260.0}, "Took 2 h 1 min."),
+        ({"usage": Usage(), "seconds": 3599.4}, "Judge calls: none. Duration: 59 min 59 s."),
+        ({"usage": Usage(cached=1), "seconds": 0.4}, "Cost unknown. Duration: 0.4 s."),
+        ({"seconds": 7260.0}, "Duration: 2 h 1 min."),
         (
             {"cut_rows": 1200, "blank_rows": 3},
             "Rows: 3 of 3 judged, 3 blank, 1,200 left out beyond max_rows (answers.xlsx sheet Q3).",
         ),
         ({"sheet": ""}, "Rows: 3 of 3 judged (answers.xlsx)."),
-        ({}, "Coverage: 2 of 3 responses have an RQS (66.7%). Not judged: A 1."),
+        ({}, "Coverage: 2 of 3 cases have an RQS (66.7%). Not judged: A 1."),
         ({"notes": tuple(f"note {n}" for n in range(13))}, "… and 1 more notes."),
         (
             {},

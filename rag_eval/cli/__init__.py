@@ -76,7 +76,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.group("rag-eval", cls=_Commands, context_settings=_HELP)
 @click.version_option(__version__, prog_name="rag-eval")
 def rag_eval() -> None:
-    """Say which of several bots answers better, and why, from a spreadsheet of their answers.
+    """Compare the answers of chatbots and write an Excel report.
 
     rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx.
     """

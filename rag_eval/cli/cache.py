@@ -23,15 +23,15 @@ _CONFIG = click.option(
 _DAY = 24 * 60 * 60
 
 
-@click.group("cache", context_settings=_HELP, short_help="Show stored replies, or remove old ones.")
+@click.group("cache", context_settings=_HELP, short_help="Show or prune cached replies.")
 def command() -> None:
-    """Say what replies are stored in [cache] directory, or remove old ones."""
+    """Show the cached replies in [cache] directory or remove old ones."""
 
 
-@command.command("show", context_settings=_HELP, short_help="Count the stored replies by task.")
+@command.command("show", context_settings=_HELP, short_help="Count cached replies by task.")
 @_CONFIG
 def show(config: Path | None) -> None:
-    """Print how many replies there are of which kind, what they took, and from when they are."""
+    """Show the number, tokens and dates of cached replies by task."""
     store = _opened(config, on_damage=say, is_dry=True)
     try:
         say(f"{store.path}: {store.path.stat().st_size / 1e6:,.1f} MB")
@@ -54,7 +54,7 @@ def show(config: Path | None) -> None:
     help="Remove what was stored longer ago than this.",
 )
 def prune(config: Path | None, days: float) -> None:
-    """Remove replies and failures that were stored more than DAYS days ago. They would have to be paid for again."""
+    """Remove replies and failures older than DAYS days. A later run has to pay for these replies again."""
     store = _opened(config, on_damage=warn)
     try:
         before = store.path.stat().st_size

@@ -11,12 +11,12 @@ _SHELLS = ["bash", "zsh", "fish"]
 @click.command(
     "completion",
     context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Print a shell's completion script.",
+    short_help="Print a shell completion script.",
 )
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script by which SHELL completes rag-eval's commands and options.
+    """Print a script that lets SHELL complete commands and options of rag-eval.
 
     docs/commands.md says where each shell wants it.
     """

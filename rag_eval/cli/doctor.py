@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.command(
     "doctor",
     context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Check settings, installation and judge.",
+    short_help="Check settings and the endpoint.",
 )
 @click.option(
     "--config",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
 @click.option("--no-call", is_flag=True, help="Leave out the one small call to the judge, which is paid.")
 def command(config: Path | None, judge: str | None, model: str | None, no_call: bool) -> None:
-    """Check settings, installation and, with one small call, the judge; say what to do about what is wrong.
+    """Check settings, installation and, with one small call, the judge; suggest fixes.
 
     Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
     """

@@ -55,18 +55,16 @@ def show_plan(
         evaluation.close()
         store.end(keep=True)
     prices = prices_of(settings)
-    say(
-        f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Replies that are stored already: {evaluation.usage.cached}."
-    )
+    say(f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Cached replies: {evaluation.usage.cached}.")
     if evaluation.outdated:
-        say(f"Stored replies that are empty or do not fit, and will be asked again: {evaluation.outdated}.")
+        say(f"Stored replies that are empty or unusable and would be requested again: {evaluation.outdated}.")
     for line in _call_lines(judge.estimate):
         say(line)
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
-        say(f"Not sent, being longer than [limits] max_prompt_tokens: {too_long} calls.")
+        say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
     say(
-        f"A run sends the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
+        f"A run would send the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
     )
 
 

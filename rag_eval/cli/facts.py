@@ -89,13 +89,15 @@ def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
 def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     """A judge that saw less says less: whether it hit some bots more than others matters."""
     told = _by_bot(Counter(bot for _, bot in cuts))
-    return (f"Contexts cut to [limits] max_prompt_tokens before they were judged: {told}.",) if told else ()
+    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {told}.",) if told else ()
 
 
 def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     told = _by_bot(Counter(bot for _, bot in flags))
     return (
-        (f"Cases with text that seems to address the judge: {told}. No score was changed.",) if told else ()
+        (f"Possible prompt injection in these numbers of cases: {told}. No score was changed.",)
+        if told
+        else ()
     )
 
 
@@ -110,7 +112,7 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
         counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
         if len(set(counts.values())) > 1:
             notes.append(
-                f"Failed scores with {code} differ between the bots ({_by_bot(counts)}): compare with care."
+                f"{code} failures are unevenly distributed ({_by_bot(counts)}), so the comparison may be biased."
             )
     return tuple(notes)
 
@@ -134,7 +136,7 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
 
 def _outdated_notes(outdated: int) -> tuple[str, ...]:
     return (
-        (f"Stored replies that were empty or did not fit, and were asked again: {outdated}.",)
+        (f"Stored replies that were empty or unusable and were requested again: {outdated}.",)
         if outdated
         else ()
     )
@@ -152,7 +154,7 @@ def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFac
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         gold_ids=settings.diagnostics.gold_ids,
-        notes=(*facts.notes, f"Made again from {source}: nobody was asked anew."),
+        notes=(*facts.notes, f"Rebuilt from {source}; no judge calls were made."),
     )
 
 
@@ -162,7 +164,7 @@ def usage_line(facts: "RunFacts") -> str:
         return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
     not_run = usage.failures.get(NOT_RUN, 0)
     cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
-    counts = [f"{usage.calls} answered", f"{usage.cached} from the store", f"{usage.failed - not_run} failed"]
+    counts = [f"{usage.calls} answered", f"{usage.cached} cached", f"{usage.failed - not_run} failed"]
     counts += [f"{not_run} not made"] if not_run else []
     return (
         f"Judge calls: {', '.join(counts)} "

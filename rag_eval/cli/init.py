@@ -24,11 +24,11 @@ _MODES = {_CONFIG: 0o600}
 @click.command(
     "init",
     context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Write a config.ini and an input template.",
+    short_help="Create config.ini and a sample input.",
 )
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def command(folder: Path) -> None:
-    """Write config.ini, with every setting explained, and answers.xlsx, a template of the input, into FOLDER.
+    """Create config.ini with all settings and answers.xlsx, a sample input, in FOLDER.
 
     Without FOLDER: into the current one. A file that is there already is never overwritten.
     """
@@ -75,7 +75,7 @@ _COLUMNS = {
     "Query": (30, "What was asked. The column may also be called Question, Input or Prompt."),
     "Ground_Truth": (34, "The right answer. It may be left empty, or the whole column left out."),
     "Bot_A": (34, "What the bot A answered. Give it its own name, and each further bot a column Bot_<name>."),
-    "Bot_B": (34, "What the bot B answered. One bot alone is fine too."),
+    "Bot_B": (34, "Responses of bot B. A single bot is enough."),
     "Context": (
         50,
         "The passages that were retrieved, separated by || or as a JSON list. "

@@ -84,7 +84,7 @@ class Job:
     def _read_baseline(self) -> "PastRun | None":
         if self._options.baseline is None:
             if self._options.fail_on_regression:
-                raise InputError("--fail-on-regression: needs an earlier run to compare with (--baseline)")
+                raise InputError("--fail-on-regression needs an earlier run; add --baseline PATH")
             return None
         from rag_eval.results.baseline import read_past_run
 
@@ -143,7 +143,7 @@ class Job:
             strict_cache=self._options.strict_cache,
         )
         if redactor := redactor_of(settings):
-            self._say(f"Redacted before anything is sent: {redactor.subjects}.")
+            self._say(f"A run would redact before sending: {redactor.subjects}.")
         try:
             loaded.require_credentials()
         except InputError as lacking:
@@ -160,11 +160,10 @@ class Job:
                     f"{option}: {METRIC_LABELS[name]} is switched off in section [metrics], so it has no weight."
                 )
         if _samples_vary_little(settings):
-            warn("--samples at temperature 0: most models then hardly vary; set a temperature with it.")
+            warn("--samples has little effect at temperature 0; set --temperature above 0.")
         if panel.is_proxy:
             self._say(
-                "The offline judge is a proxy: arithmetic over words, without understanding. "
-                "--judge azure or --judge openai asks a model."
+                "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
             )
 
     # The run itself
@@ -213,7 +212,7 @@ class Job:
         run.check_slices(settings.report.slice_by)
         self._places.check(loaded)
         if self._options.dry_run:
-            self._say(f"{self._places.report} would be made of {self._input}, without any call.")
+            self._say(f"Dry run: {self._places.report} would be rebuilt from {self._input} without any call.")
             return ExitCode.COMPLETE
         self._places.check_writable()
         run = run.rescored(facts_again(run.facts, settings, run.name))

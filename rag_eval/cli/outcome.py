@@ -111,14 +111,14 @@ class Conclusion:
             warn(f"PARTIAL: {facts.partial}")
         if is_journal_kept and not facts.is_proxy:
             warn(
-                "Not everything was judged. Run the same command again: only what is missing is asked for, and "
-                "with --retry-errors also what was refused, blocked or unreadable."
+                "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
+                "refused, blocked or unreadable replies."
             )
 
     def _tell_places(self, places: Sequence[Path]) -> None:
         report, *others = places
         if report != self._target:
-            warn(f"{self._target} is open in another program; the report was written beside it.")
+            warn(f"{self._target} is open in another program; the report was saved next to it.")
         for place in others:
             self._say(f"Also written: {place}")
         self._say(f"Report: {report}")

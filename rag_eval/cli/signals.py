@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from rag_eval.run.evaluation import Evaluation
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_STOPPING = (
-    "\nrag-eval: Stopping: calls in flight are waited for up to 10 s, then the partial report is written.\n"
-)
+_STOPPING = "\nrag-eval: Stopping: waiting up to 10 s for open calls, then writing the partial report.\n"
 
 
 @contextmanager

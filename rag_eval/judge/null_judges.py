@@ -18,9 +18,8 @@ class StoredOnly:
     def prepare(self, deployment: str) -> None:
         raise RunStoppedError(
             "report_only",
-            "only stored replies are used (--report-only), and some are missing; leave the option out to ask for "
-            "them, or give the JSON of the run as the input (a run that judged everything keeps its replies only "
-            "with [cache] enabled)",
+            "--report-only uses stored replies only, and some are missing; run without --report-only to request "
+            "them, or use the JSON of the run as INPUT",
         )
 
     def key(self, call: Call[Any]) -> str:
@@ -45,9 +44,7 @@ class NoJudge:
         """There is nothing to reach."""
 
     def key(self, call: Call[Any]) -> str:
-        raise SettingsError(
-            f"{call.task}: needs a judge that reads, which the offline judge is not; set another [judge] provider"
-        )
+        raise SettingsError(f"{call.task}: needs an LLM judge; set [judge] provider to azure or openai")
 
     def ask(self, call: Call[Any]) -> Answer:
         raise AssertionError(f"a call without a key was made ({call.task})")

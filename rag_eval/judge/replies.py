@@ -77,4 +77,4 @@ def _finite(number: str) -> float:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

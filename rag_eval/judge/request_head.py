@@ -91,7 +91,7 @@ def _check_key(key: str) -> None:
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise RunStoppedError(
             "unusable_key",
-            "the API key holds a space, a line break or a character outside ASCII (or is empty): copy it anew",
+            "the API key holds a space, a line break or a character outside ASCII (or is empty): copy it again",
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from rag_eval.errors import NOT_RUN
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, RunFacts, Usage
+from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
 from rag_eval.results.findings import NAME_LIMIT, Findings, verdict
 from rag_eval.results.summary import Summary
 from rag_eval.texts.display import shorten
@@ -29,12 +29,16 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
         f"Red: {_red(facts)}. "
         f"{_origin(facts)}"
-        "The thresholds right of the table can be edited; colours follow, words and counts do not.",
-        "Grey: not applicable. Hatched: the judge failed. Both are in no mean.",
+        "You can edit the thresholds to the right of the table: the red cells update, failure modes and counts do not.",
+        "Grey: not applicable. Hatched: the judge failed. Neither counts in any mean.",
         _usage(facts),
         *notes[:_NOTES],
         *more,
-        *(f"{SCORE_LABELS[name]}: {explanation}" for name, explanation in facts.explanations.items()),
+        *(
+            ["Definitions: the notes on the column headers, and docs/metrics.md."]
+            if facts.explanations
+            else []
+        ),
     ]
 
 
@@ -44,11 +48,7 @@ def _origin(facts: RunFacts) -> str:
 
 def _judge(facts: RunFacts) -> str:
     when = f"{facts.started:%Y-%m-%d %H:%M} {facts.started.tzname() or ''}".rstrip()
-    proxy = (
-        " It is a proxy: arithmetic over words, without any understanding of what they mean."
-        if facts.is_proxy
-        else ""
-    )
+    proxy = " It is a proxy: it compares words and does not understand meaning." if facts.is_proxy else ""
     return f"Judge: {shorten(facts.judge, 200)}, {when}, RAG Eval {shorten(facts.version, 40)}.{proxy}"
 
 
@@ -64,25 +64,25 @@ def _coverage(summary: Summary) -> str:
     scored = sum(bot.rqs.scored for bot in summary.bots)
     failed = sum(bot.rqs.failed for bot in summary.bots)
     if not scored + failed:
-        return "Coverage: no response could be given an RQS."
+        return "Coverage: no case has an RQS."
     share = scored / (scored + failed)
     lacking = [f"{shorten(bot.bot, NAME_LIMIT)} {bot.rqs.failed:,}" for bot in summary.bots if bot.rqs.failed]
     missing = f" Not judged: {', '.join(lacking)}." if lacking else ""
-    return f"Coverage: {_of(scored, scored + failed)} responses have an RQS ({share:.1%}).{missing}"
+    return f"Coverage: {_of(scored, scored + failed)} cases have an RQS ({share:.1%}).{missing}"
 
 
 def _usage(facts: RunFacts) -> str:
     usage = facts.usage
     if not usage.requests and not usage.cached:
-        return f"Calls: none. Took {_duration(facts.seconds)}."
+        return f"Judge calls: none. Duration: {_duration(facts.seconds)}."
     failed = "".join(f", {words}" for words in _failed(usage))
     cost = (
         "Cost unknown." if usage.cost is None else f"Cost {usage.cost:,.4f} {facts.currency}".rstrip() + "."
     )
     return (
-        f"Calls: {usage.calls:,} answered, {usage.cached:,} from the store{failed}; {usage.requests:,} requests; "
+        f"Judge calls: {usage.calls:,} answered, {usage.cached:,} cached{failed}; {usage.requests:,} requests; "
         f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens. "
-        f"{cost} Took {_duration(facts.seconds)}."
+        f"{cost} Duration: {_duration(facts.seconds)}."
     )
 
 
@@ -113,6 +113,8 @@ def _red(facts: RunFacts) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -54,14 +54,20 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
         plain_column("Bot", name_width(facts), Look.NAME, _bot_name, _ABOUT_BOT),
-        plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Judged by both."),
+        plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Cases with a label and a score."),
         plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
         *interval_columns("Kappa", 9.5, Look.SCORE, lambda line: line.kappa.interval, _ABOUT_BOUNDS),
         plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
         plain_column("Spearman", 9.5, Look.SCORE, _spearman, _ABOUT_SPEARMAN),
         plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
-        plain_column("Threshold", 9.5, Look.SCORE, lambda line: line.threshold, "From it on: positive."),
+        plain_column(
+            "Threshold",
+            9.5,
+            Look.SCORE,
+            lambda line: line.threshold,
+            "Scores at or above this count as positive.",
+        ),
         Column("True-positive rate", 9.5, lambda line: _share_cell(line.positives), about=_ABOUT_POSITIVES),
         Column("True-negative rate", 9.5, lambda line: _share_cell(line.negatives), about=_ABOUT_NEGATIVES),
         plain_column("Human mean", 9, Look.SCORE, lambda line: line.human_mean, "Over the cases."),
@@ -85,7 +91,7 @@ def disagreement_columns(
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
         plain_column("Bot", name_width(facts), Look.NAME, _bot_name),
-        Column("Row", 8, row, about="Row number in the input. A click leads to the score."),
+        Column("Row", 8, row, about="Row number in the input. Click it to go to the score."),
         plain_column("Judge", 9, Look.SCORE, lambda line: line.judge),
         plain_column("Human", 9, Look.SCORE, lambda line: line.human),
         plain_column("Judge − Human", 9, Look.SCORE, lambda line: line.gap, _ABOUT_GAP),
@@ -118,25 +124,25 @@ def _corrected_interval(line: HumanAgreement) -> "Interval | None":
     return line.corrected.interval if line.corrected else None
 
 
-_ABOUT_BOT = "Toxicity is one of the query, whoever answers it: it has one line, whose cases are queries."
+_ABOUT_BOT = "Toxicity belongs to the query: it has one row for all bots, whose cases are queries."
 _ABOUT_KAPPA = (
-    "Cohen's kappa: 1 is full agreement, 0 what chance would give. Numbers are compared in five bands with quadratic "
-    "weights, criteria as yes and no. Empty where all have the same verdict."
+    "Cohen's kappa: 1 is full agreement, 0 is agreement by chance. Numbers: five bands, quadratic weights; "
+    "criteria: yes or no. Empty if all verdicts are the same."
 )
 _ABOUT_BOUNDS = (
-    "Empty where nothing tells how sure kappa is: for a single case, where judge and people never differ, and where "
-    "one of them always gives the same verdict."
+    "Empty if kappa has no interval: one case, no disagreement, or one side always gives the same verdict."
 )
-_ABOUT_RAW = "Cases in the same band, or with the same yes or no."
-_ABOUT_SPEARMAN = "Rank correlation: 1 if judge and people put the cases in the same order."
+_ABOUT_RAW = "Share of cases in the same band, or with the same yes or no."
+_ABOUT_SPEARMAN = "Rank correlation: 1 if the judge and the annotators order the cases alike."
 _ABOUT_POSITIVES = (
-    "Of the cases that are at or above the threshold for people: share that is so for the judge."
+    "Of the cases that the annotators put at or above the threshold, the share that the judge puts there."
 )
-_ABOUT_NEGATIVES = "Of the cases that are below the threshold for people: share that is so for the judge."
-_ABOUT_UNCORRECTED = "Over all the bot's judged cases, labelled or not: what the correction starts from."
+_ABOUT_NEGATIVES = (
+    "Of the cases that the annotators put below the threshold, the share that the judge puts there."
+)
+_ABOUT_UNCORRECTED = "Over all judged cases of the bot, labelled or not. The correction starts from it."
 _ABOUT_CORRECTED = (
-    "What people would say on average of all the bot's cases, by prediction-powered inference: the judge's mean "
-    f"without its bias, as the labels show it. From {FEWEST_LABELS} labels on. It holds if the labelled cases were "
-    "drawn at random."
+    "Estimated mean human label over all cases of the bot: the judge's mean, corrected for its bias "
+    f"(prediction-powered inference). Needs {FEWEST_LABELS} labels of cases drawn at random."
 )
-_ABOUT_GAP = f"At most {MOST_DISAGREEMENTS} a measure, the largest first."
+_ABOUT_GAP = f"Up to {MOST_DISAGREEMENTS} per measure, the largest first."

@@ -8,7 +8,7 @@ from rag_eval.report.annotations import Stack
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Formats, Look
 from rag_eval.report.worksheet import Table
-from rag_eval.results.baseline import NAMES, Change
+from rag_eval.results.baseline import NAMES, Change, Direction
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
@@ -53,36 +53,35 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
             10,
             Look.COUNT,
             lambda change: change.of,
-            "Queries that this run has for the bot.",
+            "Queries of the bot in this run.",
         ),
-        plain_column("Verdict", 14, Look.WORD, lambda change: change.direction.value, _ABOUT_VERDICT),
+        plain_column("Verdict", 14, Look.WORD, lambda change: _displayed(change.direction), _ABOUT_VERDICT),
     ]
 
 
 def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence[str] = ()) -> list[str]:
     """The changes as plain lines; those of RQS, and of any metric that changed for certain."""
     if not changes:
-        return [f"Against {baseline}: no query is in both runs.", *differences]
+        return [f"Compared with {baseline}: no query is in both runs.", *differences]
     lines = [
         f"{change.bot}: {NAMES[change.name]} {change.before:.4f} before, {change.now:.4f} now{_range(change)}: "
-        f"{change.direction.value} ({change.queries} of {change.of} queries)"
+        f"{_displayed(change.direction)} ({change.queries} of {change.of} queries)"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]
-    none = "" if lines else f" none of {len(changes)} means has changed for certain."
-    return [f"Against {baseline}:{none}", *lines, *differences]
+    none = "" if lines else f" no significant change in {len(changes)} means."
+    return [f"Compared with {baseline}:{none}", *lines, *differences]
+
+
+def _displayed(direction: Direction) -> str:
+    return "not significant" if direction is Direction.UNDECIDED else direction.value
 
 
 def _range(change: Change) -> str:
     if change.interval is None:
         return f", {change.difference:+.2f}"
-    return f", {change.difference:+.2f} (95 % {change.interval.low:+.2f} to {change.interval.high:+.2f})"
+    return f", {change.difference:+.2f} (95% CI {change.interval.low:+.2f} to {change.interval.high:+.2f})"
 
 
-_ABOUT_VERDICT = (
-    "Better or worse only where chance would hardly make it: all lines are tested together (Holm, 5 %)."
-)
-_ABOUT_INTERVAL = (
-    "Of the change, so wide that those of all lines hold together with 95 %: on one side of 0 only where the "
-    "change is decided."
-)
+_ABOUT_VERDICT = "Better or worse: significant after Holm correction over all rows (5%)."
+_ABOUT_INTERVAL = "Simultaneous 95% CI of the change. It excludes 0 only if the change is significant."

@@ -312,39 +312,39 @@ _SCORE_WIDTHS = {
     TOXICITY: 8.5,
 }
 _ABOUT_METRIC = {
-    "answer_correctness": "How far the response says what the ground truth says, 0 to 1.",
+    "answer_correctness": "Agreement of the response with the ground truth, 0 to 1.",
     "faithfulness": "Share of the response's statements that the context supports, 0 to 1.",
-    "answer_relevancy": "How well the response answers what was asked, 0 to 1.",
-    "context_precision": "Whether the useful chunks come first, 0 to 1. "
-    "Judged against the response where a row has no ground truth.",
+    "answer_relevancy": "How directly the response addresses the query, 0 to 1.",
+    "context_precision": "Whether relevant chunks rank above irrelevant ones, 0 to 1. "
+    "Judged against the response if the row has no ground truth.",
     "context_recall": "Share of the ground truth that the context supports, 0 to 1.",
-    TOXICITY: "Of the query itself, 0 to 1; higher is worse. It never enters RQS.",
+    TOXICITY: "Toxicity of the query, 0 to 1; higher is worse. Not part of RQS.",
 }
 _METRICS_BEHIND = {
     FailureMode.RETRIEVAL_FAILURE: ("context_precision", "context_recall"),
     FailureMode.HALLUCINATION: ("faithfulness",),
     FailureMode.LOW_QUALITY: ("answer_relevancy", "answer_correctness"),
 }
-_NOTHING_TO_COUNT = "Nothing was scored that could show it."
+_NOTHING_TO_COUNT = "No metric that detects this was scored."
 _ABOUT_RQS = (
     "Response Quality Score, 0 to 1: the weighted mean of the metrics that apply. "
-    "Empty where a metric that applies could not be scored."
+    "Empty if a metric that applies could not be scored."
 )
-_ABOUT_OK = "OK means that no failure condition was met, not that every score is above its threshold."
-_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They are in no mean."
-_ABOUT_BOUNDS = "What Avg RQS would be if every query that was not judged had an RQS of {}."
+_ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
+_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They count in no mean."
+_ABOUT_BOUNDS = "Avg RQS if every unjudged query had an RQS of {}."
 _ABOUT_COMPARED = (
-    "Over the same queries for every bot: those on which all ranked bots have an RQS. The mean of a metric leaves out "
-    "those of them to which it does not apply; in brackets stands over how many it is."
+    "All bots are compared over the same queries: those for which every ranked bot has an RQS. "
+    "A mean of a metric excludes queries to which the metric does not apply; its count is in brackets."
 )
 _ABOUT_INTERVAL = (
-    "With 95 % confidence the mean RQS over all queries of this kind lies between low and high "
-    "(bias-corrected bootstrap over the queries). Empty for fewer than two queries."
+    "95% confidence interval of the mean RQS over queries of this kind (bias-corrected bootstrap). "
+    "Empty for fewer than two queries."
 )
-_ABOUT_GAP = "Avg RQS minus that of the best bot, with its 95 % interval, which allows for all comparisons."
+_ABOUT_GAP = "Avg RQS minus that of the best bot, with its 95% CI, which allows for all comparisons."
 _ABOUT_VERDICT = (
-    "Significant: on these queries the best bot is better by more than chance explains (paired permutation test, "
-    "at most 5 % wrong over the whole table). Not decided: the queries do not tell."
+    "Significant: the best bot is better by more than chance explains (paired permutation test, family-wise error "
+    "at most 5%). Not significant: the data do not show a difference."
 )
-_ABOUT_COUNT = "Mean, and in brackets over how many queries: those that have this score."
+_ABOUT_COUNT = "Mean, with the number of queries that have this score in brackets."
 _ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

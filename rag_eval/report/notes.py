@@ -82,8 +82,8 @@ class SheetNotes:
     def limits_reached(self) -> tuple[str, ...]:
         """One sentence for each kind that had more notes than a sheet carries."""
         return tuple(
-            f"Notes are on {len(kept):,} of {self._seen[kind]:,} {kind.words}, "
-            f"{'the lowest' if kind is NoteKind.LOW else 'the first'} ones."
+            f"Only the {len(kept):,} {'lowest' if kind is NoteKind.LOW else 'first'} of {self._seen[kind]:,} "
+            f"{kind.words} have notes."
             for kind, kept in self._kept.items()
             if len(kept) < self._seen[kind]
         )

@@ -43,7 +43,7 @@ class RecordedRun:
         if slice_by and slice_by not in columns:
             found = f"it has {', '.join(map(repr, columns))}" if columns else "it has none"
             raise InputError(
-                f"{self.name}: '{slice_by}' is no column of the recorded run ({found}); only a column that "
+                f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); only a column that "
                 "[report] slice_by or a rubric named when the answers were judged is recorded"
             )
 
@@ -56,7 +56,7 @@ class RecordedRun:
         pairs = zip(self.results, results, strict=True)
         renewed = sum(now.recommendation != before.recommendation for before, now in pairs)
         if renewed:
-            note = f"Recommendations made anew, by rule and not by the judge: {renewed:,}."
+            note = f"Recommendations recomputed by rule: {renewed:,}."
             facts = replace(facts, notes=(*facts.notes, note))
         return replace(self, facts=facts, results=results)
 

@@ -64,4 +64,4 @@ def _rqs(line: SliceLine) -> Mean:
     return line.summary.rqs
 
 
-_ABOUT_SCORED = f"Queries that have an RQS. Lines with fewer than {FEW} are grey: so few say little."
+_ABOUT_SCORED = f"Queries that have an RQS. Rows with fewer than {FEW} are grey: too few for a conclusion."

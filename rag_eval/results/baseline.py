@@ -152,14 +152,14 @@ class BaselineComparison:
         if judge and judge != self._facts.judge:
             sentences.append(
                 f"The baseline was judged by {judge}, this run by {self._facts.judge}: "
-                "a change may be the judge's alone."
+                "a change may come from the judge only."
             )
         if missing := {key[2] for key in self._past.values} - set(map(_comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
         if gone := metrics & self._then - self._now:
-            sentences.append(f"Judged in the baseline alone: {_listed(gone)}.")
+            sentences.append(f"Judged in the baseline only: {_listed(gone)}.")
         if new := metrics & self._now - self._then:
-            sentences.append(f"Judged in this run alone: {_listed(new)}.")
+            sentences.append(f"Judged in this run only: {_listed(new)}.")
         if not self._is_rqs_alike():
             sentences.append("RQS is not compared: its weights or metrics are others than in the baseline.")
         sentences.extend(self._reversible(change) for change in self.changes() if change.is_reversible)

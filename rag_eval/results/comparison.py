@@ -277,7 +277,7 @@ def _rival(bot: str, gap: Floats, is_tie: bool, test: _Test, alpha: float) -> Ri
 
 
 def _with_zero(interval: Interval) -> Interval:
-    """Where nothing is decided, the interval does not decide either."""
+    """The interval of a difference that is not significant includes 0."""
     return Interval(min(interval.low, 0.0), max(interval.high, 0.0))
 
 
@@ -301,7 +301,7 @@ def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """Who leads, by how much, and whether that is settled, for a reader without statistics."""
+    """Who leads, by how much, and whether the lead is significant, for a reader without statistics."""
     if not comparison.rivals:
         return f"{comparison.winner} is the only bot: there is nothing to compare it with."
     if len(comparison.winners) > 1:
@@ -311,7 +311,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     lead = (
         f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
     )
-    sentence = f"{lead}: {verdict_words(runner_up)}."
+    sentence = " ".join([f"{lead}, which is {_significance(runner_up)}.", *_advice(runner_up)])
     if len(comparison.rivals) == 1:
         return sentence
     beaten = sum(rival.verdict is Verdict.SIGNIFICANT for rival in comparison.rivals)
@@ -319,23 +319,47 @@ def verdict_sentence(comparison: Comparison) -> str:
 
 
 def difference_words(rival: Rival, confidence: float) -> str:
-    """The winner's lead with its interval: '0.04 (95 % −0.01 to 0.09)'."""
+    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'."""
     bounds = [rival.interval.low, rival.interval.high] if rival.interval else []
     numbers = [rival.difference, *bounds]
     hidden = any(number and abs(number) < 0.005 for number in numbers)
     lead, *limits = [f"{number:.{4 if hidden else 2}f}".replace("-", "−") for number in numbers]
-    return f"{lead} ({confidence:.0%} {' to '.join(limits)})".replace("%", " %") if limits else lead
+    return f"{lead} ({confidence:.0%} CI {' to '.join(limits)})" if limits else lead
 
 
 def verdict_words(rival: Rival) -> str:
-    """The verdict, why it is open although the scores are clear, and the queries that would settle it."""
-    verdict = f"{rival.verdict} ({rival.doubt})" if rival.doubt else str(rival.verdict)
+    """The verdict in a few words, with the number of additional queries needed: for a cell."""
+    verdict = _DISPLAYED.get(rival.verdict, str(rival.verdict))
+    if rival.doubt:
+        verdict = f"{verdict} ({rival.doubt})"
+    needed = _needed(rival)
+    return f"{verdict}; {needed} needed" if needed else verdict
+
+
+_DISPLAYED = {Verdict.NOT_DECIDED: "not significant"}
+"""Words for readers where they differ from the value in the JSON."""
+
+
+def _significance(rival: Rival) -> str:
+    if rival.verdict is not Verdict.NOT_DECIDED:
+        return {Verdict.SIGNIFICANT: "statistically significant"}.get(rival.verdict, str(rival.verdict))
+    doubt = f" ({rival.doubt})" if rival.doubt else ""
+    return f"not statistically significant{doubt}"
+
+
+def _advice(rival: Rival) -> list[str]:
+    needed = _needed(rival)
+    return [f"{needed[0].upper()}{needed[1:]} would be needed."] if needed else []
+
+
+def _needed(rival: Rival) -> str:
+    """The number of additional queries that the test needs to show the difference; empty if that is unknown."""
     if rival.more_queries is None:
-        return verdict
+        return ""
     if rival.more_queries >= MANY_QUERIES:
-        return f"{verdict}, more than {MANY_QUERIES:,} more queries would be needed"
+        return f"more than {MANY_QUERIES:,} more queries"
     count = _rounded_up(rival.more_queries)
-    return f"{verdict}, about {count:,} more {'query' if count == 1 else 'queries'} would tell"
+    return f"about {count:,} more {'query' if count == 1 else 'queries'}"
 
 
 def _rounded_up(count: int) -> int:

@@ -129,7 +129,7 @@ def _doubts(summary: Summary, comparison: "Comparison", challengers: Collection[
         sure &= bots_behind(comparison.winner, *_worst_case(summary, comparison.winner))
     blocked = {bot.bot: bot.failed_by_content for bot in summary.bots}
     doubts = {
-        bot: "unjudged responses could change it" for bot in claimed if bot not in sure or bot in challengers
+        bot: "unjudged cases could change it" for bot in claimed if bot not in sure or bot in challengers
     }
     for bot in claimed:
         if abs(blocked[comparison.winner] - blocked[bot]) > _FEW * summary.rows:
@@ -199,29 +199,29 @@ def flagged_words(findings: Findings) -> list[str]:
         f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}"
         for result in findings.flagged
     ]
-    return [f"Flagged cases with the highest RQS, to be looked at: {', '.join(named)}."] if named else []
+    return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
 
 
 def verdict(summary: Summary, findings: Findings) -> str:
-    """Who leads, by how much, and whether that is settled. What is not settled is not claimed."""
+    """Who leads, by how much, and whether the lead is significant."""
     from rag_eval.results.comparison import verdict_sentence
 
     comparison = findings.comparison
     if comparison is None:
-        return "No bot can be ranked: there is no query on which every bot has an RQS."
+        return "No bot can be ranked: no query has an RQS for every bot."
     means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
     over = f"over {of_queries(summary.compared, summary.rows)}"
     if not comparison.rivals:
         sentences = [f"{_short(comparison.winner)} has a mean RQS of {means[0]:.4f} {over}."]
     else:
         shown = means[:1] if len(comparison.winners) > 1 else means[:2]
-        basis = f"Mean RQS {' against '.join(f'{mean:.4f}' for mean in shown)}, {over}."
+        basis = f"Mean RQS {' vs '.join(f'{mean:.4f}' for mean in shown)} {over}."
         sentences = [verdict_sentence(_with_short_names(comparison)), basis]
     return " ".join([*sentences, *_other_metrics(findings), *_few_compared(summary), *_doubt(findings)])
 
 
 def verdict_on(bot: str, findings: Findings) -> str:
-    """What was found out about one bot: winner, tie, significant or not decided; empty without a comparison."""
+    """The verdict on one bot: winner, tie, significant or not significant; empty without a comparison."""
     from rag_eval.results.comparison import Verdict, verdict_words
 
     comparison = findings.comparison
@@ -232,7 +232,7 @@ def verdict_on(bot: str, findings: Findings) -> str:
     rival = findings.rival(bot)
     if rival is None:
         is_clear = all(other.verdict is Verdict.SIGNIFICANT for other in comparison.rivals)
-        return "winner" if is_clear and not findings.challengers else "leads, not decided"
+        return "winner" if is_clear and not findings.challengers else "leads, not significant"
     return verdict_words(rival)
 
 
@@ -255,7 +255,7 @@ def _other_metrics(findings: Findings) -> list[str]:
     concerned = {name for names in findings.unlike.values() for name in names}
     labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
     return [
-        f"Not comparable with the best bot: {bots}, since {labels} could be scored for only one of the two."
+        f"Not comparable with the best bot: {bots}. {labels} could be scored for only one of the two bots."
     ]
 
 
@@ -266,18 +266,20 @@ def _few_compared(summary: Summary) -> list[str]:
     if summary.compared * 2 > max(scored.values(), default=0):
         return []
     bot, fewest = min(scored.items(), key=lambda item: item[1])
-    reason = f"{_short(bot)} has an RQS on {fewest:,}"
-    return [f"So few queries are compared because {reason}; Bot Summary has each bot's own mean."]
+    reason = f"{_short(bot)} has an RQS for only {fewest:,}"
+    return [
+        f"Few queries are compared because {reason}. Bot Summary shows the mean of each bot over its own queries."
+    ]
 
 
 def _doubt(findings: Findings) -> list[str]:
     if not findings.challengers:
         return []
     count = findings.not_judged
-    responses = "response that was" if count == 1 else f"{count:,} responses that were"
+    responses = "1 unjudged case" if count == 1 else f"{count:,} unjudged cases"
     *others, last = map(_short, findings.challengers)
     names = f"{', '.join(others)} or {last}" if others else last
-    return [f"The {responses} not judged could still put {names} first."]
+    return [f"The {responses} could still put {names} first."]
 
 
 def _with_short_names(comparison: "Comparison") -> "Comparison":

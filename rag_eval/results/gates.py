@@ -1,4 +1,4 @@
-"""Quality gates: does every bot reach the wanted means? Never passed on anything that was not judged."""
+"""Quality gates: does every bot reach the required means? A gate never passes on unjudged cases."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ GATED = (RQS, *METRIC_LABELS)
 
 
 class GateOn(StrEnum):
-    """What must reach the wanted value: the lower end of the mean's 95 % interval, or the mean itself."""
+    """What is compared with a gate: the lower limit of the mean's 95% CI, or the mean itself."""
 
     INTERVAL = "interval"
     MEAN = "mean"
@@ -31,7 +31,7 @@ class Gate:
 
     @property
     def title(self) -> str:
-        """What is wanted, such as "rqs >= 0.7"."""
+        """The requirement, such as "rqs >= 0.7"."""
         return self.name if self == _NO_REGRESSION else f"{self.name} >= {self.least:g}"
 
 
@@ -46,7 +46,7 @@ class GateResult:
     gate: Gate
     passed: bool
     reason: str
-    """The figures that decided it, in words."""
+    """The figures behind the result, in words."""
 
 
 def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
@@ -58,10 +58,10 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
         least = _share(value)
         if key not in GATED:
             problems.append(
-                f"--fail-under {text}: {name!r} is no mean of a bot; expected one of {', '.join(GATED)}"
+                f"--fail-under {text}: unknown metric {name!r}; expected one of {', '.join(GATED)}"
             )
         elif least is None:
-            problems.append(f"--fail-under {text}: {value!r} is no number from 0 to 1")
+            problems.append(f"--fail-under {text}: VALUE must be between 0 and 1, not {value!r}")
         else:
             gates.append(Gate(key, least))
     if problems:
@@ -83,9 +83,9 @@ def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[Ga
         own = [change for change in changes if change.bot == bot]
         worse = [f"{NAMES[change.name]} {change.difference:+.4f}" for change in regressions(own)]
         reason = (
-            f"worse than the baseline: {', '.join(worse)}"
+            f"significantly worse than the baseline: {', '.join(worse)}"
             if worse
-            else "nothing is worse than in the baseline"
+            else "no mean is significantly worse than the baseline"
         )
         results.append(
             GateResult(
@@ -98,17 +98,22 @@ def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[Ga
 def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:
     mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
     if mean is None or mean.value is None:
-        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was scored on no query")
-    counted = f"{gate.name} {_beside(gate.least, mean.value)} over {of_queries(mean.scored, mean.expected)}"
+        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was not scored for any query")
+    value = f"{gate.name} {_beside(gate.least, mean.value)}"
+    queries = of_queries(mean.scored, mean.expected)
+    required = f"must be at least {gate.least:.12g} (--gate-on {gate_on})"
     if (mean.coverage or 0.0) < min_coverage:
-        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few of them were judged")
-    wanted = f"at least {gate.least:.12g} is wanted"
+        return GateResult(
+            bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few queries were judged"
+        )
     if gate_on is GateOn.MEAN:
-        return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), f"{counted}, {wanted}")
+        reason = f"{value} ({queries}); the mean {required}"
+        return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), reason)
     interval = _interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
     if interval is None:
-        return GateResult(bot.bot, gate, passed=False, reason=f"{counted}: too few for an interval")
-    reason = f"{counted}, 95 % {_beside(gate.least, interval.low)} to {interval.high:.4f}, {wanted}"
+        return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few for an interval")
+    limits = f"95% CI {_beside(gate.least, interval.low)} to {interval.high:.4f}"
+    reason = f"{value} ({limits}, {queries}); the lower limit {required}"
     return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
 
 

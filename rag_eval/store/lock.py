@@ -49,7 +49,7 @@ def _acquire(path: Path, target: Path, give_up_at: float) -> int:
             holder = _holder(descriptor)
         if time.monotonic() >= give_up_at and path.exists():
             raise LockedError(
-                f"{target}: another run is at work on it ({holder}); wait until it has ended, or choose another place"
+                f"{target}: being written by another run ({holder}); wait (--wait MINUTES) or use another -o"
             )
         time.sleep(0.02)
 

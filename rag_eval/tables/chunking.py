@@ -76,7 +76,7 @@ def _json_list(text: str) -> list[object] | None:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 _TEXT_KEYS = ("text", "content", "page_content", "chunk", "body")

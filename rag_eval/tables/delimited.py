@@ -54,7 +54,7 @@ def _parse_encoding(name: str) -> str:
         return codecs.lookup(name).name
     except (LookupError, ValueError):
         raise InputError(
-            f"--encoding: {name!r} is no encoding that is known; expected one such as utf-8, utf-16, cp1252, "
+            f"--encoding: {name!r} is not a known encoding; expected one such as utf-8, utf-16, cp1252, "
             "latin-1 or shift_jis"
         ) from None
 
@@ -94,7 +94,7 @@ def open_records(path: Path, form: TextForm) -> Iterator[Records]:
     separator = form.separator or told or tabbed or _find_separator(path, encoding)
     notes: tuple[str, ...] = ()
     if not form.encoding and encoding == "cp1252":
-        notes = ("The file is no UTF-8 and was read as Windows-1252; check accented letters in the report.",)
+        notes = ("The file is not UTF-8 and was read as Windows-1252; check accented letters in the report.",)
     problems: list[str] = []
     short: list[int] = []
     layout = (

@@ -9,7 +9,7 @@ def parse_score(text: str) -> float:
     """A metric's label, 0..1. ValueError for anything else, such as 80 or 0,8."""
     if _DECIMAL.fullmatch(text.strip()) and 0.0 <= (value := float(text)) <= 1.0:
         return value
-    raise ValueError(f"{_shown(text)} is no label; expected a number from 0 to 1")
+    raise ValueError(f"{_shown(text)} is not a label; expected a number from 0 to 1")
 
 
 def parse_verdict(text: str) -> float:
@@ -19,7 +19,7 @@ def parse_verdict(text: str) -> float:
         return 1.0
     if word in (*_NO, "0"):
         return 0.0
-    raise ValueError(f"{_shown(text)} is no label; expected yes or no (or true, false, pass, fail, 1, 0)")
+    raise ValueError(f"{_shown(text)} is not a label; expected yes or no (or true, false, pass, fail, 1, 0)")
 
 
 _DECIMAL = re.compile(r"(?:\d++(?:\.\d++)?|\.\d++)(?:e-\d++)?", re.ASCII | re.IGNORECASE)

@@ -192,7 +192,7 @@ def _parsed_lines(file: TextIO) -> Iterator[tuple[int, Any]]:
             try:
                 record = json.loads(line)
             except ValueError as error:
-                raise ValueError(f"line {number} is no JSON: {error}") from None
+                raise ValueError(f"line {number} is not JSON: {error}") from None
             yield number, record
 
 
@@ -214,7 +214,7 @@ def _objects(records: Iterator[tuple[int, Any]]) -> Records:
 def _object_rows(records: Iterable[tuple[int, Any]], keys: Sequence[str]) -> Rows:
     for number, record in records:
         if not (isinstance(record, dict) and all(key in record for key in keys)):
-            raise ValueError(f"number {number} is no object with {' and '.join(map(repr, keys))}")
+            raise ValueError(f"number {number} is not an object with {' and '.join(map(repr, keys))}")
         yield number, [_bounded(record[key], f"number {number}, {key!r}") for key in keys]
 
 

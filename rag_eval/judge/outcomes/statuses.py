@@ -92,9 +92,9 @@ def _too_long(refusal: "_Refusal") -> Fault:
 def _too_many(refusal: "_Refusal") -> Fault:
     wait = refusal.wait()
     if "Request too large" in refusal.error.message:
-        return _exceeds_rate_limit(refusal, "this request alone is larger")
+        return _exceeds_rate_limit(refusal, "this single request is larger")
     if wait is not None and wait > LONGEST_WAIT:
-        return _exceeds_rate_limit(refusal, f"it asks to wait {wait:g} s; this request alone may be larger")
+        return _exceeds_rate_limit(refusal, f"it asks to wait {wait:g} s; this single request may be larger")
     return refusal.fault(
         Action.RETRY,
         "rate_limited",
