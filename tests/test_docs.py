@@ -32,13 +32,14 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert missing == []
 
 
-def test_every_option_stands_in_the_readme() -> None:
+def test_every_option_stands_in_the_page_on_commands() -> None:
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
-    assert {name for name in options if name not in README} == {"--help"} & options
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert {name for name in options if name not in page} == {"--help"} & options
 
 
 def test_every_exit_code_stands_in_the_readme() -> None:
-    section = README.partition("### Exit codes")[2].partition("Where several")[0]
+    section = README.partition("| Exit code |")[2].partition("If several")[0]
     listed = {int(number) for number in re.findall(r"\b(\d+)\b", section)}
     assert listed == set(ExitCode)
 
@@ -52,7 +53,7 @@ def test_the_ini_example_of_the_readme_is_a_valid_configuration(tmp_path: Path) 
 
 def test_the_input_example_of_the_readme_is_understood(run_cli: Run, tmp_path: Path) -> None:
     """The Markdown table, as a CSV."""
-    table = README.partition("## The input\n\n")[2].partition("\n\n")[0].splitlines()
+    table = README.partition("## Input\n\n")[2].partition("\n\n")[0].splitlines()
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in (table[0], *table[2:])]
     cells = [",".join(f'"{cell.strip()}"'.replace("\\|", "|") for cell in row) for row in rows]
     (tmp_path / "in.csv").write_text("\n".join(cells), encoding="utf-8")
@@ -72,8 +73,9 @@ def test_the_example_metric_of_the_contributing_guide_works() -> None:
     assert (score.value, score.evidence[0].verdict) == (1.0, "polite")
 
 
-def test_the_python_example_of_the_readme_runs() -> None:
-    (example,) = blocks(README, "python")
+def test_the_python_example_of_the_how_to_guides_runs() -> None:
+    guides = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    (example,) = blocks(guides, "python")
     ended = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, check=True, cwd=ROOT
     )
@@ -220,7 +222,7 @@ RETRIEVAL_RULE = "every scored one of context recall and context precision is be
 
 
 def test_every_text_on_retrieval_failures_has_one_wording() -> None:
-    places = {"README.md": 1, "config.ini.example": 1, "docs/configuration.md": 2, "docs/report.md": 1}
+    places = {"config.ini.example": 1, "docs/configuration.md": 2, "docs/report.md": 1, "docs/metrics.md": 1}
     places["rag_eval/cli/config.ini.example"] = 1
     texts = {place: (ROOT / place).read_text(encoding="utf-8") for place in places}
     assert {place: text.count(RETRIEVAL_RULE) for place, text in texts.items()} == places
