@@ -60,6 +60,8 @@ def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:
     assert store.overview()[0].replies == 300
     assert store.prune(time.time() + DAY) == (300, 1)
     assert store.overview() == []
+    assert store.path.stat().st_size < 100_000, "at once, so that what was freed can be told"
+    assert store.path.with_name("replies.sqlite-wal").stat().st_size == 0
     store.end(keep=True)
     assert store.path.stat().st_size < 100_000
 

@@ -17,7 +17,7 @@ from test_main_job import sheet_of, wait_for
 
 from rag_eval.frames import evaluate
 from rag_eval.store.leftovers import Scratch, new_file, sweep
-from rag_eval.store.replacement import Replacement
+from rag_eval.store.replacement import Replacement, write_text
 
 _USE = """
 import sys
@@ -197,6 +197,11 @@ def test_r61_a_run_removes_what_a_killed_run_of_the_same_report_left(
     is_swept.set()
     assert living.wait().code == 0
     assert temporary_files(tmp_path, temporary) == set()
+
+
+def test_a_text_file_is_written_whole_whatever_it_holds(tmp_path: Path) -> None:
+    assert write_text(tmp_path / "t", "half a character: \ud83d, ü", "--junit") == tmp_path / "t"
+    assert (tmp_path / "t").read_bytes() == "half a character: \\ud83d, ü".encode()
 
 
 def leave_behind(target: Path) -> set[Path]:

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -447,3 +448,40 @@ def test_a_part_of_a_batch_that_cannot_be_stored_keeps_no_other_from_it(bad: str
     with pytest.raises(StoreError, match="too long"):
         run([batched(n) for n in (1, 2, 3)], ObjectJudge(echo), store, workers=1)
     assert sorted(key[-1] for key in store.replies) == sorted({"1", "2", "3"} - {bad})
+
+
+def test_an_incomplete_batch_is_sent_when_a_worker_has_nothing_to_do() -> None:
+    def combine(calls: Sequence[Call[Any]]) -> Call[Any]:
+        return replace(calls[0], messages=(Message("user", str(len(calls))),), batch=None)
+
+    batch = Batch(5, combine, lambda reply, parts: [reply] * parts)
+
+    async def batched(n: int) -> int:
+        return (await replace(call(n), batch=batch)).n
+
+    judge = ObjectJudge(echo)
+    assert run([batched(7), batched(8), batched(9)], judge, workers=1) == [3, 3, 3]
+    assert judge.prompts == ["3"]
+
+
+def test_after_a_stop_no_call_is_begun_that_waits_for_a_worker() -> None:
+    """The pool has more than one of them by then."""
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def slow(prompt: str) -> str:
+        is_asked.set()
+        may_answer.wait(60)
+        return echo(prompt)
+
+    judge = ObjectJudge(slow)
+    scheduler = Scheduler(judge, DictStore(), workers=1, grace_seconds=60)
+    with ThreadPoolExecutor(1) as pool:
+        results = pool.submit(lambda: list(scheduler.run([outcome(n) for n in range(5)], window=5)))
+        is_asked.wait(60)
+        scheduler.request_stop(RunStoppedError("interrupted", "by the user"))
+        while scheduler.stopped is None:
+            time.sleep(0.001)
+        may_answer.set()
+        assert results.result() == [0, "not_run", "not_run", "not_run", "not_run"]
+    scheduler.close()
+    assert judge.prompts == ["0"]

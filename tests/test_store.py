@@ -473,7 +473,7 @@ tmpfs /mnt/teamwork tmpfs rw 0 0
     ],
 )
 def test_r58_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, folder: str, kind: str) -> None:
-    (tmp_path / "mounts").write_text(MOUNTS)
+    (tmp_path / "mounts").write_bytes(b"/dev/sdb1 /mnt/caf\xe9 vfat rw 0 0\n" + MOUNTS.encode())
     assert kind_of(Path(folder), tmp_path / "mounts") == kind
     assert kind_of(Path(folder), tmp_path / "nowhere") == ""
 
