@@ -121,7 +121,7 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
     assert len(verdicts(replies.Advice).recommendation) == 3 * len(verdicts(replies.Closeness).reason)
 
 
-def test_a_made_up_reply_is_forgotten_and_a_stored_one_is_real(tmp_path: Any) -> None:
+def test_a_made_up_reply_stands_for_a_stored_one_that_was_refused_and_is_forgotten(tmp_path: Any) -> None:
     store = Store(tmp_path / "replies.sqlite")
     store.put_reply("paid", task="t", reply="real", attempts=1, prompt_tokens=1, completion_tokens=1)
     overlay = Overlay(store)
@@ -129,7 +129,8 @@ def test_a_made_up_reply_is_forgotten_and_a_stored_one_is_real(tmp_path: Any) ->
     overlay.put_reply("new", reply="made up")
     overlay.put_failure("failed", code="x", message="y")
     overlay.put_note("n", "v")
-    assert [overlay.reply(key) for key in ("paid", "new", "none")] == ["real", "made up", None]
+    assert [overlay.reply(key) for key in ("paid", "new", "none")] == ["made up", "made up", None]
+    assert Overlay(store).reply("paid") == "real"
     assert (overlay.failure("failed"), overlay.note("n")) == (None, None)
     overlay.end(keep=False)
     assert (tmp_path / "replies.sqlite").exists()

@@ -265,9 +265,9 @@ def test_more_bots_than_allowed(tmp_path: Path) -> None:
 def test_the_name_of_a_bot_is_no_text(tmp_path: Path) -> None:
     write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 200], ["q", "a"]])
     assert read_table(tmp_path / "a.csv").bots == ("b" * 200,)
-    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 201], ["q", "a"]])
+    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 1_001], ["q", "a"]])
     assert table_problems(tmp_path / "a.csv") == [
-        f"a.csv: the name of bot '{'b' * 40}…' has 201 characters, more than the 200 allowed; shorten it"
+        f"a.csv: the name of bot '{'b' * 40}…' has 1,001 characters, more than the 1,000 allowed; shorten it"
     ]
 
 
@@ -878,5 +878,5 @@ def test_a_list_that_python_cannot_read_is_an_error_and_no_crash(
     if ids is not None:
         assert parse_ids(cell) == ids
         return
-    with pytest.raises(ValueError, match="is no list of document ids"):
+    with pytest.raises(ValueError, match="is not a list of document ids"):
         parse_ids(cell)

@@ -279,7 +279,7 @@ def test_r86_the_option_stands_for_both_kinds_and_the_file_may_name_one(
 def test_r86_a_dry_run_says_what_would_be_redacted(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     planted(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--dry-run", "--redact", **azure(judge))
-    assert "Redacted before anything is sent: e-mail addresses, phone numbers." in ended.out
+    assert "A run would redact before sending: e-mail addresses, phone numbers." in ended.out
     assert judge.requests == []
 
 

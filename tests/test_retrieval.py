@@ -897,7 +897,7 @@ def test_a_csv_of_scores_can_be_read_back_as_a_table(tmp_path):
     assert fields == list(json.loads(scored(tmp_path, "scores.jsonl", ["1"]).read_text().splitlines()[0]))
 
 
-def test_the_output_is_another_file_of_a_known_kind_in_a_folder_that_exists(tmp_path):
+def test_the_output_is_another_file_of_a_known_kind_in_a_folder(tmp_path):
     scored(tmp_path, "scores.csv", ["1"])
     path = tmp_path / "both.jsonl"
     with pytest.raises(InputError, match=r"^both\.jsonl: the output would replace an input$"):
@@ -905,7 +905,7 @@ def test_the_output_is_another_file_of_a_known_kind_in_a_folder_that_exists(tmp_
     with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv, \.jsonl$"):
         write_retrieval(path, path, tmp_path / "scores.txt")
     with pytest.raises(OutputError, match="cannot be written"):
-        write_retrieval(path, path, tmp_path / "nowhere" / "scores.jsonl")
+        write_retrieval(path, path, tmp_path / "scores.csv" / "scores.jsonl")
 
 
 def test_r46_an_older_output_stays_until_the_new_one_is_complete(tmp_path):

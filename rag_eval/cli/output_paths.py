@@ -138,7 +138,7 @@ def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str,
         for name, other in taken.items():
             if _is_same(path, other):
                 raise InputError(f"{path}: is {name}; choose another name with {option}")
-            if other.resolve() in path.resolve().parents or path.resolve() in other.resolve().parents:
+            if _real(other) in _real(path).parents or _real(path) in _real(other).parents:
                 raise InputError(
                     f"{path}: cannot be a folder and a file at once, and {other} is {name}; "
                     f"choose another name with {option}"
@@ -151,3 +151,8 @@ def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other) or (
         one.exists() and other.exists() and one.samefile(other)
     )
+
+
+def _real(path: Path) -> Path:
+    """The path without links. Unlike Path.resolve, this does not fail on links that lead in a circle."""
+    return Path(os.path.realpath(path))

@@ -19,7 +19,7 @@ class StoredOnly:
         raise RunStoppedError(
             "report_only",
             "--report-only uses stored replies only, and some are missing; run without --report-only to request "
-            "them, or use the JSON of the run as INPUT",
+            "them, or use the JSON of the run as INPUT (a complete run keeps its replies only with [cache] enabled)",
         )
 
     def key(self, call: Call[Any]) -> str:

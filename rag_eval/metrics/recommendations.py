@@ -105,10 +105,10 @@ def _answer(result: CaseResult) -> Iterator[str]:
     if lacking := [each for each in wrong if each.subject.startswith("reference")]:
         yield f"The answer leaves out {_quoted(lacking)}."
     if extra := [each for each in wrong if not each.subject.startswith("reference")]:
-        yield f"The ground truth does not confirm {_quoted(extra)}."
+        yield f"{_quoted(extra)} is not in the ground truth."
     relevancy = result.value("answer_relevancy")
     if relevancy is not None and relevancy < ROOM and result.case.has_response:
-        yield "The answer does not fully address the query: have the bot answer what was asked first."
+        yield "The answer does not fully address the query: make the bot answer the question directly."
 
 
 def _unfavourable(result: CaseResult, metric: str) -> list[Evidence]:

@@ -43,7 +43,10 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
 
 
 def _origin(facts: RunFacts) -> str:
-    return f"These thresholds are {facts.thresholds_from}. " if facts.thresholds_from else ""
+    has_thresholds = any(metric in facts.thresholds for metric in facts.metrics)
+    return (
+        f"These thresholds are {facts.thresholds_from}. " if facts.thresholds_from and has_thresholds else ""
+    )
 
 
 def _judge(facts: RunFacts) -> str:

@@ -10,7 +10,7 @@ MAX_CELL = 1_000_000
 MAX_COLUMNS = 5_000
 """Columns with a header."""
 MAX_BOTS = 200
-MAX_BOT_NAME = 200
+MAX_BOT_NAME = 1_000
 """Characters."""
 
 

@@ -296,7 +296,7 @@ def _header_problems(
         return
     if longest := max((bot for bot in bots if len(bot) > MAX_BOT_NAME), key=len, default=""):
         yield (
-            f"the name of bot '{longest[:40]}…' has {len(longest):,} characters, more than the {MAX_BOT_NAME} "
+            f"the name of bot '{longest[:40]}…' has {len(longest):,} characters, more than the {MAX_BOT_NAME:,} "
             "allowed; shorten it"
         )
     for (role, bot, metric), indexes in claims.items():

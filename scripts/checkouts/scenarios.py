@@ -175,7 +175,18 @@ metrics:
     applies_to:
       Topic: places
 """
-_SWIFT = "[judge]\nmax_attempts = 3\n[evaluation]\nmax_workers = 4\n"
+_IN_ORDER = "[judge]\nmax_attempts = 3\n[evaluation]\nparallel = false\n"
+"""One call after the other, so that which cases share a call (recommendations, toxicity) depends on nothing else."""
+_PARALLEL = """[judge]
+max_attempts = 3
+[metrics]
+toxicity = false
+[diagnostics]
+enabled = false
+[evaluation]
+max_workers = 8
+"""
+"""Several calls at a time, and none that several cases share."""
 _EVERYTHING = """[judge]
 max_attempts = 3
 provider = {provider}
@@ -195,7 +206,7 @@ deployment = small
 [cache]
 enabled = true
 [evaluation]
-max_workers = 4
+parallel = false
 [prices]
 input = 2.5
 output = 10
@@ -205,7 +216,6 @@ toxicity_output = 0.6
 redact = email, phone
 redact_pattern = CUST-\\d+
 """
-_IN_ORDER = "[judge]\nmax_attempts = 2\n[evaluation]\nparallel = false\nmax_workers = 1\n"
 _LIMITS = """[judge]
 max_attempts = 2
 [evaluation]
@@ -343,7 +353,7 @@ SCENARIOS = (
             "rag-eval sample.xlsx -o report.xlsx --baseline missing.json => 2",
             "rag-eval sample.xlsx -o report.xlsx --json run.json --csv tables",
         ),
-        {"config.ini": _SWIFT},
+        {"config.ini": _IN_ORDER},
     ),
     Scenario(
         "offline-rich",
@@ -394,15 +404,16 @@ SCENARIOS = (
             ),
         },
     ),
+    _settled("parallel", _PARALLEL, ("rag-eval in.xlsx -o report.xlsx --json run.json",)),
     _settled(
         "adapted-json",
-        _SWIFT + "[cache]\nenabled = true\n",
+        _IN_ORDER + "[cache]\nenabled = true\n",
         ("rag-eval in.xlsx -o report.xlsx", "rag-eval in.xlsx -o again.xlsx"),
         traits=frozenset({"no schema", "thinks"}),
     ),
     _settled(
         "adapted-prompt",
-        _SWIFT + "[cache]\nenabled = true\n[metrics]\nanswer_coverage = true\n",
+        _IN_ORDER + "[cache]\nenabled = true\n[metrics]\nanswer_coverage = true\n",
         ("rag-eval in.xlsx -o report.xlsx --judge openai --model other --temperature 0.3",),
         traits=frozenset({"no schema", "no JSON mode"}),
     ),
@@ -455,7 +466,7 @@ SCENARIOS = (
     ),
     _settled(
         "locked",
-        _SWIFT,
+        _IN_ORDER,
         ("rag-eval in.xlsx -o report.xlsx --manifest manifest.json => 4", "rag-eval doctor => 4"),
         traits=frozenset({"locked"}),
     ),

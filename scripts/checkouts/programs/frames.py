@@ -35,6 +35,7 @@ llm = settings_type.model_validate(
         "rubric": {"file": "rubric.yaml"},
         "metrics": {"answer_coverage": True},
         "cache": {"enabled": True, "directory": "kept"},
+        "evaluation": {"parallel": False},
     }
 )
 frame = pd.DataFrame(
