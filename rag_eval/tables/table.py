@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from rag_eval.errors import InputError, TableError
 from rag_eval.records import Case, Row
 from rag_eval.tables.bounds import MOST_LISTED, Room, first_of
 from rag_eval.tables.cells import Area, BadCell, Cell, cell_at, column_letter, is_blank
-from rag_eval.tables.chunking import AUTO, Split, looks_like_broken_json, split_cell
+from rag_eval.tables.chunking import AUTO, looks_like_broken_json, split_cell
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.document_ids import parse_documents
 from rag_eval.tables.header import UNUSED, Columns, ColumnUse, looks_like_header, read_header
@@ -20,8 +20,8 @@ from rag_eval.tables.sheets import ROWS_OF_TITLES, open_sheet
 
 Value = TypeVar("Value")
 
-_ROW_SIZE, _CASE_SIZE, _CHUNK_SIZE = 250, 200, 60
-"""Bytes that each of them needs, texts not included."""
+_ROW_SIZE, _CASE_SIZE, _PART_SIZE = 250, 200, 60
+"""Bytes that a row, a case, and a chunk or an id need, their texts not included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,18 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+class _Context(NamedTuple):
+    """What a context cell holds."""
+
+    chunks: tuple[str, ...]
+    dropped: int
+    is_broken: bool
+    """It looks like a JSON list, and is none."""
+
+
+_NO_CONTEXT = _Context((), 0, is_broken=False)
+
+
 class _RowReader:
     """Turns the cells of one row after the other into cases, and collects what is wrong with them."""
 
@@ -167,11 +179,14 @@ class _RowReader:
         self.dropped_items = 0
         self._place = place
         self._columns = columns
+        self._used = sorted(columns.names)
+        self._contexts = sorted({*columns.contexts.values()})
+        self._documents = sorted(columns.documents)
         self._delimiter = delimiter
         self._criteria = criteria
         self._room = room
-        self._splits: dict[int, tuple[str, Split | InputError]] = {}
-        """By column, the text that was cut last: rows often share a context."""
+        self._last: dict[int, tuple[str, object]] = {}
+        """By column: the text that was parsed last, and its value or what is wrong with it."""
         self._broken_json: dict[int, list[int]] = defaultdict(list)
         self._first_dropped = ""
 
@@ -198,20 +213,15 @@ class _RowReader:
     def _read(self, number: int, cells: Sequence[Cell]) -> None:
         columns = self._columns
         self._room.take(_ROW_SIZE + _CASE_SIZE * len(columns.responses))
-        texts = {index: self._text(number, index, cell_at(cells, index)) for index in sorted(columns.names)}
+        texts = {index: self._text(number, index, cell_at(cells, index)) for index in self._used}
         query = texts[columns.query]
         if is_blank(cell_at(cells, columns.query)):
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
         # Read once a column, so that bots share what their row has in common.
-        chunks = {
-            index: self._chunks(number, index, texts[index]) for index in sorted({*columns.contexts.values()})
-        }
-        documents = {
-            index: self._parsed(number, index, texts[index], parse_documents)
-            for index in sorted(columns.documents)
-        }
+        chunks = {index: self._chunks(number, index, texts[index]) for index in self._contexts}
+        documents = {index: self._parsed(number, index, texts[index], self._ids) for index in self._documents}
         labels = self._labels(number, texts)
         kept = {name: texts[index] for name, index in columns.kept.items()}
         cases = tuple(
@@ -247,15 +257,11 @@ class _RowReader:
         if isinstance(cell, BadCell):
             self._report(number, index, cell.problem)
             return ""
-        return "" if is_blank(cell) else cell
+        return cell
 
     def _chunks(self, number: int, index: int, text: str) -> tuple[str, ...]:
-        split = self._split(index, text)
-        if isinstance(split, InputError):
-            self._report(number, index, str(split))
-            return ()
-        chunks, dropped = split
-        if self._delimiter == AUTO and looks_like_broken_json(text):
+        chunks, dropped, is_broken = self._parsed(number, index, text, self._cut) or _NO_CONTEXT
+        if is_broken:
             self._broken_json[index].append(number)
         if dropped:
             self._first_dropped = self._first_dropped or f"row {number}, column {self._columns.names[index]}"
@@ -263,18 +269,15 @@ class _RowReader:
         self.chunks += len(chunks)
         return chunks
 
-    def _split(self, index: int, text: str) -> Split | InputError:
-        known, split = self._splits.get(index, ("", None))
-        if split is None or known != text:
-            self._room.take_text(text)
-            try:
-                split = split_cell(text, self._delimiter)
-            except InputError as error:
-                split = error
-            else:
-                self._room.take(_CHUNK_SIZE * len(split.chunks))
-            self._splits[index] = text, split
-        return split
+    def _cut(self, text: str) -> "_Context":
+        chunks, dropped = split_cell(text, self._delimiter)
+        self._room.take(_PART_SIZE * len(chunks))
+        return _Context(chunks, dropped, self._delimiter == AUTO and looks_like_broken_json(text))
+
+    def _ids(self, text: str) -> tuple[str, ...]:
+        ids = parse_documents(text)
+        self._room.take(_PART_SIZE * len(ids))
+        return ids
 
     def _labels(self, number: int, texts: Mapping[int, str]) -> dict[str, dict[str, float]]:
         """What people said about the row, by bot and metric; blank cells are left out."""
@@ -295,13 +298,24 @@ class _RowReader:
         return labels
 
     def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
-        """The cell's value; None for one that cannot be parsed, which is reported."""
-        self._room.take_text(text)
-        try:
-            return parse(text)
-        except ValueError as error:
-            self._report(number, index, str(error))
+        """The cell's value; None for one that cannot be parsed, which is reported.
+
+        Rows often share a text, and then they share its value.
+        """
+        known, value = self._last.get(index, ("", None))
+        if value is None or known != text:
+            self._room.take_text(text)
+            try:
+                value = parse(text)
+            except (ValueError, InputError) as error:
+                if isinstance(error, TableError):  # no room
+                    raise
+                value = error
+            self._last[index] = text, value
+        if isinstance(value, Exception):
+            self._report(number, index, str(value))
             return None
+        return cast(Value, value)
 
     def _report(self, number: int, index: int, problem: str) -> None:
         self.problem_count += 1
