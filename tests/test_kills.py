@@ -174,7 +174,7 @@ def test_r54_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_
     lines = [f"Query {n}?,It is {n}.,It is {n}. Surely.,No idea.,It is {n}." for n in range(20_000)]
     (tmp_path / "in.csv").write_text("\n".join([",".join(HEADER), *lines]), encoding="utf-8")
     run = forker.start(tmp_path, "in.csv", "-o", "r.xlsx", "--judge", "offline")
-    wait_for(lambda: " judged after" in run.said("err"))
+    wait_for(lambda: " finished after" in run.said("err"))
     run.signal(signal.SIGINT)
     ended = run.wait()
     assert ended.code == 130, ended.err
