@@ -355,6 +355,26 @@ def test_a_context_that_rows_share_is_cut_once(tmp_path: Path) -> None:
     assert len({id(row.cases[0].chunks) for row in table.rows}) == 1
 
 
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("Context", '["' + "b" * 900_000), ("Retrieved_Docs", json.dumps([f"d{n}" for n in range(90_000)]))],
+    ids=["a damaged list", "documents"],
+)
+def test_what_is_made_of_a_text_is_made_once_for_the_rows_that_share_it(
+    tmp_path: Path, column: str, text: str
+) -> None:
+    """Otherwise each row takes the time of the whole text, and has ids of its own."""
+    text = text.replace('"', "&quot;")
+    strings = "".join(f"<si><t>{each}</t></si>" for each in ("Query", "Bot_A", column, text, "q"))
+    table = read_table(
+        excel(tmp_path / "a.xlsx", shared(0, 1, 2) + shared(4, 4, 3) * 3_000, strings), max_rows=10**6
+    )
+    made = {id(row.cases[0].chunks or row.cases[0].retrieved_ids) for row in table.rows}
+    assert (len(table.rows), len(made)) == (3_000, 1)
+    damaged = "taken as plain text in row 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …."
+    assert [warning.endswith(damaged) for warning in table.warnings] == [True] * (column == "Context")
+
+
 def test_contexts_in_turn_need_room_for_each_cut(tmp_path: Path) -> None:
     strings = "".join(
         f"<si><t>{each}</t></si>" for each in ("Query", "Bot_A", "Context", "b\n\n" * 250_000, "c")
