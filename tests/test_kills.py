@@ -99,18 +99,25 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(
 def test_r54_r55_the_first_signal_gives_a_partial_report(
     forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
 ) -> None:
-    judge.latency = 0.02
     sheet_of(tmp_path / "in.xlsx", rows=12)
+    is_stopping = threading.Event()
+
+    def answer_once_it_stops(_: Request) -> None:
+        if len(judge.requests) > 40:
+            is_stopping.wait()
+
+    judge.always = answer_once_it_stops
     run = start(forker, tmp_path, judge)
     wait_for(lambda: len(judge.requests) > 40)
     run.signal(number)
+    wait_for(lambda: "Stopping" in run.said("err"))
+    is_stopping.set()
     ended = run.wait()
     assert ended.code == code, ended.err
     assert "PARTIAL" in ended.err
     assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 24
     paid = singles(judge)
     judge.requests.clear()
-    judge.latency = 0.0
     assert start(forker, tmp_path, judge).wait().code == 0
     assert paid + singles(judge) == 12 * PER_ROW
 
