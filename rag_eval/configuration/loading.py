@@ -21,7 +21,7 @@ from rag_eval.configuration.credentials import (
 )
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.configuration.sources import OPTIONS, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, shown_url
 from rag_eval.records import METRIC_LABELS
@@ -64,19 +64,7 @@ def _describe_missing(name: str, missing: list[str], files: Mapping[str, bool]) 
     )
 
 
-_OPTIONS = {
-    "weights.answer_correctness": "--alpha",
-    "weights.faithfulness": "--beta",
-    "weights.answer_relevancy": "--gamma",
-    "judge.provider": "--judge",
-    "privacy.redact": "--redact",
-    "evaluation.samples": "--samples",
-    "limits.max_calls": "--max-calls",
-    "limits.max_cost": "--max-cost",
-    "limits.max_minutes": "--max-minutes",
-    "model": "--model",
-    "temperature": "--temperature",
-}
+_OPTION_OF = {key: option for option, key in OPTIONS.items()}
 _FIELDS = {
     f"{section}.{key}": info
     for section, model in Settings()
@@ -165,7 +153,7 @@ class _Loading:
 
     def read_overrides(self, overrides: Mapping[str, object]) -> None:
         given = {
-            key: Given(value, Source(Level.COMMAND_LINE, _OPTIONS.get(key, "")))
+            key: Given(value, Source(Level.COMMAND_LINE, _OPTION_OF.get(key, "")))
             for key, value in overrides.items()
             if value is not None
         }

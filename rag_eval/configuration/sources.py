@@ -3,6 +3,24 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+OPTIONS = {
+    "--judge": "judge.provider",
+    "--model": "model",
+    "--temperature": "temperature",
+    "--alpha": "weights.answer_correctness",
+    "--beta": "weights.faithfulness",
+    "--gamma": "weights.answer_relevancy",
+    "--samples": "evaluation.samples",
+    "--max-calls": "limits.max_calls",
+    "--max-cost": "limits.max_cost",
+    "--max-minutes": "limits.max_minutes",
+    "--redact": "privacy.redact",
+}
+"""The key that each option of the command line overrides, as 'section.key'.
+
+`model` and `temperature` have no section: they belong to the section of the provider that is chosen.
+"""
+
 
 class Level(StrEnum):
     """The kinds of places a value may come from, lowest precedence first."""
