@@ -10,7 +10,7 @@ from rag_eval.configuration.effective import endpoint_of, guarded, prices_of, st
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.transport import Transport
-from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Range
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import llm_panel
 from rag_eval.store.reply_store import Store
@@ -86,13 +86,13 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
         yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
 
 
-def _cost_line(cost: Tokens | None, currency: str) -> str:
+def _cost_line(cost: Range | None, currency: str) -> str:
     if cost is None:
         return "Cost: unknown (set [prices] input and output)"
     return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
 
 
-def _range(tokens: Tokens) -> str:
+def _range(tokens: Range) -> str:
     return f"about {tokens.expected:,.0f} ({tokens.low:,.0f} to {tokens.high:,.0f})"
 
 

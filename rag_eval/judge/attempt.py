@@ -45,13 +45,9 @@ class Attempt:
         self.max_tokens = self.call.max_tokens
 
     @property
-    def characters(self) -> int:
-        return sum(len(message.text) for message in self.call.messages)
-
-    @property
     def estimated_tokens(self) -> int:
-        """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
-        return self.characters // 4 + reply_limit(self.deployment.dialect, self.max_tokens)
+        """As providers estimate on arrival: the prompt, and all that the reply may have."""
+        return int(self.call.estimated_tokens) + reply_limit(self.deployment.dialect, self.max_tokens)
 
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 from rag_eval.errors import RunStoppedError
 
-CHARACTERS_A_TOKEN = 4.0
-"""Of English prose, about; other languages and code have fewer."""
-FEWEST_CHARACTERS_A_TOKEN = 2.5
-
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -43,8 +39,8 @@ class Reservation:
 class Budget:
     """Counts what was sent and spent. Safe to use from several threads.
 
-    A request is let through only when the caps hold even if it costs the most that it can: a prompt of many
-    tokens and a reply up to its limit.
+    A request is let through only when the caps hold even if it costs the most that it can: a token for each byte
+    of the prompt, and a reply up to its limit.
     """
 
     def __init__(
@@ -73,10 +69,10 @@ class Budget:
         """The part of `spent` that may not have been billed: what `forfeit` counted."""
         return self._forfeited
 
-    def reserve(self, model: str, characters: int, max_tokens: int) -> Reservation:
-        """Let one request through, or raise RunStoppedError because a cap is reached."""
+    def reserve(self, model: str, prompt_tokens: int, completion_tokens: int) -> Reservation:
+        """Let one request of at most so many tokens through, or raise RunStoppedError because a cap is reached."""
         price = self._prices.get(model)
-        most = price.of(characters / FEWEST_CHARACTERS_A_TOKEN, max_tokens) if price else 0.0
+        most = price.of(prompt_tokens, completion_tokens) if price else 0.0
         with self._lock:
             self._check(most)
             self._requests += 1

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError
 from rag_eval.records import Usage
+from rag_eval.texts.tokens import estimated_tokens
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -44,6 +45,11 @@ class Call(Generic[Reply]):
     """Number of the repetition; the same question asked again is another call."""
     origin: str = ""
     """What asks first, such as 'row 7', for the log; set when the call is sent."""
+
+    @property
+    def estimated_tokens(self) -> float:
+        """About how many tokens the prompt has."""
+        return sum(estimated_tokens(message.text) for message in self.messages)
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)

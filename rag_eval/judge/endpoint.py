@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.masking import secrets_in, without_keys
 from rag_eval.judge.outcomes import Parameter
+from rag_eval.texts.tokens import most_tokens
 
 NO_KEY = "not-needed"
 """What is sent in place of a key to a server that needs none."""
@@ -135,6 +136,22 @@ def reply_limit(dialect: Dialect, max_tokens: int) -> int:
     """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
     thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
     return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+
+
+def most_prompt_tokens(dialect: Dialect, call: Call[Any]) -> int:
+    """No prompt of the call has more tokens, as far as vocabularies are built on bytes.
+
+    Providers count the schema of the reply as well, and what frames a conversation and its messages.
+    """
+    form = canonical_json(strict_schema(call.reply_type)) if dialect.output == "json_schema" else ""
+    texts = [message.text for message in call.messages]
+    return sum(map(most_tokens, [form, *texts])) + _TOKENS_AROUND + _TOKENS_AROUND_MESSAGE * len(texts)
+
+
+_TOKENS_AROUND = 100
+"""A few with OpenAI's models; templates of open models put a date and a knowledge cut-off before a conversation."""
+_TOKENS_AROUND_MESSAGE = 8
+"""Three or four with OpenAI's models: the role, and where the message begins and ends."""
 
 
 def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_tokens: int) -> dict[str, Any]:

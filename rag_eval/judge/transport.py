@@ -23,7 +23,14 @@ from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message
 from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
-from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
+from rag_eval.judge.endpoint import (
+    Dialect,
+    Endpoint,
+    most_prompt_tokens,
+    reply_limit,
+    request_body,
+    request_key,
+)
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
@@ -153,7 +160,7 @@ class Transport:
                 self._tell_once(attempt.deployment)
             held = self._budget.reserve(
                 attempt.deployment.name,
-                attempt.characters,
+                most_prompt_tokens(attempt.deployment.dialect, attempt.call),
                 reply_limit(attempt.deployment.dialect, attempt.max_tokens),
             )
             attempt.number += 1

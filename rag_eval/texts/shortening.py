@@ -1,16 +1,12 @@
-"""Cases that are too long for the judge: how long a text is for it, and contexts cut to what it can take."""
+"""Contexts cut to what the judge can take."""
 
 from dataclasses import replace
 
 from rag_eval.records import Case, Row
+from rag_eval.texts.tokens import cut_to_tokens, estimated_tokens
 
 INSTRUCTION_TOKENS = 1_500
-"""What a prompt holds beside the texts of its case, at most: instructions, examples and the form of the reply."""
-
-
-def estimated_tokens(text: str) -> float:
-    """About as many tokens as models count: a quarter of the bytes, in English prose as in Chinese."""
-    return len(text.encode("utf-8", "surrogatepass")) / 4
+"""At most so many tokens of a prompt are not texts of its case: instructions, examples and the form of the reply."""
 
 
 class Shortener:
@@ -41,7 +37,7 @@ class Shortener:
             kept.append(chunk)
         if len(kept) == len(case.chunks):
             return case
-        first = _cut(case.chunks[0], room + estimated_tokens(case.chunks[0]))
+        first = cut_to_tokens(case.chunks[0], room + estimated_tokens(case.chunks[0]))
         return replace(case, chunks=tuple(kept) or ((first,) if first.strip() else case.chunks))
 
     def told(self, case: Case) -> str:
@@ -52,8 +48,3 @@ class Shortener:
         if shown[0] != case.chunks[0]:
             return f"context cut: the judge saw the beginning of chunk 1 of {len(case.chunks)}"
         return f"context cut: the judge saw chunks 1 to {len(shown)} of {len(case.chunks)}"
-
-
-def _cut(text: str, tokens: float) -> str:
-    """The beginning of a text, at most so long; '' when there is no room at all."""
-    return text.encode("utf-8", "surrogatepass")[: max(0, int(tokens * 4))].decode("utf-8", "ignore")
