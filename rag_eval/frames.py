@@ -154,7 +154,7 @@ def _warn(sentence: str) -> None:
 
 @contextmanager
 def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Panel]:
-    if settings.judge.provider == "offline":
+    if settings.provider.is_offline:
         yield offline_panel(settings)
         return
     with Scratch(_FRAME) as folder:

@@ -1180,10 +1180,9 @@ def test_missing_azure_credentials(folder: Path) -> None:
     assert caught.value.exit_code is ExitCode.USAGE
     assert caught.value.problems == (
         "Azure OpenAI credentials not found: endpoint and api_key not set. "
-        "Looked for endpoint and api_key in section [azure] of config.ini, and for AZURE_OPENAI_ENDPOINT and "
-        "AZURE_OPENAI_API_KEY in the environment and in .env (not there), backend/.env (not there). "
-        "Set endpoint and api_key in section [azure] of config.ini, or set AZURE_OPENAI_ENDPOINT and "
-        "AZURE_OPENAI_API_KEY; --judge offline needs no credentials.",
+        "Set them in section [azure] of config.ini, or set AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY in the "
+        "environment or in .env; --judge offline needs no credentials. "
+        "Looked in: the environment, config.ini, .env (not there), backend/.env (not there).",
     )
 
 

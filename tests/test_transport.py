@@ -30,8 +30,8 @@ from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
+from rag_eval.judge.outcomes.quota import TOKENS, Quota
 from rag_eval.judge.proxy import proxy_of
-from rag_eval.judge.quota import TOKENS, Quota
 from rag_eval.judge.transport import Transport
 from rag_eval.store.reply_store import Store
 

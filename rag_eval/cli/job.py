@@ -66,7 +66,7 @@ class Job:
         self._places.check(loaded)
         if self._options.dry_run:
             return self._plan(loaded, table)
-        loaded.require_credentials()
+        loaded.require_credentials(to_call=not self._options.report_only)
         self._places.check_writable()
         with self._locked():
             self._places.make_room(loaded.settings)
@@ -125,7 +125,7 @@ class Job:
 
     def _plan(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         settings = loaded.settings.without_entra()
-        if settings.judge.provider == "offline":
+        if settings.provider.is_offline:
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
         from rag_eval.cli.dry_run import show_plan
@@ -273,8 +273,11 @@ _MANY_ROWS = 5_000
 
 
 def _samples_vary_little(settings: "Settings") -> bool:
-    temperatures = {"azure": settings.azure.temperature, "openai": settings.openai.temperature}
-    return settings.evaluation.samples > 1 and temperatures.get(settings.judge.provider) == 0
+    return (
+        settings.evaluation.samples > 1
+        and not settings.provider.is_offline
+        and settings.section.temperature == 0
+    )
 
 
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":

@@ -19,7 +19,7 @@ def open_panel(
     from rag_eval.configuration.effective import redactor_of
     from rag_eval.run.judges import offline_panel
 
-    if settings.judge.provider != "offline":
+    if not settings.provider.is_offline:
         return _llm_panel(settings, target, options, rubric)
     if redactor_of(settings):
         warn("Nothing is redacted: the offline judge sends nothing.")
@@ -43,6 +43,7 @@ def _llm_panel(
         retry_errors=options.retry_errors,
         on_network=warn,
     )
-    transport = Transport(endpoint_of(settings), store, budget, announce=warn)
+    asked = settings.without_entra() if options.report_only else settings
+    transport = Transport(endpoint_of(asked), store, budget, announce=warn)
     judge = StoredOnly(transport) if options.report_only else guarded(transport, settings)
     return llm_panel(settings, judge, store, rubric)

@@ -58,7 +58,7 @@ class Places:
         from rag_eval.store.leftovers import sweep
         from rag_eval.store.replacement import check_space, output_errors
 
-        stored = [store_path(settings, self.report)] if settings.judge.provider != "offline" else []
+        stored = [] if settings.provider.is_offline else [store_path(settings, self.report)]
         options = self._options
         outputs = [
             self.report,

@@ -1,38 +1,10 @@
-"""The providers that need credentials, and what can be wrong with a key or an address."""
+"""What can be wrong with an API key or an address."""
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from rag_eval.judge.addresses import is_loopback, shown_path
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """What differs between the providers that need credentials."""
-
-    title: str
-    url_key: str
-    model_key: str
-    pasted: re.Pattern[str]
-    """The part of a URL's path that the client appends by itself."""
-
-
-PROVIDERS = {
-    "azure": Provider(
-        "Azure OpenAI", "endpoint", "deployment", re.compile(r"/openai/.+|/chat/completions.*")
-    ),
-    "openai": Provider(
-        "OpenAI", "base_url", "model", re.compile(r"/openai/deployments/.*|/chat/completions.*")
-    ),
-}
-VARIABLES = {
-    "AZURE_OPENAI_ENDPOINT": "azure.endpoint",
-    "AZURE_OPENAI_API_KEY": "azure.api_key",
-    "AZURE_OPENAI_API_VERSION": "azure.api_version",
-    "OPENAI_BASE_URL": "openai.base_url",
-    "OPENAI_API_KEY": "openai.api_key",
-}
+from rag_eval.judge.providers import Provider
 
 
 def unwrap(text: str) -> str:
@@ -80,8 +52,8 @@ def find_url_problem(url: str, provider: Provider) -> str | None:
         return "the URL must not hold a user name or password"
     if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
         return "this is a placeholder, not the URL of a resource"
-    if pasted := provider.pasted.search(parts.path):
-        return f"this is the URL of a request; keep only {origin}{shown_path(parts.path[: pasted.start()]) or '/'}"
+    if appended := provider.of_a_request.search(parts.path):
+        return f"this is the URL of a request; keep only {origin}{shown_path(parts.path[: appended.start()]) or '/'}"
     if "?" in url or "#" in url:
         return "the URL must not hold a query (?…) or fragment (#…)"
     return None

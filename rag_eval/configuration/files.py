@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rag_eval.configuration.credentials import VARIABLES
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.configuration.sources import VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.tables.bounds import first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small

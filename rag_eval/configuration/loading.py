@@ -12,18 +12,16 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from rag_eval.configuration.credentials import (
-    PROVIDERS,
-    VARIABLES,
-    Provider,
     find_key_problem,
     find_url_problem,
     unwrap,
 )
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import OPTIONS, Given, Level, Source
+from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, shown_url
+from rag_eval.judge.providers import PROVIDERS, Provider
 from rag_eval.records import METRIC_LABELS
 from rag_eval.tables.bounds import MOST_LISTED
 
@@ -39,29 +37,26 @@ class LoadedSettings:
     """Every file that was looked for, in search order, and whether it was there and read."""
     warnings: tuple[str, ...]
 
-    def require_credentials(self) -> None:
-        """Raise SettingsError unless the chosen provider has all that it needs to be called."""
-        name = self.settings.judge.provider
-        if name == "offline":
+    def require_credentials(self, *, to_call: bool = True) -> None:
+        """Raise SettingsError unless the chosen provider has all that it needs to be called.
+
+        Without `to_call`, only stored replies are wanted: they are found by the address, and need no key.
+        """
+        provider = self.settings.provider
+        lacking = [
+            key for key in provider.lacking(self.settings.section) if to_call or key == provider.url_key
+        ]
+        if not lacking:
             return
-        chosen, provider = getattr(self.settings, name), PROVIDERS[name]
-        needed = [provider.url_key]
-        if name != "azure" or self.settings.azure.auth == "key":
-            needed.append("api_key")
-        if missing := [key for key in needed if not getattr(chosen, key)]:
-            raise SettingsError(_describe_missing(name, missing, self.files))
-
-
-def _describe_missing(name: str, missing: list[str], files: Mapping[str, bool]) -> str:
-    variables = " and ".join(v for v, key in VARIABLES.items() if key in {f"{name}.{m}" for m in missing})
-    looked_in = [file if found else f"{file} (not there)" for file, found in files.items()]
-    keys = " and ".join(missing)
-    return (
-        f"{PROVIDERS[name].title} credentials not found: {keys} not set. "
-        f"Looked for {keys} in section [{name}] of {looked_in[0]}, and for {variables} in the environment "
-        f"and in {', '.join(looked_in[1:])}. Set {keys} in section [{name}] of {next(iter(files))}, "
-        f"or set {variables}; --judge offline needs no credentials."
-    )
+        keys = {f"{provider.name}.{key}" for key in lacking}
+        variables = " and ".join(variable for variable, key in VARIABLES.items() if key in keys)
+        looked_in = [file if is_there else f"{file} (not there)" for file, is_there in self.files.items()]
+        raise SettingsError(
+            f"{provider.title} credentials not found: {' and '.join(lacking)} not set. "
+            f"Set {'it' if len(lacking) == 1 else 'them'} in section [{provider.name}] of {next(iter(self.files))}, "
+            f"or set {variables} in the environment or in .env; --judge offline needs no credentials. "
+            f"Looked in: the environment, {', '.join(looked_in)}."
+        )
 
 
 _OPTION_OF = {key: option for option, key in OPTIONS.items()}
@@ -160,11 +155,13 @@ class _Loading:
         neutral = {key: given.pop(key) for key in ("model", "temperature") if key in given}
         self._update(given)
         for key, entry in neutral.items():
-            if provider := PROVIDERS.get(self._provider_name()):
-                own_key = provider.model_key if key == "model" else key
-                self.given[f"{self._provider_name()}.{own_key}"] = entry
-            else:
+            provider = PROVIDERS.get(self._provider_name())
+            if provider is None:
+                continue  # reported as a value that is not allowed
+            if provider.is_offline:
                 self.warnings.append(f"--{key} has no effect with the offline judge")
+            else:
+                self.given[f"{provider.name}.{provider.model_key if key == 'model' else key}"] = entry
 
     def _provider_name(self) -> str:
         return str(self._value("judge.provider"))
@@ -192,17 +189,16 @@ class _Loading:
 
     def check_provider(self) -> None:
         """Check URL and key of the chosen provider; those of the others do no harm."""
-        name = self._provider_name()
-        provider = PROVIDERS.get(name)
-        if provider is None:
+        provider = PROVIDERS.get(self._provider_name())
+        if provider is None or provider.is_offline:
             return
-        url, key = f"{name}.{provider.url_key}", f"{name}.api_key"
+        url, key = f"{provider.name}.{provider.url_key}", f"{provider.name}.api_key"
         self._check_credential(url, lambda text: find_url_problem(text, provider))
         self._check_credential(key, find_key_problem)
         if self.problems:
             return
         if (
-            name == "openai"
+            provider.is_keyless_on_loopback
             and not self._value(key)
             and is_loopback(urlsplit(str(self._value(url))).hostname or "")
         ):

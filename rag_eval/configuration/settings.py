@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
+from rag_eval.judge.providers import PROVIDERS, Provider, ProviderName
+
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
@@ -129,7 +131,7 @@ Key = Annotated[
     BeforeValidator(_read_secret),
     Field(description="ASCII text without white space, or empty"),
 ]
-ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
+ChosenProvider = Annotated[ProviderName, Field(description="azure, openai or offline")]
 AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
 LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error or truncate")]
 OfflineThresholds = Annotated[
@@ -152,7 +154,7 @@ class _Frozen(BaseModel):
 class Judge(_Frozen):
     """Who judges, and how patiently."""
 
-    provider: ProviderName = "azure"
+    provider: ChosenProvider = "azure"
     timeout_seconds: Seconds = 120.0
     """Total deadline of one attempt, from connecting to the last byte."""
     max_attempts: Attempts = 5
@@ -377,6 +379,16 @@ class Settings(_Frozen):
     limits: Limits = Limits()
     prices: Prices = Prices()
     privacy: Privacy = Privacy()
+
+    @property
+    def provider(self) -> Provider:
+        """The one that is chosen."""
+        return PROVIDERS[self.judge.provider]
+
+    @property
+    def section(self) -> Any:
+        """The settings of the provider that is chosen."""
+        return getattr(self, self.judge.provider)
 
     def without_entra(self) -> Self:
         """The same for what sends nothing, and so needs neither a token nor the package that gets one."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rag_eval.judge.providers import PROVIDERS
+
 OPTIONS = {
     "--judge": "judge.provider",
     "--model": "model",
@@ -20,6 +22,12 @@ OPTIONS = {
 
 `model` and `temperature` have no section: they belong to the section of the provider that is chosen.
 """
+VARIABLES = {
+    variable: f"{provider.name}.{key}"
+    for provider in PROVIDERS.values()
+    for variable, key in provider.variables.items()
+}
+"""The key that each environment variable sets, as 'section.key'."""
 
 
 class Level(StrEnum):

@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.masking import secrets_in, without_keys
 from rag_eval.judge.outcomes import Parameter
+from rag_eval.judge.providers import PROVIDERS, ProviderName
 from rag_eval.texts.tokens import most_tokens
 
 NO_KEY = "not-needed"
@@ -25,7 +26,7 @@ OutputForm = Literal["json_schema", "json_object", "prompt"]
 class Endpoint:
     """Where calls go, and how. Holds the API key, so it shows and pickles itself without it."""
 
-    provider: Literal["azure", "openai"]
+    provider: ProviderName
     url: str
     """Azure resource, or base URL of a server that speaks like OpenAI's."""
     api_key: str
@@ -70,9 +71,7 @@ class Endpoint:
     @property
     def description(self) -> str:
         model = without_keys(self.model, self.secrets)
-        if self.provider == "azure":
-            return f"Azure OpenAI, deployment {model}, at {self.host}"
-        return f"{model} at {self.host}"
+        return PROVIDERS[self.provider].description.format(model=model, host=self.host)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rag_eval.judge.outcomes import LONGEST_WAIT
-from rag_eval.judge.quota import REQUESTS, TOKENS, Quota
+from rag_eval.judge.outcomes.quota import REQUESTS, TOKENS, Quota
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from rag_eval.judge.endpoint import (
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
+from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import proxy_of
-from rag_eval.judge.quota import read_quotas
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
 

@@ -14,6 +14,7 @@ from rag_eval import __version__
 from rag_eval.configuration.effective import secrets_of
 from rag_eval.judge.addresses import shown_url
 from rag_eval.judge.masking import without_keys
+from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -62,7 +63,7 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     return without_keys(str(value), secrets) if isinstance(value, str | Path) else value
 
 
-_URLS = frozenset({"endpoint", "base_url"})
+_URLS = frozenset(provider.url_key for provider in PROVIDERS.values())
 """Those of providers that do not judge were not checked: they may contain a password."""
 
 

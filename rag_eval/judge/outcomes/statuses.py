@@ -6,7 +6,7 @@ from typing import Any
 
 from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line, truncated
 from rag_eval.judge.outcomes.error_body import ErrorBody, refused_parameter
-from rag_eval.judge.waits import asked_wait
+from rag_eval.judge.outcomes.waits import asked_wait
 
 
 def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:

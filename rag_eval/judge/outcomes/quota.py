@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from rag_eval.judge.waits import duration
+from rag_eval.judge.outcomes.waits import duration
 
 REQUESTS, TOKENS = "requests", "tokens"
 
