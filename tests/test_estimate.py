@@ -10,7 +10,7 @@ from rag_eval.evaluators.context_recall import ContextRecallResult
 from rag_eval.judge.budget import Price
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import reply_types as replies
-from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Range
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.store.reply_store import Store
 
 
@@ -124,17 +124,17 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
 def test_a_made_up_reply_stands_for_a_stored_one_that_was_refused_and_is_forgotten(tmp_path: Any) -> None:
     store = Store(tmp_path / "replies.sqlite")
     store.put_reply("paid", task="t", reply="real", attempts=1, prompt_tokens=1, completion_tokens=1)
-    overlay = Overlay(store)
-    overlay.put_reply("paid", reply="made up")
-    overlay.put_reply("new", reply="made up")
-    overlay.put_failure("failed", code="x", message="y")
-    overlay.put_note("n", "v")
-    assert [overlay.reply(key) for key in ("paid", "new", "none")] == ["made up", "made up", None]
-    assert Overlay(store).reply("paid") == "real"
-    assert (overlay.failure("failed"), overlay.note("n")) == (None, None)
-    overlay.end(keep=False)
+    dry = DryRunStore(store)
+    dry.put_reply("paid", reply="made up")
+    dry.put_reply("new", reply="made up")
+    dry.put_failure("failed", code="x", message="y")
+    dry.put_note("n", "v")
+    assert [dry.reply(key) for key in ("paid", "new", "none")] == ["made up", "made up", None]
+    assert DryRunStore(store).reply("paid") == "real"
+    assert (dry.failure("failed"), dry.note("n")) == (None, None)
+    dry.end(keep=False)
     assert (tmp_path / "replies.sqlite").exists()
-    alone = Overlay(None)
+    alone = DryRunStore(None)
     alone.put_reply("new", reply="made up")
     assert (alone.reply("new"), alone.reply("old"), alone.failure("x"), alone.note("n")) == (
         "made up",

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from rag_eval.configuration import LoadedSettings, load_settings, loading
-from rag_eval.configuration.effective import endpoint_of, weights_in_force
+from rag_eval.configuration.effective import effective_weights, endpoint_of
 from rag_eval.configuration.settings import Azure, Judge, OpenAI, Settings, Weights
 from rag_eval.configuration.sources import Level
 from rag_eval.errors import ExitCode, SettingsError
@@ -791,12 +791,12 @@ def test_weights_that_add_up_to_one_stay_as_they_were_written() -> None:
         "context_recall": 0.075,
     }
     assert Weights().normalised == default
-    assert weights_in_force(Settings()) == default
-    alone = weights_in_force(Settings(), ("faithfulness", "answer_relevancy"))
+    assert effective_weights(Settings()) == default
+    alone = effective_weights(Settings(), ("faithfulness", "answer_relevancy"))
     assert alone == {"faithfulness": 0.5, "answer_relevancy": 0.5}
-    assert weights_in_force(Settings(), ()) == {}
+    assert effective_weights(Settings(), ()) == {}
     unweighted = Settings(weights=Weights(faithfulness=0))
-    assert weights_in_force(unweighted, ("faithfulness",)) == {"faithfulness": 0.0}
+    assert effective_weights(unweighted, ("faithfulness",)) == {"faithfulness": 0.0}
 
 
 def test_the_way_of_signing_in_is_all_that_a_dry_run_forgets() -> None:

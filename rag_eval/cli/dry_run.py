@@ -10,9 +10,9 @@ from rag_eval.configuration.effective import endpoint_of, guarded, prices_of, st
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.transport import Transport
-from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Range
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import llm_panel
+from rag_eval.run.judges import Judges
 from rag_eval.store.reply_store import Store
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def show_plan(
     if path.exists():
         on_damage = None if strict_cache else warn
         stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
-    store = Overlay(stored)
+    store = DryRunStore(stored)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    panel = llm_panel(settings, guarded(judge, settings), store, rubric)
-    evaluation = Evaluation(panel, settings, workers=1)  # so that all batches are full but the last
+    judges = Judges.llm(settings, guarded(judge, settings), store, rubric)
+    evaluation = Evaluation(judges, settings, workers=1)  # so that all bundles are full but the last
     try:
         for _ in evaluation.results(table.rows):
             pass  # the results are made up; what was asked for is what counts

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_eval.report.outputs import Output, Outputs
 
 
-class Places:
+class OutputPaths:
     """The files of one run, by the options that name them."""
 
     def __init__(self, input_path: Path, report: Path, options: Options) -> None:

@@ -121,7 +121,7 @@ def redactor_of(settings: Settings) -> Redactor:
     return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
 
 
-def thresholds_in_force(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
+def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
     """Below these a score counts as bad; the offline judge has thresholds of its own, measured against people."""
     configured: dict[str, float] = settings.thresholds.model_dump()
     if not is_proxy:
@@ -163,7 +163,7 @@ def _calibrated(settings: Settings) -> frozenset[str]:
     return frozenset(METRIC_LABELS) - settings.thresholds.model_fields_set
 
 
-def weights_in_force(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:
+def effective_weights(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:
     """The weights of the metrics that are judged, summing to 1; all zero when they weigh nothing.
 
     `metrics` are those of the run, which need not be all that are switched on.

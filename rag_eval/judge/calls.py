@@ -39,7 +39,7 @@ class Call(Generic[Reply]):
     max_tokens: int = 2048
     deployment: str = ""
     """Name of another deployment than the judge's own; empty for that one."""
-    batch: "Batch | None" = None
+    bundle: "Bundle | None" = None
     """How several such calls are asked as one; None when each is asked alone."""
     sample: int = 0
     """Number of the repetition; the same question asked again is another call."""
@@ -56,7 +56,7 @@ class Call(Generic[Reply]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Bundle:
     """Several small calls of one kind asked as one. Each part's reply is stored under that part's own key."""
 
     size: int
@@ -113,7 +113,7 @@ async def gather(parts: Iterable[Awaitable[T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A validated reply and what it cost. A batched call's answer has one reply a part."""
+    """A validated reply and what it cost. A bundled call's answer has one reply a part."""
 
     text: str
     """The reply as JSON, as it is stored."""

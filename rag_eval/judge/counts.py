@@ -8,7 +8,7 @@ from rag_eval.records import TaskUsage, Usage
 
 @dataclass(slots=True)
 class CallCounts:
-    """How distinct calls were answered, however many metrics and bots share them; a batch that is sent counts once."""
+    """How distinct calls were answered, however many metrics and bots share them; a bundle that is sent counts once."""
 
     answered: Counter[str] = field(default_factory=Counter)
     """By task."""

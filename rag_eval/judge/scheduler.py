@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
-from rag_eval.judge.calls import Batch, Call, Gather, Judge, ReplyStore, T, awaited
+from rag_eval.judge.calls import Bundle, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
 from rag_eval.judge.workers import Job, Part, Workers
@@ -61,7 +61,7 @@ class Scheduler:
         self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
         self._ticket = count()
-        self._unsent: dict[Batch, list[Part]] = {}
+        self._unsent: dict[Bundle, list[Part]] = {}
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._prepared: set[str] = set()
         self._held: dict[str, list[tuple[_Task, Call[Any]]]] = {}  # by deployment, while it is prepared
@@ -216,29 +216,29 @@ class Scheduler:
             self._request(task, call)
 
     def _send(self, part: Part) -> None:
-        batch = part.call.batch
-        if batch is None:
+        bundle = part.call.bundle
+        if bundle is None:
             self._workers.submit(Job(part.call, (part,)))
             return
-        unsent = self._unsent.setdefault(batch, [])
+        unsent = self._unsent.setdefault(bundle, [])
         unsent.append(part)
-        if len(unsent) == batch.size:
-            self._submit_batch(batch)
+        if len(unsent) == bundle.size:
+            self._submit_bundle(bundle)
 
-    def _submit_batch(self, batch: Batch) -> None:
-        parts = tuple(self._unsent.pop(batch))
+    def _submit_bundle(self, bundle: Bundle) -> None:
+        parts = tuple(self._unsent.pop(bundle))
         call = parts[0].call
         if len(parts) > 1:
             origins = dict.fromkeys(part.call.origin for part in parts)
-            call = replace(batch.combine([part.call for part in parts]), origin=", ".join(origins))
+            call = replace(bundle.combine([part.call for part in parts]), origin=", ".join(origins))
         self._workers.submit(Job(call, parts))
 
     # Waiting
 
     def _wait(self) -> None:
-        """Take in what the workers finished; send incomplete batches rather than let a worker idle."""
+        """Take in what the workers finished; send incomplete bundles rather than let a worker idle."""
         if self._unsent and self._workers.has_idle:
-            self._submit_batch(next(iter(self._unsent)))
+            self._submit_bundle(next(iter(self._unsent)))
             return
         if not (self._workers.have_work or self._held):
             raise RuntimeError("coroutines wait, but no call is under way")
@@ -291,8 +291,8 @@ class Scheduler:
             return
         self.stopped = reason
         self._give_up_at = time.monotonic() + self._grace_seconds
-        for batch in list(self._unsent):
-            for part in self._unsent.pop(batch):
+        for bundle in list(self._unsent):
+            for part in self._unsent.pop(bundle):
                 self._resolve(part.key, None, self._not_run())
         for job in self._workers.withdraw():
             self._fail(job, self._not_run())

@@ -25,7 +25,7 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One request to the judge and the calls that it answers: one, or several when they are a batch."""
+    """One request to the judge and the calls that it answers: one, or several when they are a bundle."""
 
     call: Call[Any]
     parts: tuple[Part, ...]
@@ -125,15 +125,15 @@ class Workers:
         try:
             answer = self._judge.ask(job.call)
         except JudgeError as error:
-            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
+            if len(job.parts) == 1:  # which part of a bundle is to blame shows when each is asked alone
                 (part,) = job.parts
                 self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
             raise
         if len(job.parts) == 1:
             self._keep(job.parts[0], answer.text, answer)
             return [answer.reply]
-        assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
-        replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
+        assert job.parts[0].call.bundle is not None  # noqa: S101 - only bundled calls have several parts
+        replies = list(job.parts[0].call.bundle.split(answer.reply, len(job.parts)))
         self._keep_all(job.parts, replies, answer)
         return replies
 

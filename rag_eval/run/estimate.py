@@ -112,7 +112,7 @@ class EstimatingJudge:
         """Nothing is open."""
 
 
-class Overlay:
+class DryRunStore:
     """A store of which only what was there before is real; what is put in is forgotten at the end."""
 
     def __init__(self, store: Store | None) -> None:
