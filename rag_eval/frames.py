@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
-from rag_eval.configuration.settings import Judge, Settings
+from rag_eval.configuration.settings import Settings
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
@@ -32,7 +32,7 @@ from rag_eval.tables.cells import cell_text
 if TYPE_CHECKING:
     import pandas as pd
 
-OFFLINE = Settings(judge=Judge(provider="offline"))
+OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
 
 
 def evaluate(

@@ -21,7 +21,7 @@ from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunS
 from rag_eval.judge.calls import Bundle, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
-from rag_eval.judge.workers import Job, Part, Workers
+from rag_eval.judge.workers import Request, Part, Workers
 from rag_eval.records import Usage
 
 log = logging.getLogger(__name__)
@@ -218,7 +218,7 @@ class Scheduler:
     def _send(self, part: Part) -> None:
         bundle = part.call.bundle
         if bundle is None:
-            self._workers.submit(Job(part.call, (part,)))
+            self._workers.submit(Request(part.call, (part,)))
             return
         unsent = self._unsent.setdefault(bundle, [])
         unsent.append(part)
@@ -231,7 +231,7 @@ class Scheduler:
         if len(parts) > 1:
             origins = dict.fromkeys(part.call.origin for part in parts)
             call = replace(bundle.combine([part.call for part in parts]), origin=", ".join(origins))
-        self._workers.submit(Job(call, parts))
+        self._workers.submit(Request(call, parts))
 
     # Waiting
 
@@ -245,32 +245,32 @@ class Scheduler:
         if not self._workers.take_news(self._patience()):
             self._give_up()
 
-    def _settle(self, job: Job) -> None:
-        future = job.future
-        assert future is not None  # noqa: S101 - set when the job is submitted
+    def _settle(self, request: Request) -> None:
+        future = request.future
+        assert future is not None  # noqa: S101 - set when the request is submitted
         error = self._not_run() if future.cancelled() else future.exception()
         if error is None:
-            self.counts.answered[job.call.task] += 1
+            self.counts.answered[request.call.task] += 1
             self._streak = ("", 0)
-            for part, reply in zip(job.parts, future.result(), strict=True):
+            for part, reply in zip(request.parts, future.result(), strict=True):
                 self._resolve(part.key, reply, None)
         elif isinstance(error, RunStoppedError):
             self._stop(error)
-            self._fail(job, self._not_run())
+            self._fail(request, self._not_run())
         elif not isinstance(error, JudgeError):
             raise error
-        elif len(job.parts) > 1 and not self.stopped:
-            for part in job.parts:
-                self._workers.submit(Job(part.call, (part,)))
+        elif len(request.parts) > 1 and not self.stopped:
+            for part in request.parts:
+                self._workers.submit(Request(part.call, (part,)))
         else:
-            self._fail(job, error)
+            self._fail(request, error)
 
     def _resolve(self, key: str, reply: BaseModel | None, error: JudgeError | None) -> None:
         for task in self._waiting.pop(key):
             self._ready.append(_Step(task, reply, error))
 
-    def _fail(self, job: Job, error: JudgeError) -> None:
-        for part in job.parts:
+    def _fail(self, request: Request, error: JudgeError) -> None:
+        for part in request.parts:
             self._resolve(part.key, None, error)
         self.counts.failures[error.code] += 1
         if error.code in CONTENT_CODES or error.code == NOT_RUN:
@@ -294,8 +294,8 @@ class Scheduler:
         for bundle in list(self._unsent):
             for part in self._unsent.pop(bundle):
                 self._resolve(part.key, None, self._not_run())
-        for job in self._workers.withdraw():
-            self._fail(job, self._not_run())
+        for request in self._workers.withdraw():
+            self._fail(request, self._not_run())
         for deployment in list(self._held):
             self._release(deployment)
 
@@ -304,8 +304,8 @@ class Scheduler:
 
     def _give_up(self) -> None:
         """The grace period is over."""
-        for job in self._workers.abandon():
-            self._fail(job, self._not_run())
+        for request in self._workers.abandon():
+            self._fail(request, self._not_run())
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
