@@ -1,9 +1,12 @@
 """Contexts cut to what the judge can take."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rag_eval.records import Case, Row
 from rag_eval.texts.tokens import cut_to_tokens, estimated_tokens
+
+if TYPE_CHECKING:
+    from rag_eval.records import Case, Row
 
 INSTRUCTION_TOKENS = 1_500
 """At most so many tokens of a prompt are not texts of its case: instructions, examples and the form of the reply."""
@@ -20,10 +23,10 @@ class Shortener:
         """Whether there is anything to be cut at all."""
         return self._most is not None
 
-    def row(self, row: Row) -> Row:
+    def row(self, row: "Row") -> "Row":
         return row if self._most is None else replace(row, cases=tuple(map(self.case, row.cases)))
 
-    def case(self, case: Case) -> Case:
+    def case(self, case: "Case") -> "Case":
         """The case with as many chunks as fit beside its other texts, the first one cut if it alone is too long."""
         if self._most is None or not case.chunks:
             return case
@@ -40,7 +43,7 @@ class Shortener:
         first = cut_to_tokens(case.chunks[0], room + estimated_tokens(case.chunks[0]))
         return replace(case, chunks=tuple(kept) or ((first,) if first.strip() else case.chunks))
 
-    def told(self, case: Case) -> str:
+    def told(self, case: "Case") -> str:
         """What is left out of the case's context, in words; empty when it is whole."""
         shown = self.case(case).chunks
         if shown == case.chunks or shown is None or case.chunks is None:
