@@ -26,7 +26,7 @@ from scipy.stats import rankdata, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.configuration import load_settings
-from rag_eval.configuration.effective import CACHE_NAME, endpoint_of, workers_of
+from rag_eval.configuration.effective import CACHE_NAME, endpoint_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     loaded = load_settings(options.config, {"judge.provider": options.judge}, os.environ, Path.cwd())
     loaded.require_credentials()
-    judging = Judging(_judges(loaded.settings), workers_of(loaded.settings))
+    judging = Judging(_judges(loaded.settings), loaded.settings.evaluation.workers)
     rows = {metric: list(_rows(options.folder, metric))[: options.rows] for metric in METRIC_LABELS}
     judged = {metric: list(JUDGES[metric](rows[metric], judging)) for metric in METRIC_LABELS}
     for metric, examples in judged.items():

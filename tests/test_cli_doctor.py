@@ -177,7 +177,7 @@ def test_missing_credentials_are_code_2_in_the_words_of_a_run(
     (problem,) = findings(ended, "problem")
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq,a\n")
     assert f"rag-eval: {problem}" in run_cli("in.csv").err
-    assert (ended.code, "Set endpoint and api_key" in problem) == (2, True)
+    assert (ended.code, "endpoint and api_key not set. Set them" in problem) == (2, True)
 
 
 def test_every_wrong_setting_is_a_finding_and_nothing_is_sent(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.endpoint import Dialect, canonical_json, most_prompt_tokens, strict_schema
+from rag_eval.judge.endpoint import Dialect, canonical_json, strict_schema
 from rag_eval.texts.tokens import cut_to_tokens, estimated_tokens, most_tokens
 
 COUNTED = {
@@ -112,8 +112,8 @@ def test_the_most_of_a_prompt_counts_the_schema_and_what_frames_messages() -> No
     call: Call[Any] = Call("t", (Message("system", "abc"), Message("user", "中")), Verdict)
     assert call.estimated_tokens == 0.75 + 1
     schema = len(canonical_json(strict_schema(Verdict)))
-    assert most_prompt_tokens(Dialect(), call) == schema + 3 + 3 + 100 + 2 * 8
-    assert most_prompt_tokens(Dialect(output="prompt"), call) == 3 + 3 + 100 + 2 * 8
+    assert Dialect().most_prompt_tokens(call) == schema + 3 + 3 + 100 + 2 * 8
+    assert Dialect(output="prompt").most_prompt_tokens(call) == 3 + 3 + 100 + 2 * 8
 
 
 def test_max_cost_is_the_most_whatever_the_script(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

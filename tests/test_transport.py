@@ -31,7 +31,7 @@ from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.outcomes.quota import TOKENS, Quota
-from rag_eval.judge.proxy import proxy_of
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.transport import Transport
 from rag_eval.store.reply_store import Store
 
@@ -704,7 +704,7 @@ def test_r83_the_proxy_is_named_without_its_password(
         monkeypatch.delenv(name.lower(), raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert proxy_of("https://judge.example/v1") == expected
+    assert (proxy.place if (proxy := Proxy.of("https://judge.example/v1")) else "") == expected
 
 
 def test_a_proxy_that_cannot_be_used_stops_the_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

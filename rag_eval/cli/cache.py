@@ -30,7 +30,7 @@ def command() -> None:
 
 @command.command("show", context_settings=_HELP, short_help="Count cached replies by task.")
 @_CONFIG
-def show(config: Path | None) -> None:
+def _show(config: Path | None) -> None:
     """Show the number, tokens and dates of cached replies by task."""
     store = _opened(config, on_damage=say, is_dry=True)
     try:
@@ -53,7 +53,7 @@ def show(config: Path | None) -> None:
     metavar="DAYS",
     help="Remove what was stored longer ago than this.",
 )
-def prune(config: Path | None, days: float) -> None:
+def _prune(config: Path | None, days: float) -> None:
     """Remove replies and failures older than DAYS days. A later run has to pay for these replies again."""
     store = _opened(config, on_damage=warn)
     try:

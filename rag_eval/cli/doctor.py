@@ -259,9 +259,9 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.judge.proxy import proxy_of
+    from rag_eval.judge.proxy import Proxy
 
-    way = "through a proxy" if proxy_of(endpoint.url) else "directly"
+    way = "through a proxy" if Proxy.of(endpoint.url) else "directly"
     yield _ok(f"Judge: {endpoint.description}, asked {way}")
     if settings.metrics.toxicity and (other := settings.toxicity.deployment):
         yield _ok(f"Judge of toxicity: {other} at the same place, which is not called now")
@@ -270,9 +270,10 @@ def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
 def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
     """The outcome of one call, which takes another request for each parameter that the endpoint refuses."""
     from rag_eval.judge.endpoint import Dialect
+    from rag_eval.judge.null_judges import NoStore
     from rag_eval.judge.transport import Transport
 
-    transport = Transport(endpoint, _NoNotes())
+    transport = Transport(endpoint, NoStore())
     try:
         outcome = _ask(transport)
     finally:
@@ -318,13 +319,3 @@ def _question() -> "Call[Any]":
         reply_type=Ready,
         max_tokens=512,  # some models think before they reply
     )
-
-
-class _NoNotes:
-    """Nothing is known of the endpoint from earlier runs, so that everything is found out."""
-
-    def note(self, name: str) -> str | None:
-        return None
-
-    def put_note(self, name: str, value: str) -> None:
-        """Nothing is kept."""

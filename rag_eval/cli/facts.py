@@ -77,7 +77,7 @@ def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
 
 
 def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
-    from rag_eval.configuration.effective import redactor_of, shortener_of
+    from rag_eval.run.evaluation import redactor_of, shortener_of
 
     redactor, shortener = redactor_of(settings), shortener_of(settings)
     if not shortener:

@@ -129,7 +129,8 @@ class Job:
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
         from rag_eval.cli.dry_run import show_plan
-        from rag_eval.configuration.effective import budget_of, redactor_of
+        from rag_eval.configuration.effective import budget_of
+        from rag_eval.run.evaluation import redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
         show_plan(

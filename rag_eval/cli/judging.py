@@ -16,7 +16,7 @@ def open_judges(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
     """The judges that the settings ask for. Nothing is sent yet."""
-    from rag_eval.configuration.effective import redactor_of
+    from rag_eval.run.evaluation import redactor_of
     from rag_eval.run.judges import Judges
 
     if not settings.provider.is_offline:

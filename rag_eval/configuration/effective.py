@@ -14,8 +14,6 @@ from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
-from rag_eval.texts.redaction import Redactor
-from rag_eval.texts.shortening import Shortener
 
 CACHE_NAME = "replies.sqlite"
 
@@ -34,10 +32,6 @@ def beyond_offline(settings: Settings) -> str:
     return f"Not judged, since the offline judge cannot: {', '.join(wanted)}." if wanted else ""
 
 
-def workers_of(settings: Settings) -> int:
-    return settings.evaluation.max_workers if settings.evaluation.parallel else 1
-
-
 def endpoint_of(settings: Settings) -> Endpoint:
     """The endpoint of the chosen provider, which is not the offline judge."""
     judge, provider, section = settings.judge, settings.provider, settings.section
@@ -51,7 +45,7 @@ def endpoint_of(settings: Settings) -> Endpoint:
         structured_output=judge.structured_output,
         timeout_seconds=judge.timeout_seconds,
         max_attempts=judge.max_attempts,
-        workers=workers_of(settings),
+        workers=settings.evaluation.workers,
         requests_per_minute=settings.limits.requests_per_minute,
         tokens_per_minute=settings.limits.tokens_per_minute,
         token_provider=token_provider() if provider.takes_tokens(section) else None,
@@ -104,21 +98,10 @@ def store_path(settings: Settings, output: Path) -> Path:
     return output.with_name(output.name + ".journal")
 
 
-def shortener_of(settings: Settings) -> Shortener:
-    """Cuts the contexts that an LLM judge must not see whole."""
-    limits = settings.limits
-    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
-
-
 def guarded(judge: Judge, settings: Settings) -> Judge:
     """The judge, or one that refuses prompts that are too long."""
     most = settings.limits.max_prompt_tokens
     return judge if most is None else LengthGuard(judge, most)
-
-
-def redactor_of(settings: Settings) -> Redactor:
-    """Hides what an LLM judge must not see."""
-    return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
 
 
 def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, float]:

@@ -11,11 +11,6 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rag_eval.configuration.credentials import (
-    find_key_problem,
-    find_url_problem,
-    unwrap,
-)
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
@@ -193,8 +188,8 @@ class _Loading:
         if provider is None or provider.is_offline:
             return
         url, key = f"{provider.name}.{provider.url_key}", f"{provider.name}.api_key"
-        self._check_credential(url, lambda text: find_url_problem(text, provider))
-        self._check_credential(key, find_key_problem)
+        self._check_credential(url, provider.url_problem)
+        self._check_credential(key, provider.key_problem)
         if self.problems:
             return
         if (
@@ -210,7 +205,7 @@ class _Loading:
         if key not in self.given:
             return
         given = self.given[key]
-        text = unwrap(str(given.value))
+        text = _unwrapped(str(given.value))
         if text != given.value:
             self.given[key] = replace(given, value=text)
             self.warnings.append(f"{given.source}: white space or quotes around {key} were removed")
@@ -233,8 +228,8 @@ class _Loading:
             return
         used = self.given[url]
         for other in reversed(self._overridden[url]):
-            text = unwrap(str(other.value))
-            if not text or find_url_problem(text, provider) or _is_same_place(text, str(used.value)):
+            text = _unwrapped(str(other.value))
+            if not text or provider.url_problem(text) or _is_same_place(text, str(used.value)):
                 continue
             self.warnings.append(
                 f"{url}: {used.source} names {shown_url(str(used.value))}, {other.source} names {shown_url(text)}; "
@@ -285,6 +280,14 @@ class _Loading:
                 first = next(key for key in self.given if key.startswith(f"{section}."))
                 source = self.source(first)
                 self.problems.append((source, f"{source.heading}, [{section}]: {details['ctx']['error']}"))
+
+
+def _unwrapped(text: str) -> str:
+    """The text without white space and one pair of quotes around it."""
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1].strip()
+    return text
 
 
 def _is_same_place(url: str, other: str) -> bool:

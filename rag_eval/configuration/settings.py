@@ -318,6 +318,11 @@ class _Evaluation(_Frozen):
     min_coverage: Share = 0.95
     """Scored ÷ applicable; a run below it does not count as complete."""
 
+    @property
+    def workers(self) -> int:
+        """Concurrent calls."""
+        return self.max_workers if self.parallel else 1
+
 
 class _Limits(_Frozen):
     """Where a run slows down or stops."""

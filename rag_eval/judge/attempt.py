@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.judge.calls import Answer, Call
-from rag_eval.judge.endpoint import Dialect, reply_limit
+from rag_eval.judge.endpoint import Dialect
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Fault, Tokens
 
@@ -47,7 +47,7 @@ class Attempt:
     @property
     def estimated_tokens(self) -> int:
         """As providers estimate on arrival: the prompt, and all that the reply may have."""
-        return int(self.call.estimated_tokens) + reply_limit(self.deployment.dialect, self.max_tokens)
+        return int(self.call.estimated_tokens) + self.deployment.dialect.reply_limit(self.max_tokens)
 
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)

@@ -29,7 +29,7 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class _Reservation:
     """What one request may cost at most, held back until its true cost is known."""
 
     model: str
@@ -69,7 +69,7 @@ class Budget:
         """The part of `spent` that may not have been billed: what `forfeit` counted."""
         return self._forfeited
 
-    def reserve(self, model: str, prompt_tokens: int, completion_tokens: int) -> Reservation:
+    def reserve(self, model: str, prompt_tokens: int, completion_tokens: int) -> _Reservation:
         """Let one request of at most so many tokens through, or raise RunStoppedError because a cap is reached."""
         price = self._prices.get(model)
         most = price.of(prompt_tokens, completion_tokens) if price else 0.0
@@ -77,21 +77,21 @@ class Budget:
             self._check(most)
             self._requests += 1
             self._held += most
-        return Reservation(model, most)
+        return _Reservation(model, most)
 
-    def settle(self, reservation: Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
+    def settle(self, reservation: _Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Put the true cost in place of what was held back; returns it, or None when the price is unknown."""
         price = self._prices.get(reservation.model)
         return self._spend(reservation, price.of(prompt_tokens, completion_tokens) if price else None)
 
-    def forfeit(self, reservation: Reservation) -> float | None:
+    def forfeit(self, reservation: _Reservation) -> float | None:
         """Count all that was held back as spent: the request may have been billed, for how much is not known."""
         cost = self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
         with self._lock:
             self._forfeited += cost or 0.0
         return cost
 
-    def _spend(self, reservation: Reservation, cost: float | None) -> float | None:
+    def _spend(self, reservation: _Reservation, cost: float | None) -> float | None:
         with self._lock:
             self._held -= reservation.cost
             self._spent += cost or 0.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.proxy import proxy_for
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.request_head import Writer
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _way(endpoint: Endpoint) -> dict[str, Any]:
     """Through a proxy, if the environment names one. Its credentials go to it alone, when it is asked to connect."""
     from aiohttp import encode_basic_auth
 
-    proxy = proxy_for(endpoint.url)
+    proxy = Proxy.of(endpoint.url)
     if proxy is None:
         return {}
     credentials = {"Proxy-Authorization": encode_basic_auth(proxy.user, proxy.password)} if proxy.user else {}

@@ -122,6 +122,20 @@ class Dialect:
         }
         return tuple(sentence for sentence, differs in sentences.items() if differs)
 
+    def reply_limit(self, max_tokens: int) -> int:
+        """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
+        thinks = self.token_limit == "max_completion_tokens"  # noqa: S105 - no password
+        return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+
+    def most_prompt_tokens(self, call: Call[Any]) -> int:
+        """No prompt of the call has more tokens, as far as vocabularies are built on bytes.
+
+        Providers count the schema of the reply as well, and what frames a conversation and its messages.
+        """
+        form = canonical_json(strict_schema(call.reply_type)) if self.output == "json_schema" else ""
+        texts = [message.text for message in call.messages]
+        return sum(map(most_tokens, [form, *texts])) + _TOKENS_AROUND + _TOKENS_AROUND_MESSAGE * len(texts)
+
 
 _OUTPUT_SENTENCES = {
     "json_object": "does not take a JSON schema: replies are asked for as plain JSON and checked here.",
@@ -129,22 +143,6 @@ _OUTPUT_SENTENCES = {
 }
 _ROOM_TO_THINK = 4
 """Models that take max_completion_tokens count what they think before they reply as part of it."""
-
-
-def reply_limit(dialect: Dialect, max_tokens: int) -> int:
-    """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
-    thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
-    return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
-
-
-def most_prompt_tokens(dialect: Dialect, call: Call[Any]) -> int:
-    """No prompt of the call has more tokens, as far as vocabularies are built on bytes.
-
-    Providers count the schema of the reply as well, and what frames a conversation and its messages.
-    """
-    form = canonical_json(strict_schema(call.reply_type)) if dialect.output == "json_schema" else ""
-    texts = [message.text for message in call.messages]
-    return sum(map(most_tokens, [form, *texts])) + _TOKENS_AROUND + _TOKENS_AROUND_MESSAGE * len(texts)
 
 
 _TOKENS_AROUND = 100
@@ -158,7 +156,7 @@ def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_toke
     body: dict[str, Any] = {
         "model": call.deployment or endpoint.model,
         "messages": _messages(call),
-        dialect.token_limit: reply_limit(dialect, max_tokens),
+        dialect.token_limit: dialect.reply_limit(max_tokens),
     }
     if dialect.takes_temperature:
         body["temperature"] = endpoint.temperature
@@ -212,7 +210,7 @@ def strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 @cache
-def _strict_schema(reply_type: Any) -> dict[str, Any]:
+def _strict_schema(reply_type: Any) -> dict[str, Any]:  # mypy does not know that classes can be hashed
     return {"name": reply_type.__name__, "strict": True, "schema": _closed(reply_type.model_json_schema())}
 
 

@@ -57,7 +57,7 @@ class NoJudge:
 
 
 class NoStore:
-    """Keeps nothing, since nothing was paid for."""
+    """Keeps nothing and knows nothing from earlier runs."""
 
     def reply(self, key: str) -> str | None:
         return None
@@ -73,3 +73,9 @@ class NoStore:
 
     def end(self, *, keep: bool) -> None:
         """There is no file."""
+
+    def note(self, name: str) -> str | None:
+        return None
+
+    def put_note(self, name: str, value: str) -> None:
+        """The next run finds it out again."""

@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from rag_eval.judge.addresses import is_loopback, shown_path
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -46,10 +49,54 @@ class Provider:
         """Whether calls carry tokens of Microsoft Entra ID in place of the API key, by the provider's settings."""
         return getattr(section, "auth", "key") == "entra"
 
+    def url_problem(self, url: str) -> str | None:
+        """What is wrong with an endpoint, in words that show its host at most; None when nothing is."""
+        if not re.fullmatch(r"[!-\[\]-~]+", url):
+            return "the URL contains white space, a backslash or a non-ASCII character"
+        try:
+            parts = urlsplit(url)
+            host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+            origin = f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+        except ValueError:
+            return "this is not a URL"
+        if not parts.hostname or parts.scheme not in ("https", "http"):
+            return "the URL must begin with https:// and name a host"
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            return "the URL must begin with https://; http is only for localhost, 127.0.0.0/8 and ::1"
+        if "@" in parts.netloc:
+            return "the URL must not contain a user name or password"
+        if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
+            return "this is a placeholder, not the URL of a resource"
+        if appended := self.of_a_request.search(parts.path):
+            kept = shown_path(parts.path[: appended.start()]) or "/"
+            return f"this is the URL of a request; keep only {origin}{kept}"
+        if "?" in url or "#" in url:
+            return "the URL must not contain a query (?…) or fragment (#…)"
+        return None
+
+    @staticmethod
+    def key_problem(key: str) -> str | None:
+        """What is wrong with an API key, in words that do not show it; None when nothing is."""
+        if any(character.isspace() for character in key):
+            return "the key contains white space"
+        if not (key.isascii() and key.isprintable()):
+            return "the key contains an invisible or non-ASCII character; copy it again"
+        if _PLACEHOLDER.fullmatch(key):
+            return "this is a placeholder, not a key"
+        return None
+
     def lacking(self, section: Any) -> list[str]:
         """Keys of its section without which it cannot be called, as far as they are empty."""
         wanted = [self.url_key] if self.takes_tokens(section) else [self.url_key, "api_key"]
         return [] if self.is_offline else [key for key in wanted if not getattr(section, key)]
+
+
+_PLACEHOLDER = re.compile(
+    r"""<.*> | \$\{.*\} | \$\w+ | \{\{.*\}\} | %\w+%   # a template that nobody filled in
+    | (sk-)?(x{3,} | \*+ | \.{3,})
+    | change[-_]?me | todo | (your|insert|enter|paste|replace)[-_].* | .*[-_]here""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 
 def _azure_client(endpoint: "Endpoint", http: Any) -> "AsyncOpenAI":

@@ -21,7 +21,7 @@ from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunS
 from rag_eval.judge.calls import Bundle, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
-from rag_eval.judge.workers import Request, Part, Workers
+from rag_eval.judge.workers import Part, Request, Workers
 from rag_eval.records import Usage
 
 log = logging.getLogger(__name__)

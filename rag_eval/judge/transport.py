@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
@@ -21,13 +21,11 @@ from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
-from rag_eval.judge.calls import Answer, Call, Message
+from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
 from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
 from rag_eval.judge.endpoint import (
     Dialect,
     Endpoint,
-    most_prompt_tokens,
-    reply_limit,
     request_body,
     request_key,
 )
@@ -35,18 +33,11 @@ from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
-from rag_eval.judge.proxy import proxy_of
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
-
-
-class Notes(Protocol):
-    """Where an endpoint's dialect is remembered from run to run, so that keys stay the same."""
-
-    def note(self, name: str) -> str | None: ...
-    def put_note(self, name: str, value: str) -> None: ...
 
 
 class Transport:
@@ -55,7 +46,7 @@ class Transport:
     def __init__(
         self,
         endpoint: Endpoint,
-        notes: Notes,
+        store: ReplyStore,
         budget: Budget | None = None,
         *,
         announce: Callable[[str], None] = lambda sentence: None,
@@ -64,7 +55,7 @@ class Transport:
     ) -> None:
         """`sleep` is for tests; without it, waits end early when the transport is closed."""
         self.endpoint = endpoint
-        self._notes = notes
+        self._store = store
         self._budget = budget or Budget()
         self._announce = announce
         self._closed = threading.Event()
@@ -158,13 +149,13 @@ class Transport:
         with limiter.turn(attempt.estimated_tokens) as turn:
             if turn.is_held_back:
                 self._tell_once(attempt.deployment)
+            attempt.dialect = dialect = attempt.deployment.dialect
             held = self._budget.reserve(
                 attempt.deployment.name,
-                most_prompt_tokens(attempt.deployment.dialect, attempt.call),
-                reply_limit(attempt.deployment.dialect, attempt.max_tokens),
+                dialect.most_prompt_tokens(attempt.call),
+                dialect.reply_limit(attempt.max_tokens),
             )
             attempt.number += 1
-            attempt.dialect = attempt.deployment.dialect
             began = self._clock()
             found = self._post(attempt, turn)
             seconds = self._clock() - began
@@ -244,7 +235,7 @@ class Transport:
         try:
             reply = read_reply(text, attempt.call)
         except ValueError as error:
-            return outcomes.unparseable(first_problem(error))
+            return Fault.unparseable(first_problem(error))
         return Answer(text, reply, attempt.number, attempt.tokens.prompt, attempt.tokens.completion)
 
     def _second_thought(self, fault: Fault, attempt: Attempt) -> Fault:
@@ -301,7 +292,7 @@ class Transport:
             if changed is None:
                 return replace(fault, action=Action.STOP if is_fixed else Action.REJECT)
             deployment.dialect = changed
-        self._notes.put_note(self._note_name(deployment.name), changed.to_json())
+        self._store.put_note(self._note_name(deployment.name), changed.to_json())
         for sentence in changed.differences(used, deployment.name):
             self._announce(sentence)
         return fault
@@ -325,7 +316,7 @@ class Transport:
             clock=self._clock,
         )
         return Deployment(
-            name, Dialect.remembered(self._notes.note(self._note_name(name)), self.endpoint), limiter
+            name, Dialect.remembered(self._store.note(self._note_name(name)), self.endpoint), limiter
         )
 
     def _note_name(self, name: str) -> str:
@@ -338,8 +329,8 @@ class Transport:
             if self._connection is not None:
                 return self._connection
             connection = self._connection = Connection(self.endpoint)
-        if proxy := proxy_of(self.endpoint.url):
-            self._announce(f"Judge calls go through the proxy {proxy}, which the environment names.")
+        if proxy := Proxy.of(self.endpoint.url):
+            self._announce(f"Judge calls go through the proxy {proxy.place}, which the environment names.")
         return connection
 
     def _rest(self, seconds: float) -> None:

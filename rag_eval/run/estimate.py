@@ -16,11 +16,10 @@ from pydantic import BaseModel
 from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult, ChunkRelevance
 from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecallResult
 from rag_eval.judge.budget import Price
-from rag_eval.judge.calls import Answer, Call
+from rag_eval.judge.calls import Answer, Call, ReplyStore
 from rag_eval.metrics import reply_types as replies
 from rag_eval.records import Usage
 from rag_eval.rubric.judge import RubricReply
-from rag_eval.store.reply_store import Store
 from rag_eval.texts.tokens import estimated_tokens
 from rag_eval.texts.words import sentences
 
@@ -115,7 +114,7 @@ class EstimatingJudge:
 class DryRunStore:
     """A store of which only what was there before is real; what is put in is forgotten at the end."""
 
-    def __init__(self, store: Store | None) -> None:
+    def __init__(self, store: ReplyStore | None) -> None:
         self._store = store
         self._made_up: dict[str, str] = {}
 

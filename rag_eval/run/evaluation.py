@@ -8,10 +8,7 @@ from typing import Any
 from rag_eval.configuration.effective import (
     effective_thresholds,
     effective_weights,
-    redactor_of,
     secrets_of,
-    shortener_of,
-    workers_of,
 )
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
@@ -40,7 +37,7 @@ class Evaluation:
         self.judges = judges
         self.redactor = Redactor() if judges.is_proxy else redactor_of(settings)
         self._shortener = Shortener(None) if judges.is_proxy else shortener_of(settings)
-        self._workers = workers or workers_of(settings)
+        self._workers = workers or settings.evaluation.workers
         self._scheduler = Scheduler(
             judges.judge,
             judges.store,
@@ -163,3 +160,14 @@ async def _score(metric: Metric, case: Case, samples: int) -> Score:
     if samples == 1:
         return await metric.measure(case)
     return mean_score(await gather([sampled(metric.measure(case), number) for number in range(samples)]))
+
+
+def shortener_of(settings: Settings) -> Shortener:
+    """Cuts the contexts that an LLM judge must not see whole."""
+    limits = settings.limits
+    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Hides what an LLM judge must not see."""
+    return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)

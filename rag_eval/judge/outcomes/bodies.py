@@ -11,8 +11,6 @@ from rag_eval.judge.outcomes.classes import (
     Tokens,
     mapping,
     one_line,
-    truncated,
-    unparseable,
 )
 from rag_eval.judge.outcomes.error_body import ErrorBody
 
@@ -53,13 +51,13 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
         advice = "the provider's content filter cut the judge's reply"
         return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
     if finish == "length":
-        return truncated("the judge's reply was cut at its token limit", tokens)
+        return Fault.truncated("the judge's reply was cut at its token limit", tokens)
     if message.get("refusal"):
         told = one_line(str(message["refusal"]))[:200]
         return Fault(Action.REJECT, "refused", f"the judge refused: {told}", tokens=tokens)
     content = message.get("content")
     if not isinstance(content, str) or not content.strip():
-        return unparseable("it is empty", tokens)
+        return Fault.unparseable("it is empty", tokens)
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
     return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line, truncated
-from rag_eval.judge.outcomes.error_body import ErrorBody, refused_parameter
+from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line
+from rag_eval.judge.outcomes.error_body import ErrorBody
 from rag_eval.judge.outcomes.waits import asked_wait
 
 
@@ -74,8 +74,8 @@ def _bad_request(refusal: "_Refusal") -> Fault:
     if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
         return _too_long(refusal)
     if "output limit was reached" in error.message:
-        return truncated(refusal.told())
-    parameter = refused_parameter(error)
+        return Fault.truncated(refusal.told())
+    parameter = error.refused_parameter()
     if parameter is None:
         return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
     return refusal.fault(
