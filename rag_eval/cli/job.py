@@ -243,8 +243,7 @@ class Job:
         is_journal_kept: bool = False,
     ) -> ExitCode:
         min_coverage = settings.evaluation.min_coverage
-        for line in outcome.lines(self._past):
-            self._say(line)
+        outcome.tell(self._say, self._past)
         for warning in outcome.warnings(self._paths.report, is_journal_kept=is_journal_kept):
             warn(warning)
         report, *others = outcome.paths

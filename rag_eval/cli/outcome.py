@@ -40,25 +40,36 @@ class RunOutcome:
         findings = tallies.findings(summary)
         return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
 
-    def lines(self, past: "PastRun | None") -> Iterator[str]:
+    def tell(self, say: Callable[[str], None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
         from rag_eval.report.annotation_lines import beside_lines
         from rag_eval.report.baseline_sheet import change_lines
         from rag_eval.results.findings import verdict
 
         summary, findings, facts = self.summary, self.findings, self.facts
-        yield from ("", *leaderboard_lines(summary), "", verdict(summary, findings), *count_lines(summary))
-        yield from beside_lines(findings)
-        if past and findings.changes is not None:
-            yield from change_lines(findings.changes, past.name, findings.beside_changes)
+        changes = (
+            change_lines(findings.changes, past.name, findings.beside_changes)
+            if past and findings.changes is not None
+            else []
+        )
+        for line in ("", *leaderboard_lines(summary), ""):
+            say(line)
+        say(verdict(summary, findings))
+        for line in (*count_lines(summary), *beside_lines(findings), *changes):
+            say(line)
         if facts.is_proxy:
-            thresholds = [f"{METRIC_LABELS[name]} {facts.thresholds[name]:g}" for name in self._judged()]
-            yield f"Red below: {', '.join(thresholds)} ({facts.thresholds_from})."
-        yield usage_line(facts)
-        yield from facts.notes
+            say(f"Red below: {self._thresholds()}.")
+        for line in (usage_line(facts), *facts.notes):
+            say(line)
 
-    def _judged(self) -> list[str]:
-        return [name for name in self.facts.thresholds if name in self.facts.metrics]
+    def _thresholds(self) -> str:
+        facts = self.facts
+        values = [
+            f"{METRIC_LABELS[name]} {value:g}"
+            for name, value in facts.thresholds.items()
+            if name in facts.metrics
+        ]
+        return f"{', '.join(values)} ({facts.thresholds_from})"
 
     def warnings(self, target: Path, *, is_journal_kept: bool) -> Iterator[str]:
         """What the user must know of the outputs; `target` is where the report was to be."""
