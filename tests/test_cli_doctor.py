@@ -133,13 +133,13 @@ def cut(request: Request) -> Answer:
 
 
 REFUSALS: dict[str, tuple[Answer | Callable[[Request], Answer], str]] = {
-    "key": (error(401, KEY, f"Incorrect key {KEY}"), "check that key and endpoint belong together"),
+    "key": (error(401, KEY, f"Incorrect key {KEY}"), "check that it belongs to this endpoint"),
     "deployment": (error(404, "DeploymentNotFound", "none"), "check the deployment or model name"),
     "address": (error(404, "404", "Resource not found"), "check the endpoint's address"),
     "rate limit": (error(429, "429", "slow down", retry_after="0"), "rate limit is reached"),
-    "server": (error(500, "500", "broken"), "the endpoint fails"),
+    "server": (error(500, "500", "broken"), "the endpoint failed"),
     "request": (error(400, "OperationNotSupported", "no chat here"), "does not accept this request"),
-    "page": (Answer(200, b"<html>sign in</html>"), "a web page in place of a completion"),
+    "page": (Answer(200, b"<html>sign in</html>"), "a web page instead of a completion"),
     "reply": (nonsense, "does not fit its schema"),
     "more than was asked": (completion('{"ready": true, "mood": "good"}'), "does not fit its schema"),
     "cut reply": (cut, "cut at its token limit"),

@@ -85,7 +85,7 @@ def test_a_rubric_that_the_offline_judge_leaves_out_is_a_warning(tmp_path: Path)
         '{"rubric_id": "r", "passing_score_threshold": 1, "metrics": [{"id": "hour", "rubric": "nine"}]}'
     )
     settings = Settings(judge={"provider": "offline"}, rubric={"file": rubric})
-    with pytest.warns(UserWarning, match=r"^Not judged, since the offline judge cannot: Rubric\.$"):
+    with pytest.warns(UserWarning, match=r"^Skipped, needs an LLM judge: Rubric\.$"):
         scores = evaluate(pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]}), settings)
     assert "rubric_passed" not in scores
 

@@ -160,7 +160,7 @@ def test_what_is_tried_again_only_so_often() -> None:
     for fault, attempts in ((timed_out(1.5), 3), (oversized(2_000_000), 2)):
         assert (fault.action, fault.most_attempts, fault.possibly_billed) == (Action.RETRY, attempts, True)
     assert "within 1.5 s" in timed_out(1.5).message
-    assert "more than 2 MB" in oversized(2_000_000).message
+    assert "larger than 2 MB" in oversized(2_000_000).message
     assert Fault(Action.RETRY, "c", "m").most_attempts >= 20  # as many as max_attempts can be
 
 

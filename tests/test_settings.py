@@ -419,7 +419,7 @@ def test_an_empty_delimiter_names_the_remedy(folder: Path, line: str) -> None:
 def test_very_many_unknown_keys_are_not_all_looked_up(folder: Path) -> None:
     found = problems(folder, "[judge]\n" + "".join(f"k{number} = 1\n" for number in range(100)))
     assert len(found) == 21
-    assert found[-1] == "config.ini, line 22, [judge] k20: unknown, and so are 79 more"
+    assert found[-1] == "config.ini, line 22, [judge] k20: unknown; 79 more names are unknown as well"
 
 
 @pytest.mark.parametrize(
@@ -459,16 +459,16 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
         (
             "[azure]\ntemperature = 0\n\n[azure]\ntemperature = 1\n",
             [
-                "config.ini, line 4, [azure]: stands already in line 1",
-                "config.ini, line 5, [azure] temperature: stands already in line 2",
+                "config.ini, line 4, [azure]: occurs already in line 1; keep one of them",
+                "config.ini, line 5, [azure] temperature: occurs already in line 2; keep one of them",
             ],
         ),
-        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: stands before the first [section]"]),
+        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: comes before the first [section]; move it into a section"]),
         (
             f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
             [
                 f"config.ini, line {line}: is not of the form key = value "
-                "(a key is plain words, and ':' does not stand for '=')"
+                "(keys are plain words; ':' is not a separator)"
                 for line in (2, 4)
             ],
         ),
@@ -476,13 +476,13 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
             f"[azure]\napi_key: {CANARY}==\n",
             [
                 "config.ini, line 2: is not of the form key = value "
-                "(a key is plain words, and ':' does not stand for '=')"
+                "(keys are plain words; ':' is not a separator)"
             ],
         ),
         (
             f"[azure]\nendpoint = https://r.example.com\n  api_key = {CANARY}\n",
             [
-                "config.ini, line 2, [azure] endpoint: the value goes on in an indented line below; "
+                "config.ini, line 2, [azure] endpoint: the value continues in an indented line below; "
                 "remove the indent"
             ],
         ),
@@ -490,14 +490,14 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
             "[bots]\nstrip_prefix: B\n",
             [
                 "config.ini, line 2: is not of the form key = value "
-                "(a key is plain words, and ':' does not stand for '=')"
+                "(keys are plain words; ':' is not a separator)"
             ],
         ),
         (
             "[azure]\ndeployment = a\ntemperature = 0\ntemperature = 1\ndeployment = b",
             [
-                "config.ini, line 4, [azure] temperature: stands already in line 3",
-                "config.ini, line 5, [azure] deployment: stands already in line 2",
+                "config.ini, line 4, [azure] temperature: occurs already in line 3; keep one of them",
+                "config.ini, line 5, [azure] deployment: occurs already in line 2; keep one of them",
             ],
         ),
         (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),
@@ -541,15 +541,15 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
         ),
         (
             "[embeddings]\nprovider = azure\nmodel = text-embedding-3-small",
-            "config.ini, line 1, [embeddings]: unknown section (no embeddings are used: remove it)",
+            "config.ini, line 1, [embeddings]: unknown section (RAG Eval uses no embeddings; remove it)",
         ),
         (
             "[Embedding]",
-            "config.ini, line 1, [Embedding]: unknown section (no embeddings are used: remove it)",
+            "config.ini, line 1, [Embedding]: unknown section (RAG Eval uses no embeddings; remove it)",
         ),
         (
             "[azure]\nembedding_deployment = e",
-            "config.ini, line 2, [azure] embedding_deployment: unknown key (no embeddings are used: remove it)",
+            "config.ini, line 2, [azure] embedding_deployment: unknown key (RAG Eval uses no embeddings; remove it)",
         ),
         (
             "[weights]\nAlpha = 1",
@@ -639,7 +639,7 @@ def test_unreadable_files_are_reported_together(folder: Path) -> None:
     write(folder / "backend" / ".env", "=\n")
     assert problems(folder, "[azure]\nx\n") == [
         "config.ini, line 2: is not of the form key = value "
-        "(a key is plain words, and ':' does not stand for '=')",
+        "(keys are plain words; ':' is not a separator)",
         ".env, line 5: is not of the form NAME=value",
         ".env, line 6: is not of the form NAME=value",
         "backend/.env, line 1: is not of the form NAME=value",
@@ -1072,7 +1072,7 @@ def test_key_and_endpoint_from_different_places(
         write(folder / name, text)
     warning = (
         f"azure.api_key comes from {key_source}, but azure.endpoint, to which it is sent, "
-        f"from {url_source}: set both in one place if this is not meant"
+        f"from {url_source}: set both in one place unless this is intended"
     )
     assert load(folder, environ=environ).warnings == ((warning,) if key_source else ())
 

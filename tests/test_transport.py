@@ -234,7 +234,7 @@ def test_a17_r17_a_lost_connection_is_tried_again_and_possibly_billed(
     transport = make()
     assert transport.ask(call()).attempts == 3
     assert transport.possibly_billed == 2
-    assert transport.adaptations[-1].endswith("billed all the same: 2.")
+    assert transport.adaptations[-1].endswith("billed nevertheless: 2.")
     judge.always = answer
     assert failure(transport).code == "connection_lost"
     assert len(judge.requests) == 3 + ATTEMPTS
@@ -321,8 +321,8 @@ def test_the_largest_answer_that_is_read(encoding: str, too_much: int, make: Mak
         return
     raised = failure(transport)
     assert (raised.code, len(judge.requests)) == ("oversized", 2)
-    assert "more than 2 MB" in str(raised)
-    with pytest.raises(RunStoppedError, match="more than 2 MB"):
+    assert "larger than 2 MB" in str(raised)
+    with pytest.raises(RunStoppedError, match="larger than 2 MB"):
         make().prepare("")
     judge.always = OK
     assert transport.ask(call()).attempts == 1

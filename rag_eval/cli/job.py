@@ -215,7 +215,9 @@ class Job:
         run.check_slices(settings.report.slice_by)
         self._paths.check(loaded)
         if self._options.dry_run:
-            self._say(f"Dry run: {self._paths.report} would be rebuilt from {self._input} without any call.")
+            self._say(
+                f"Dry run: {self._paths.report} would be rebuilt from {self._input} without any judge call."
+            )
             return ExitCode.COMPLETE
         self._paths.check_writable()
         run = run.rescored(facts_again(run.facts, settings, run.name))

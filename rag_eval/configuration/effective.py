@@ -29,7 +29,7 @@ def beyond_offline(settings: Settings) -> str:
         return ""
     wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
     wanted += ["Rubric"] if settings.rubric.file else []
-    return f"Not judged, since the offline judge cannot: {', '.join(wanted)}." if wanted else ""
+    return f"Skipped, needs an LLM judge: {', '.join(wanted)}." if wanted else ""
 
 
 def endpoint_of(settings: Settings) -> Endpoint:

@@ -174,7 +174,9 @@ class _Loading:
             if number < MOST_LISTED:
                 self._add_problem(key, _describe_unknown(key))
             elif number == MOST_LISTED:
-                self._add_problem(key, f"unknown, and so are {len(unknown) - number - 1:,} more")
+                self._add_problem(
+                    key, f"unknown; {len(unknown) - number - 1:,} more names are unknown as well"
+                )
             del self.given[key]
 
     def _add_problem(self, key: str, problem: str) -> None:
@@ -219,7 +221,7 @@ class _Loading:
         if is_set and len(owners) > 1 and _DEFAULT.owner not in owners:
             self.warnings.append(
                 f"{key} comes from {self.source(key)}, but {url}, to which it is sent, "
-                f"from {self.source(url)}: set both in one place if this is not meant"
+                f"from {self.source(url)}: set both in one place unless this is intended"
             )
 
     def _warn_of_others(self, url: str, provider: Provider) -> None:
@@ -307,7 +309,7 @@ def _describe_unknown(dotted: str) -> str:
     else:
         kind, name, known = "section", section, list(Settings.model_fields)
     if "embedding" in name.lower():
-        return f"unknown {kind} (no embeddings are used: remove it)"
+        return f"unknown {kind} (RAG Eval uses no embeddings; remove it)"
     if hint := _OTHER_TOOLS.get(dotted.lower().rstrip(".")):
         return f"unknown {kind} ({hint})"
     nearest = difflib.get_close_matches(name.lower(), known, n=1)

@@ -102,12 +102,14 @@ class Budget:
         if caps.requests is not None and self._requests >= caps.requests:
             raise _reached("max_calls", f"{caps.requests} requests were sent (--max-calls)")
         if caps.cost is not None and self._spent + self._held + most > caps.cost:
-            held = f" and {self._held:.4f} may be by requests under way" if round(self._held, 4) else ""
-            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more could cost "
-                                       f"up to {most:.4f} (--max-cost)")  # fmt: skip
+            held = f", open requests may cost {self._held:.4f}" if round(self._held, 4) else ""
+            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more request "
+                                       f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
         if caps.minutes is not None and self._clock() - self._started >= caps.minutes * 60:
-            raise _reached("max_minutes", f"{caps.minutes:g} minutes are over (--max-minutes)")
+            raise _reached(
+                "max_minutes", f"the time limit of {caps.minutes:g} minutes is reached (--max-minutes)"
+            )
 
 
 def _reached(code: str, what: str) -> RunStoppedError:
-    return RunStoppedError(code, f"{what}; run the same command again to go on")
+    return RunStoppedError(code, f"{what}; run the same command again to continue")

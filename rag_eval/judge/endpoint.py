@@ -138,8 +138,8 @@ class Dialect:
 
 
 _OUTPUT_SENTENCES = {
-    "json_object": "does not take a JSON schema: replies are asked for as plain JSON and checked here.",
-    "prompt": "has no JSON mode: the form of a reply is asked for in the prompt and checked here.",
+    "json_object": "does not take a JSON schema: RAG Eval requests plain JSON and checks each reply.",
+    "prompt": "has no JSON mode: the prompt asks for JSON, and RAG Eval checks each reply.",
 }
 _ROOM_TO_THINK = 4
 """Models that take max_completion_tokens count what they think before they reply as part of it."""

@@ -18,8 +18,8 @@ class StoredOnly:
     def prepare(self, deployment: str) -> None:
         raise RunStoppedError(
             "report_only",
-            "--report-only uses stored replies only, and some are missing; run without --report-only to request "
-            "them, or use the JSON of the run as INPUT (a complete run keeps its replies only with [cache] enabled)",
+            "--report-only: some replies are not stored; run without --report-only to request them, or use the JSON of "
+            "the run as INPUT. A complete run keeps its replies only with [cache] enabled",
         )
 
     def key(self, call: Call[Any]) -> str:

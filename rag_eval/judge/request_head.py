@@ -92,7 +92,7 @@ def _check_key(key: str) -> None:
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise RunStoppedError(
             "unusable_key",
-            "the API key holds a space, a line break or a character outside ASCII (or is empty): copy it again",
+            "the API key is empty or contains a space, a line break or a non-ASCII character; copy it again",
         )
 
 

@@ -371,11 +371,10 @@ _MOST_REFUSALS_FOR_SIZE = 3
 _MORE_ROOM = 4
 """A reply that was cut is asked for once more with a limit so many times as large."""
 _REMARKS = {
-    "possibly_billed": "Requests that ended without an answer after they were sent, and may be billed all the "
-    "same: {}.",
+    "possibly_billed": "Requests that ended without an answer and may be billed nevertheless: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
-_FORFEITED = "The cost counts {:.4f} for requests without an answer, the most that they may have been billed."
+_FORFEITED = "The cost includes {:.4f} for requests without an answer, the most that they can have cost."
 
 
 class _Ready(BaseModel):

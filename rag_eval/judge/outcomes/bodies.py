@@ -27,19 +27,25 @@ def read_body(body: str) -> Completion | Fault:
         return Fault(
             Action.RETRY,
             "no_choices",
-            f"HTTP 200 without a completion{told}: does the endpoint speak chat completions?",
+            f"HTTP 200 without a completion{told}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
     return _read_choice(choices[0], _tokens(document.get("usage")))
 
 
 def _not_json(body: str) -> Fault:
-    kind = "a web page" if body.lstrip()[:1] == "<" else "no JSON" if body.strip() else "an empty body"
+    kind = (
+        "a web page"
+        if body.lstrip()[:1] == "<"
+        else "text that is not JSON"
+        if body.strip()
+        else "an empty body"
+    )
     return Fault(
         Action.RETRY,
         "not_json",
-        f"the endpoint answered HTTP 200 with {kind} in place of a completion; "
-        "is something between here and it (a proxy, a sign-in page)?",
+        f"the endpoint answered HTTP 200 with {kind} instead of a completion; "
+        "check its address, and whether a proxy or a sign-in page answers in its place",
         possibly_billed=True,
     )
 

@@ -21,7 +21,7 @@ def oversized(most: int) -> Fault:
     return Fault(
         Action.RETRY,
         "oversized",
-        f"the endpoint's answer has more than {most / 1e6:g} MB; is something else than a chat model answering?",
+        f"the endpoint's answer is larger than {most / 1e6:g} MB; check that a chat model answers at this address",
         possibly_billed=True,
         most_attempts=2,
     )
@@ -59,8 +59,8 @@ def _connection_advice(causes: list[BaseException]) -> str:
 _CONNECTION_ADVICE = (
     (
         "CERTIFICATE_VERIFY",
-        "the server's TLS certificate is not trusted here; behind a company proxy, name the company's CA "
-        "certificate in SSL_CERT_FILE",
+        "the server's TLS certificate is not trusted here; behind a company proxy, set SSL_CERT_FILE to "
+        "the company's CA certificate",
     ),
     ("SSLError", "the server does not speak TLS as expected; check the address and its port"),
     ("gaierror", "the host name cannot be resolved; check the endpoint's spelling and the network"),

@@ -16,7 +16,8 @@ def read_status(status: int, headers: Mapping[str, str], body: str, path: str = 
         return refusal.fault(
             Action.STOP,
             "redirect_refused",
-            "the endpoint redirects elsewhere, and nothing is sent on; set the endpoint to its final address",
+            "the endpoint redirects to another address, and nothing is sent there; "
+            "set the endpoint to its final address",
         )
     if refusal.error.kinds & _SPENT:
         return _quota_used_up(refusal)
@@ -28,7 +29,7 @@ def _unauthorized(refusal: "_Refusal") -> Fault:
     return refusal.fault(
         Action.STOP,
         "unauthorized",
-        "the endpoint refuses the API key; check that key and endpoint belong together",
+        "the endpoint rejected the API key; check that it belongs to this endpoint",
     )
 
 
@@ -36,7 +37,7 @@ def _forbidden(refusal: "_Refusal") -> Fault:
     return refusal.fault(
         Action.STOP,
         "forbidden",
-        "the endpoint refuses this network or account; it may want a VPN, a private endpoint or a firewall rule",
+        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
     )
 
 
@@ -50,7 +51,7 @@ def _not_found(refusal: "_Refusal") -> Fault:
 
 def _proxy_refuses(refusal: "_Refusal") -> Fault:
     return refusal.fault(
-        Action.STOP, "proxy_refused", "the proxy wants a user name and password; they belong into HTTPS_PROXY"
+        Action.STOP, "proxy_refused", "the proxy requires a user name and password; put them in HTTPS_PROXY"
     )
 
 
@@ -58,7 +59,7 @@ def _quota_used_up(refusal: "_Refusal") -> Fault:
     return refusal.fault(
         Action.STOP,
         "insufficient_quota",
-        "the account's quota is used up; raise it and run the same command again to go on",
+        "the account's quota is used up; raise it and run the same command again to continue",
     )
 
 
@@ -116,7 +117,7 @@ def _server_error(refusal: "_Refusal") -> Fault:
     return refusal.fault(
         Action.RETRY,
         "server_error",
-        "the endpoint fails; run the same command again later to go on",
+        "the endpoint failed; run the same command again later to continue",
         wait=wait if wait is not None and wait <= LONGEST_WAIT else None,
     )
 
@@ -137,8 +138,8 @@ _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
     429: _too_many,
 }
 _ADVICE_ON_PARAMETER = {
-    Parameter.MAX_TOKENS: "the model limits its reply by another parameter",
-    Parameter.TEMPERATURE: "the model takes no temperature",
+    Parameter.MAX_TOKENS: "the model takes its token limit by another parameter",
+    Parameter.TEMPERATURE: "the model does not accept a temperature",
     Parameter.RESPONSE_FORMAT: "the endpoint does not take this form of structured output; Azure OpenAI takes "
     "JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
 }
