@@ -86,7 +86,7 @@ def test_what_is_kept_fits_and_is_a_beginning_of_the_context(
     case = Case(2, "A", query, "", chunks=tuple(chunks))
     shown = Shortener(most).case(case).chunks
     assert shown
-    told = Shortener(most).told(case)
+    told = Shortener(most).note(case)
     if shown == case.chunks:
         assert told == ""
         return

@@ -463,7 +463,10 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
                 "config.ini, line 5, [azure] temperature: occurs already in line 2; keep one of them",
             ],
         ),
-        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: comes before the first [section]; move it into a section"]),
+        (
+            f"api_key = {CANARY}\n[azure]",
+            ["config.ini, line 1: comes before the first [section]; move it into a section"],
+        ),
         (
             f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
             [
@@ -638,8 +641,7 @@ def test_unreadable_files_are_reported_together(folder: Path) -> None:
     write(folder / ".env", f"# ours\nA=1\n\n\nAZURE_OPENAI_API_KEY {CANARY}\nB='open\n")
     write(folder / "backend" / ".env", "=\n")
     assert problems(folder, "[azure]\nx\n") == [
-        "config.ini, line 2: is not of the form key = value "
-        "(keys are plain words; ':' is not a separator)",
+        "config.ini, line 2: is not of the form key = value (keys are plain words; ':' is not a separator)",
         ".env, line 5: is not of the form NAME=value",
         ".env, line 6: is not of the form NAME=value",
         "backend/.env, line 1: is not of the form NAME=value",
@@ -971,8 +973,14 @@ BAD_URLS = [
     ("https://r.example.com:port", "this is not a URL"),
     ("https://[::1", "this is not a URL"),
     ("https://a b.example.com", "the URL contains white space, a backslash or a non-ASCII character"),
-    ("https://r.example.com\n.evil.com", "the URL contains white space, a backslash or a non-ASCII character"),
-    ("https://evil.com\\@r.example.com", "the URL contains white space, a backslash or a non-ASCII character"),
+    (
+        "https://r.example.com\n.evil.com",
+        "the URL contains white space, a backslash or a non-ASCII character",
+    ),
+    (
+        "https://evil.com\\@r.example.com",
+        "the URL contains white space, a backslash or a non-ASCII character",
+    ),
     ("https://r\u200b.example.com", "the URL contains white space, a backslash or a non-ASCII character"),
     ("https://your-resource.openai.azure.com/", "this is a placeholder, not the URL of a resource"),
     ("https://<name>.openai.azure.com/", "this is a placeholder, not the URL of a resource"),

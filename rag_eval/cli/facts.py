@@ -82,21 +82,21 @@ def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
     redactor, shortener = redactor_of(settings), shortener_of(settings)
     if not shortener:
         return {}
-    told = ((case, shortener.told(redactor.case(case))) for row in table.rows for case in row.cases)
-    return {(case.row, case.bot): words for case, words in told if words}
+    notes = ((case, shortener.note(redactor.case(case))) for row in table.rows for case in row.cases)
+    return {(case.row, case.bot): words for case, words in notes if words}
 
 
 def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     """A judge that saw less says less: whether it hit some bots more than others matters."""
-    told = _by_bot(Counter(bot for _, bot in cuts))
-    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {told}.",) if told else ()
+    bots = _by_bot(Counter(bot for _, bot in cuts))
+    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {bots}.",) if bots else ()
 
 
 def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    told = _by_bot(Counter(bot for _, bot in flags))
+    bots = _by_bot(Counter(bot for _, bot in flags))
     return (
-        (f"Possible prompt injection in these numbers of cases: {told}. No score was changed.",)
-        if told
+        (f"Possible prompt injection in these numbers of cases: {bots}. No score was changed.",)
+        if bots
         else ()
     )
 

@@ -56,8 +56,8 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
             f"{name}, line {error.lineno}: comes before the first [section]; move it into a section"
         ) from None
     except configparser.ParsingError as error:
-        found = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
-        raise SettingsError(first_of(found)) from None
+        wrong = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
+        raise SettingsError(first_of(wrong)) from None
     lines = _find_lines(text)
     if unclear := _find_unclear_lines(parser, lines):
         raise SettingsError(first_of([f"{name}, line {line}{problem}" for line, problem in unclear]))
@@ -114,9 +114,7 @@ def _find_unclear_lines(
                 (first, f"{name}: the value continues in an indented line below; remove the indent")
             )
         else:
-            unclear += [
-                (line, f"{name}: occurs already in line {first}; keep one of them") for line in more
-            ]
+            unclear += [(line, f"{name}: occurs already in line {first}; keep one of them") for line in more]
     return sorted(unclear)
 
 

@@ -15,7 +15,7 @@ from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
-from rag_eval.judge.addresses import is_loopback, shown_url
+from rag_eval.judge.addresses import is_loopback, safe_url
 from rag_eval.judge.providers import PROVIDERS, Provider
 from rag_eval.records import METRIC_LABELS
 from rag_eval.tables.bounds import MOST_LISTED
@@ -234,7 +234,7 @@ class _Loading:
             if not text or provider.url_problem(text) or _is_same_place(text, str(used.value)):
                 continue
             self.warnings.append(
-                f"{url}: {used.source} names {shown_url(str(used.value))}, {other.source} names {shown_url(text)}; "
+                f"{url}: {used.source} names {safe_url(str(used.value))}, {other.source} names {safe_url(text)}; "
                 "judge calls go to the first: remove one of them"
             )
 
@@ -276,8 +276,8 @@ class _Loading:
             section, *keys = map(str, details["loc"])
             if keys:
                 key = f"{section}.{keys[0]}"
-                shown = _show(self.given[key].value)
-                self._add_problem(key, f"{shown} is not allowed; expected {_FIELDS[key].description}")
+                quoted = _quoted(self.given[key].value)
+                self._add_problem(key, f"{quoted} is not allowed; expected {_FIELDS[key].description}")
             else:  # the values of the section do not go together
                 first = next(key for key in self.given if key.startswith(f"{section}."))
                 source = self.source(first)
@@ -339,7 +339,7 @@ _OTHER_TOOLS = {
 """What sections and keys of similar tools are called here, where that cannot be told from how they are spelt."""
 
 
-def _show(value: object) -> str:
+def _quoted(value: object) -> str:
     """The value as a message may show it. A long one may be a misplaced secret; allowed ones are short."""
     length = len(str(value))
     return repr(value) if length <= 20 else f"a value of {length} characters"

@@ -93,10 +93,12 @@ class Dialect:
         """From what `to_json` gave in an earlier run; a form of output that was chosen wins over a found one."""
         initial = cls.initial(endpoint)
         try:
-            found = TypeAdapter(cls).validate_json(text) if text else initial
+            remembered = TypeAdapter(cls).validate_json(text) if text else initial
         except ValidationError:
             return initial  # another version's note: what is refused is found out anew
-        return found if endpoint.structured_output == "auto" else replace(found, output=initial.output)
+        return (
+            remembered if endpoint.structured_output == "auto" else replace(remembered, output=initial.output)
+        )
 
     def to_json(self) -> str:
         return canonical_json(asdict(self))

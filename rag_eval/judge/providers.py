@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from rag_eval.judge.addresses import is_loopback, shown_path
+from rag_eval.judge.addresses import is_loopback, safe_path
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -68,7 +68,7 @@ class Provider:
         if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
             return "this is a placeholder, not the URL of a resource"
         if appended := self.of_a_request.search(parts.path):
-            kept = shown_path(parts.path[: appended.start()]) or "/"
+            kept = safe_path(parts.path[: appended.start()]) or "/"
             return f"this is the URL of a request; keep only {origin}{kept}"
         if "?" in url or "#" in url:
             return "the URL must not contain a query (?…) or fragment (#…)"

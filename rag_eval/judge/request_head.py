@@ -1,8 +1,8 @@
-"""What stands above every request to a deployment: its address and its headers, as the openai package writes them.
+"""The head of every request to a deployment: its address and headers, as the openai package writes them.
 
-The package knows how Azure OpenAI, OpenAI and servers like it are addressed and how a caller names itself. It writes
-one request for each deployment and minute, and that one is sent nowhere: the others carry the same head. Writing all of
-them would take it several times as long as sending them.
+The package knows the addresses of Azure OpenAI, OpenAI and compatible servers, and how a caller names itself. Once per
+deployment and minute it writes one request, which is not sent: the real requests of that minute carry the same head.
+It is used for no more than that because writing a request takes it several times as long as sending one takes aiohttp.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.addresses import shown_path
+from rag_eval.judge.addresses import safe_path
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.providers import PROVIDERS
 
@@ -71,15 +71,15 @@ class Writer:
             self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
         return RequestHead(
             url=str(url),
-            path=_shown(url.raw_path.decode("ascii", "replace"), self._base),
+            path=_without_secrets(url.raw_path.decode("ascii", "replace"), self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
             written_at=time.monotonic(),
         )
 
 
-def _shown(path: str, base: str) -> str:
+def _without_secrets(path: str, base: str) -> str:
     """The user's part of it may contain a key; the rest is the client's own."""
-    return shown_path(base) + path.removeprefix(base)
+    return safe_path(base) + path.removeprefix(base)
 
 
 _OF_ONE_REQUEST = frozenset({"host", "connection", "content-length", "accept-encoding"})

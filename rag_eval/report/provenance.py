@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from rag_eval import __version__
 from rag_eval.configuration.effective import secrets_of
-from rag_eval.judge.addresses import shown_url
+from rag_eval.judge.addresses import safe_url
 from rag_eval.judge.masking import without_keys
 from rag_eval.judge.providers import PROVIDERS
 
@@ -59,7 +59,7 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
     if key in _URLS and value:
-        return shown_url(str(value))
+        return safe_url(str(value))
     return without_keys(str(value), secrets) if isinstance(value, str | Path) else value
 
 

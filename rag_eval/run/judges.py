@@ -37,9 +37,9 @@ class Judges:
     @property
     def explanations(self) -> dict[str, str]:
         """By metric, how its score comes about; of those that can say it in one sentence."""
-        told = {metric.name: metric.explanation for metric in self.metrics}
-        told[TOXICITY] = getattr(self.toxicity, "explanation", "")
-        return {name: sentence for name, sentence in told.items() if sentence}
+        sentences = {metric.name: metric.explanation for metric in self.metrics}
+        sentences[TOXICITY] = getattr(self.toxicity, "explanation", "")
+        return {name: sentence for name, sentence in sentences.items() if sentence}
 
     @classmethod
     def offline(cls, settings: Settings) -> Self:

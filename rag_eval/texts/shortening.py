@@ -43,11 +43,11 @@ class Shortener:
         first = cut_to_tokens(case.chunks[0], room + estimated_tokens(case.chunks[0]))
         return replace(case, chunks=tuple(kept) or ((first,) if first.strip() else case.chunks))
 
-    def told(self, case: "Case") -> str:
+    def note(self, case: "Case") -> str:
         """What is left out of the case's context, in words; empty when it is whole."""
-        shown = self.case(case).chunks
-        if shown == case.chunks or shown is None or case.chunks is None:
+        kept = self.case(case).chunks
+        if kept == case.chunks or kept is None or case.chunks is None:
             return ""
-        if shown[0] != case.chunks[0]:
+        if kept[0] != case.chunks[0]:
             return f"context cut: the judge saw the beginning of chunk 1 of {len(case.chunks)}"
-        return f"context cut: the judge saw chunks 1 to {len(shown)} of {len(case.chunks)}"
+        return f"context cut: the judge saw chunks 1 to {len(kept)} of {len(case.chunks)}"

@@ -23,11 +23,11 @@ def read_body(body: str) -> Completion | Fault:
         return _not_json(body)
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        told = ErrorBody.of(document).told()
+        quoted = ErrorBody.of(document).quoted()
         return Fault(
             Action.RETRY,
             "no_choices",
-            f"HTTP 200 without a completion{told}: check that the endpoint serves chat completions",
+            f"HTTP 200 without a completion{quoted}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
     return _read_choice(choices[0], _tokens(document.get("usage")))
@@ -59,8 +59,8 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
     if finish == "length":
         return Fault.truncated("the judge's reply was cut at its token limit", tokens)
     if message.get("refusal"):
-        told = one_line(str(message["refusal"]))[:200]
-        return Fault(Action.REJECT, "refused", f"the judge refused: {told}", tokens=tokens)
+        words = one_line(str(message["refusal"]))[:200]
+        return Fault(Action.REJECT, "refused", f"the judge refused: {words}", tokens=tokens)
     content = message.get("content")
     if not isinstance(content, str) or not content.strip():
         return Fault.unparseable("it is empty", tokens)

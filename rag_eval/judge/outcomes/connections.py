@@ -32,12 +32,12 @@ def unreachable(error: BaseException) -> Fault:
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
-    told = f"{type(root).__name__}: {one_line(str(root))}" if str(root) else type(root).__name__
+    cause = f"{type(root).__name__}: {one_line(str(root))}" if str(root) else type(root).__name__
     if names & _AFTER_SENDING:
-        message = f"the connection broke off before the answer was complete ({told})"
+        message = f"the connection broke off before the answer was complete ({cause})"
         return Fault(Action.RETRY, "connection_lost", message, possibly_billed=True)
     advice = _connection_advice(causes)
-    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({told}): {advice}")
+    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({cause}): {advice}")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -52,8 +52,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connection_advice(causes: list[BaseException]) -> str:
-    told = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
-    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in told), "check the network")
+    words = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
+    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in words), "check the network")
 
 
 _CONNECTION_ADVICE = (

@@ -49,7 +49,7 @@ class ErrorBody:
         """Code and type: servers put the same words into one or the other."""
         return {self.code.lower(), self.type.lower()}
 
-    def told(self) -> str:
+    def quoted(self) -> str:
         """The code and message for an error line; empty when there is neither."""
         words = " ".join(part for part in (self.code, self.message) if part.strip())
         return f" ({one_line(words)[:300]})" if words else ""

@@ -75,7 +75,7 @@ def _bad_request(refusal: "_Refusal") -> Fault:
     if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
         return _too_long(refusal)
     if "output limit was reached" in error.message:
-        return Fault.truncated(refusal.told())
+        return Fault.truncated(refusal.heading())
     parameter = error.refused_parameter()
     if parameter is None:
         return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
@@ -155,14 +155,14 @@ class _Refusal:
     error: "ErrorBody"
 
     def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
-        return Fault(action, code, f"{self.told()}: {advice}", **more)
+        return Fault(action, code, f"{self.heading()}: {advice}", **more)
 
-    def told(self) -> str:
+    def heading(self) -> str:
         """Status, path where it helps, the endpoint's own words and its name for the request, on one line."""
         place = f" at {self.path}" if self.path and self.status in _STATUSES_OF_A_PLACE else ""
         identifier = self.headers.get("apim-request-id") or self.headers.get("x-request-id")
         request = f" [request {one_line(identifier)[:60]}]" if identifier else ""
-        return f"HTTP {self.status}{place}{self.error.told()}{request}"
+        return f"HTTP {self.status}{place}{self.error.quoted()}{request}"
 
     def wait(self) -> float | None:
         return asked_wait(self.headers, self.error.message)
