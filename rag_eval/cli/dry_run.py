@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.tables import Table
 
 
-def show_plan(
+def show_estimate(
     settings: "Settings",
     table: "Table",
     target: Path,
@@ -63,9 +63,8 @@ def show_plan(
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    say(
-        f"A run would send the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
-    )
+    sent = [column.header for column in table.columns if column.is_judged]
+    say(f"A run would send the columns {', '.join(sent)} to {_place(endpoint)}. This dry run sent nothing.")
 
 
 def _place(endpoint: "Endpoint") -> str:
@@ -94,7 +93,3 @@ def _cost_line(cost: Range | None, currency: str) -> str:
 
 def _range(tokens: Range) -> str:
     return f"about {tokens.expected:,.0f} ({tokens.low:,.0f} to {tokens.high:,.0f})"
-
-
-def _sent(table: "Table") -> list[str]:
-    return [column.header for column in table.columns if column.is_judged]

@@ -35,7 +35,10 @@ def command(folder: Path) -> None:
     Without FOLDER: into the current one. A file that is there already is never overwritten.
     """
     set_up_logging(debug=False)
-    contents = {folder / _CONFIG: _config(), folder / _INPUT: _template()}
+    contents = {
+        folder / _CONFIG: files("rag_eval.cli").joinpath("config.ini.example").read_bytes(),
+        folder / _INPUT: _template(),
+    }
     _refuse_existing(contents)
     _write(contents)
     for path in contents:
@@ -45,10 +48,6 @@ def command(folder: Path) -> None:
     say(f"  {_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
     say(f"To check key, endpoint and model of your own judge, name it in {folder / _CONFIG} and run:")
     say(f"  {_line(*program, 'doctor', *_config_option(folder))}")
-
-
-def _config() -> bytes:
-    return files("rag_eval.cli").joinpath("config.ini.example").read_bytes()
 
 
 def _template() -> bytes:

@@ -55,7 +55,9 @@ class Job:
             return self._run()
 
     def _run(self) -> ExitCode:
-        form = _text_form(self._options.encoding, self._options.sep)
+        from rag_eval.tables import TextForm
+
+        form = TextForm.parse(self._options.encoding, self._options.sep)
         gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
         loaded = self._load_settings()
@@ -65,7 +67,7 @@ class Job:
         table = self._read_table(loaded.settings, form)
         self._paths.check(loaded)
         if self._options.dry_run:
-            return self._plan(loaded, table)
+            return self._estimate(loaded, table)
         loaded.require_credentials(to_call=not self._options.report_only)
         self._paths.check_writable()
         with self._locked():
@@ -123,17 +125,17 @@ class Job:
             warn(warning)
         return table
 
-    def _plan(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
+    def _estimate(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         settings = loaded.settings.without_entra()
         if settings.provider.is_offline:
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
-        from rag_eval.cli.dry_run import show_plan
+        from rag_eval.cli.dry_run import show_estimate
         from rag_eval.configuration.effective import budget_of
         from rag_eval.run.evaluation import redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
-        show_plan(
+        show_estimate(
             settings,
             table,
             self._paths.report,
@@ -160,7 +162,7 @@ class Job:
                 warn(
                     f"{option}: {METRIC_LABELS[name]} is switched off in section [metrics], so it has no weight."
                 )
-        if _samples_vary_little(settings):
+        if settings.evaluation.samples > 1 and not judges.is_proxy and settings.section.temperature == 0:
             warn("--samples has little effect at temperature 0; set --temperature above 0.")
         if judges.is_proxy:
             self._say(
@@ -283,26 +285,12 @@ _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
 
 
-def _samples_vary_little(settings: "Settings") -> bool:
-    return (
-        settings.evaluation.samples > 1
-        and not settings.provider.is_offline
-        and settings.section.temperature == 0
-    )
-
-
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":
     if settings.rubric.file is None:
         return None
     from rag_eval.rubric import load_rubric
 
     return load_rubric(settings.rubric.file)
-
-
-def _text_form(encoding: str | None, separator: str | None) -> "TextForm":
-    from rag_eval.tables import TextForm
-
-    return TextForm.parse(encoding, separator)
 
 
 def _refuse_empty(evaluation: "Evaluation") -> None:

@@ -30,7 +30,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class _Reservation:
-    """What one request may cost at most, held back until its true cost is known."""
+    """The most that one request may cost, held back until its true cost is known."""
 
     model: str
     cost: float

@@ -40,15 +40,15 @@ class Call(Generic[Reply]):
     deployment: str = ""
     """Name of another deployment than the judge's own; empty for that one."""
     bundle: "Bundle | None" = None
-    """How several such calls are asked as one; None when each is asked alone."""
+    """How several such calls are sent as one request; None if each is sent alone."""
     sample: int = 0
-    """Number of the repetition; the same question asked again is another call."""
+    """The number of the repetition, from 0: a repeated question is another call."""
     origin: str = ""
-    """What asks first, such as 'row 7', for the log; set when the call is sent."""
+    """What made the call first, such as 'row 7', for the log; set when the call is sent."""
 
     @property
     def estimated_tokens(self) -> float:
-        """About how many tokens the prompt has."""
+        """The estimated tokens of the prompt."""
         return sum(estimated_tokens(message.text) for message in self.messages)
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
@@ -124,7 +124,7 @@ class Answer:
 
 
 class Judge(Protocol):
-    """Whoever answers calls. Called from several threads at once."""
+    """What answers calls. Used from several threads at once."""
 
     def prepare(self, deployment: str) -> None:
         """Make sure that the judge can be reached, before its first call there. May raise RunStoppedError."""

@@ -19,7 +19,12 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
     No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
     would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
     """
-    _check_json(text)
+    try:  # what pydantic's own parser lets pass
+        json.loads(
+            text, object_pairs_hook=_without_repeats, parse_float=_finite, parse_constant=_refuse_constant
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return _validated(text, call, is_new=True)
 
 
@@ -49,19 +54,6 @@ def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
         text, strict=True, extra="forbid", context={**call.agrees_with, NEW: is_new}
     )
     return reply
-
-
-def _check_json(text: str) -> None:
-    """Refuse what pydantic's own parser lets pass."""
-    try:
-        json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_float=_finite,
-            parse_constant=_refuse_constant,
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:

@@ -67,19 +67,16 @@ class Writer:
             "/chat/completions", cast_to=httpx2.Response, body={"model": deployment}, options=self._options
         )
         url, headers = answer.request.url, answer.request.headers
+        # The user's part of the path may contain a key; the rest is the client's own.
+        path = url.raw_path.decode("ascii", "replace")
         if self._has_tokens:
             self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
         return RequestHead(
             url=str(url),
-            path=_without_secrets(url.raw_path.decode("ascii", "replace"), self._base),
+            path=safe_path(self._base) + path.removeprefix(self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
             written_at=time.monotonic(),
         )
-
-
-def _without_secrets(path: str, base: str) -> str:
-    """The user's part of it may contain a key; the rest is the client's own."""
-    return safe_path(base) + path.removeprefix(base)
 
 
 _OF_ONE_REQUEST = frozenset({"host", "connection", "content-length", "accept-encoding"})

@@ -27,7 +27,7 @@ from rag_eval.records import Usage
 log = logging.getLogger(__name__)
 
 BREAKER_LIMIT = 10
-"""So many failures in a row with one code stop the run."""
+"""The number of failures in a row with one code that stops the run."""
 
 _LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
@@ -184,8 +184,10 @@ class Scheduler:
         if self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
         elif call.deployment not in self._prepared:
+            # Other coroutines go on meanwhile, as far as their first call.
             self._held[call.deployment] = [(task, call)]
-            self._prepare(call.deployment)
+            self._prepared.add(call.deployment)
+            self._workers.prepare(call.deployment, partial(self._begin, call.deployment))
         else:
             self._waiting[key] = [task]
             self._send(Part(key, replace(call, origin=self._origin(task.order)), task.order))
@@ -196,13 +198,8 @@ class Scheduler:
         self._met.add(hash(key))
         return len(self._met) > met
 
-    def _prepare(self, deployment: str) -> None:
-        """Coroutines go on meanwhile, as far as their first call."""
-        self._prepared.add(deployment)
-        self._workers.prepare(deployment, partial(self._begin, deployment))
-
     def _begin(self, deployment: str, preparing: Future[None]) -> None:
-        """Send what was held back, unless the deployment cannot be used."""
+        """Send the calls that were held back while the deployment was prepared, unless it cannot be used."""
         error = preparing.exception()
         if isinstance(error, RunStoppedError):
             self._stop(error)
@@ -211,7 +208,7 @@ class Scheduler:
         self._release(deployment)
 
     def _release(self, deployment: str) -> None:
-        """Ask for the keys only now: preparing may have settled parameters that are part of them."""
+        """Request the calls that were held back. Their keys are made only now: the dialect may have changed."""
         for task, call in self._held.pop(deployment, ()):
             self._request(task, call)
 
@@ -236,14 +233,19 @@ class Scheduler:
     # Waiting
 
     def _wait(self) -> None:
-        """Take in what the workers finished; send incomplete bundles rather than let a worker idle."""
+        """Take in what the workers finished, or give it up when the grace period of a stop is over.
+
+        Incomplete bundles are sent rather than let a worker idle.
+        """
         if self._unsent and self._workers.has_idle:
             self._submit_bundle(next(iter(self._unsent)))
             return
         if not (self._workers.have_work or self._held):
             raise RuntimeError("coroutines wait, but no call is under way")
-        if not self._workers.take_news(self._patience()):
-            self._give_up()
+        patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
+        if not self._workers.take_news(patience):
+            for request in self._workers.abandon():
+                self._fail(request, self._not_run())
 
     def _settle(self, request: Request) -> None:
         future = request.future
@@ -299,20 +301,12 @@ class Scheduler:
         for deployment in list(self._held):
             self._release(deployment)
 
-    def _patience(self) -> float | None:
-        return None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
-
-    def _give_up(self) -> None:
-        """The grace period is over."""
-        for request in self._workers.abandon():
-            self._fail(request, self._not_run())
-
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
 
 
 def _read(stored: str, call: Call[Any]) -> BaseModel | None:
-    """A stored reply, unless it is one that would not be taken today."""
+    """The stored reply, or None for one that this version would not accept."""
     try:
         return read_stored(stored, call)
     except ValueError:

@@ -20,7 +20,7 @@ class Part:
     key: str
     call: Call[Any]
     order: int
-    """Of the coroutine that asks: earlier ones go first."""
+    """The number of the coroutine that makes the call: earlier ones go first."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +56,7 @@ class Workers:
 
     @property
     def has_idle(self) -> bool:
-        """There is less to do than there are workers."""
+        """Whether there are fewer requests than workers."""
         return len(self._under_way) + len(self._queued) < self._number
 
     def submit(self, request: Request) -> None:
@@ -69,7 +69,7 @@ class Workers:
 
     def wake(self) -> None:
         """End a wait for news. May be called from a signal handler or another thread."""
-        self._news.put(_nothing)
+        self._news.put(lambda: None)
 
     def take_news(self, patience: float | None) -> bool:
         """Wait for what was finished, and take in all of it; False when there was none for so many seconds."""
@@ -94,7 +94,7 @@ class Workers:
                 request.future.cancel()
 
     def abandon(self) -> Iterator[Request]:
-        """What is under way may still be stored, but is not waited for."""
+        """Give up what is under way: its replies are stored if they still come, but nothing waits for them."""
         while self._under_way:
             yield self._under_way.pop(0)
 
@@ -138,7 +138,7 @@ class Workers:
         return replies
 
     def _keep_all(self, parts: Sequence[Part], replies: Sequence[BaseModel], answer: Answer) -> None:
-        """One that cannot be stored keeps no other from it, since all are paid for. Raises the first error."""
+        """Store every reply that can be stored, since all are paid for; then raise the first error."""
         errors: list[StoreError] = []
         for index, (part, reply) in enumerate(zip(parts, replies, strict=True)):
             try:
@@ -157,7 +157,3 @@ class Workers:
             prompt_tokens=answer.prompt_tokens if answer else 0,
             completion_tokens=answer.completion_tokens if answer else 0,
         )
-
-
-def _nothing() -> None:
-    """There is nothing to take in."""

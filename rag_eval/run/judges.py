@@ -61,6 +61,7 @@ class Judges:
     ) -> Self:
         """A model as the judge, asked with ragas' prompts."""
         from rag_eval.metrics.ragas_metrics import ragas_metrics
+        from rag_eval.rubric.judge import RubricJudge
 
         return cls(
             judge=judge,
@@ -69,14 +70,8 @@ class Judges:
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
             adviser=LlmAdviser() if settings.diagnostics.enabled else None,
             further=_extra_metrics(settings),
-            rubric=_rubric_judge(rubric) if rubric else None,
+            rubric=RubricJudge(rubric) if rubric else None,
         )
-
-
-def _rubric_judge(rubric: "EvaluationRubric") -> "RubricJudge":
-    from rag_eval.rubric.judge import RubricJudge
-
-    return RubricJudge(rubric)
 
 
 def _extra_metrics(settings: Settings) -> tuple[Metric, ...]:

@@ -30,7 +30,9 @@ def read_body(body: str) -> Completion | Fault:
             f"HTTP 200 without a completion{quoted}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
-    return _read_choice(choices[0], _tokens(document.get("usage")))
+    usage = mapping(document.get("usage"))
+    tokens = Tokens(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+    return _read_choice(choices[0], tokens)
 
 
 def _not_json(body: str) -> Fault:
@@ -68,13 +70,8 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
     return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
 
 
-def _tokens(usage: Any) -> Tokens:
-    counts = mapping(usage)
-    return Tokens(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
-
-
 def _count(value: Any) -> int:
-    """No more than any model can have read or written: sums of it have to fit the store."""
+    """A count of tokens, at most more than any model can have read or written: its sums must fit the store."""
     return min(value, _MOST_TOKENS) if isinstance(value, int) and value >= 0 else 0
 
 

@@ -20,25 +20,11 @@ def read_status(status: int, headers: Mapping[str, str], body: str, path: str = 
             "set the endpoint to its final address",
         )
     if refusal.error.kinds & _SPENT:
-        return _quota_used_up(refusal)
+        status = 402
+    if status in _FINAL:
+        return refusal.fault(Action.STOP, *_FINAL[status])
     read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
     return read(refusal)
-
-
-def _unauthorized(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "unauthorized",
-        "the endpoint rejected the API key; check that it belongs to this endpoint",
-    )
-
-
-def _forbidden(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "forbidden",
-        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
-    )
 
 
 def _not_found(refusal: "_Refusal") -> Fault:
@@ -46,20 +32,6 @@ def _not_found(refusal: "_Refusal") -> Fault:
         return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
     return refusal.fault(
         Action.STOP, "not_found", "check the endpoint's address and, for Azure, the api_version"
-    )
-
-
-def _proxy_refuses(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP, "proxy_refused", "the proxy requires a user name and password; put them in HTTPS_PROXY"
-    )
-
-
-def _quota_used_up(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "insufficient_quota",
-        "the account's quota is used up; raise it and run the same command again to continue",
     )
 
 
@@ -123,13 +95,22 @@ def _server_error(refusal: "_Refusal") -> Fault:
 
 
 _SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_FINAL = {
+    401: ("unauthorized", "the endpoint rejected the API key; check that it belongs to this endpoint"),
+    402: (
+        "insufficient_quota",
+        "the account's quota is used up; raise it and run the same command again to continue",
+    ),
+    403: (
+        "forbidden",
+        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
+    ),
+    407: ("proxy_refused", "the proxy requires a user name and password; put them in HTTPS_PROXY"),
+}
+"""Code and advice by status, where no other call can succeed either."""
 _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
-    401: _unauthorized,
-    402: _quota_used_up,
-    403: _forbidden,
     404: _not_found,
     405: _not_found,
-    407: _proxy_refuses,
     408: _server_error,
     409: _server_error,
     410: _not_found,
