@@ -261,7 +261,7 @@ class _Toxicity(_Frozen):
     """Model that judges toxicity; empty for the one that judges everything else."""
 
 
-class _Context(_Frozen):
+class _Chunking(_Frozen):
     """How one context cell becomes chunks."""
 
     delimiter: Delimiter = "auto"
@@ -374,7 +374,7 @@ class Settings(_Frozen):
     thresholds: Thresholds = Thresholds()
     offline: _Offline = _Offline()
     toxicity: _Toxicity = _Toxicity()
-    context: _Context = _Context()
+    context: _Chunking = _Chunking()
     bots: _Bots = _Bots()
     diagnostics: _Diagnostics = _Diagnostics()
     rubric: _Rubric = _Rubric()
