@@ -26,14 +26,14 @@ from scipy.stats import rankdata, spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.configuration import load_settings
-from rag_eval.configuration.effective import CACHE_NAME, endpoint_of, workers_of
+from rag_eval.configuration.effective import CACHE_NAME, endpoint_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
 from rag_eval.records import METRIC_LABELS, Case, Score
-from rag_eval.run.judges import Panel, llm_panel, offline_panel
+from rag_eval.run.judges import Judges
 from rag_eval.store.reply_store import Store
 
 DEFAULT_THRESHOLD = 0.3
@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     loaded = load_settings(options.config, {"judge.provider": options.judge}, os.environ, Path.cwd())
     loaded.require_credentials()
-    judging = Judging(_panel(loaded.settings), workers_of(loaded.settings))
+    judging = Judging(_judges(loaded.settings), loaded.settings.evaluation.workers)
     rows = {metric: list(_rows(options.folder, metric))[: options.rows] for metric in METRIC_LABELS}
     judged = {metric: list(JUDGES[metric](rows[metric], judging)) for metric in METRIC_LABELS}
     for metric, examples in judged.items():
@@ -82,20 +82,20 @@ def main() -> None:
         _print_languages(judging)
 
 
-def _panel(settings: Settings) -> Panel:
+def _judges(settings: Settings) -> Judges:
     if settings.judge.provider == "offline":
-        return offline_panel(settings)
+        return Judges.offline(settings)
     store = Store(settings.cache.directory / CACHE_NAME)
-    return llm_panel(settings, Transport(endpoint_of(settings), store, announce=print), store)
+    return Judges.llm(settings, Transport(endpoint_of(settings), store, announce=print), store)
 
 
 class Judging:
     """Scores of many cases at once, by any judge; what could not be judged is counted, never made a number."""
 
-    def __init__(self, panel: Panel, workers: int) -> None:
-        self.is_proxy = panel.is_proxy
-        self._scheduler = Scheduler(panel.judge, panel.store, workers=workers)
-        self._metrics = {metric.name: metric for metric in panel.metrics}
+    def __init__(self, judges: Judges, workers: int) -> None:
+        self.is_proxy = judges.is_proxy
+        self._scheduler = Scheduler(judges.judge, judges.store, workers=workers)
+        self._metrics = {metric.name: metric for metric in judges.metrics}
         self._window = 4 * workers + 32
 
     def scores(self, name: str, cases: list[Case]) -> list[Score]:

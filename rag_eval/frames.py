@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
-from rag_eval.configuration.settings import Judge, Settings
+from rag_eval.configuration.settings import Settings
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
@@ -23,7 +23,7 @@ from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import Panel, llm_panel, offline_panel
+from rag_eval.run.judges import Judges
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables import Table, TextForm, read_table
@@ -32,7 +32,7 @@ from rag_eval.tables.cells import cell_text
 if TYPE_CHECKING:
     import pandas as pd
 
-OFFLINE = Settings(judge=Judge(provider="offline"))
+OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
 
 
 def evaluate(
@@ -59,15 +59,15 @@ def evaluate(
     table = _read(data, settings, rubric)
     for warning in _warnings(table, settings):
         warnings.warn(warning, stacklevel=2)
-    with _panel(settings, rubric) as panel:
-        evaluation = Evaluation(replace(panel, further=(*panel.further, *metrics)), settings)
+    with _judges(settings, rubric) as judges:
+        evaluation = Evaluation(replace(judges, further=(*judges.further, *metrics)), settings)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
         finally:
             evaluation.close()
         if evaluation.stopped:
             raise evaluation.stopped
-        for adaptation in panel.judge.adaptations:
+        for adaptation in judges.judge.adaptations:
             warnings.warn(adaptation, stacklevel=2)
     return pd.DataFrame(lines)
 
@@ -153,16 +153,16 @@ def _warn(sentence: str) -> None:
 
 
 @contextmanager
-def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Panel]:
-    if settings.judge.provider == "offline":
-        yield offline_panel(settings)
+def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Judges]:
+    if settings.provider.is_offline:
+        yield Judges.offline(settings)
         return
     with Scratch(_FRAME) as folder:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
         store = Store(keeping / CACHE_NAME, on_damage=_warn)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
-            yield llm_panel(settings, guarded(judge, settings), store, rubric)
+            yield Judges.llm(settings, guarded(judge, settings), store, rubric)
         finally:
             store.end(keep=True)
 

@@ -540,6 +540,22 @@ def test_report_only_makes_a_new_report_without_any_call(
     assert read_sheet(tmp_path / "b.xlsx", "Per-Query Metrics")
 
 
+def test_report_only_needs_the_address_of_stored_replies_and_no_key(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    assert run_cli("in.xlsx", "-o", "a.xlsx", **azure(judge)).code == 0
+    judge.requests.clear()
+    again = "in.xlsx", "-o", "b.xlsx", "--report-only"
+    ended = run_cli(*again)
+    assert (ended.code, "credentials not found: endpoint not set. Set it in" in ended.err) == (2, True)
+    ended = run_cli(*again, AZURE_OPENAI_ENDPOINT=judge.url)
+    assert (ended.code, judge.requests) == (0, [])
+    (tmp_path / "config.ini").write_text("[azure]\nauth = entra\n" + (tmp_path / "config.ini").read_text())
+    assert run_cli(*again, AZURE_OPENAI_ENDPOINT=judge.url).code == 0
+
+
 def test_report_only_says_what_is_missing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
     sheet_of(tmp_path / "in.xlsx", good=True)

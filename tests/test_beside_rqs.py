@@ -198,7 +198,7 @@ def test_the_offline_judge_says_what_it_cannot_judge(run_cli: Run, tmp_path: Pat
     write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
     assert ended.code == 0
-    assert "the offline judge cannot: Answer Coverage, Relevant Chunks, Rubric." in ended.out
+    assert "Skipped, needs an LLM judge: Answer Coverage, Relevant Chunks, Rubric." in ended.out
     assert "Rubric" not in cases(tmp_path)[2, "A"]
     assert "Rubric" not in load_workbook(tmp_path / "r.xlsx").sheetnames
 

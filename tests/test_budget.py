@@ -273,7 +273,7 @@ def test_what_is_in_flight_is_held_back_at_its_most() -> None:
     budget = Budget(Caps(cost=1.0), price)
     held = budget.reserve("m", 0, 1_000_000)
     told = (
-        r"0\.0000 of 1 is spent and 0\.6000 may be by requests under way; one more could cost up to 0\.6000"
+        r"0\.0000 of 1 is spent, open requests may cost 0\.6000; one more request could cost up to 0\.6000"
     )
     with pytest.raises(RunStoppedError, match=told):
         budget.reserve("m", 0, 1_000_000)
@@ -286,7 +286,7 @@ def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
     budget = Budget(Caps(cost=1.0), {"m": Price(0.0, 0.6)})
     budget.forfeit(budget.reserve("m", 0, 1_000_000))
     assert (budget.spent, budget.forfeited) == (pytest.approx(0.6), pytest.approx(0.6))
-    with pytest.raises(RunStoppedError, match=r"0\.6000 of 1 is spent; one more could cost up to 0\.6000"):
+    with pytest.raises(RunStoppedError, match=r"0\.6000 of 1 is spent; one more request could cost up to 0\.6000"):
         budget.reserve("m", 0, 1_000_000)
 
 
@@ -301,7 +301,7 @@ def test_what_is_only_possibly_billed_is_told_from_the_rest_of_the_cost(
     ended = run_cli("in.xlsx", **azure(judge))
     assert ended.code == 0
     (total,) = re.findall(r"cost (\S+) USD", ended.out)
-    (possible,) = re.findall(r"The cost counts (\S+) for requests without an answer, the most", ended.out)
+    (possible,) = re.findall(r"The cost includes (\S+) for requests without an answer, the most", ended.out)
     tokens = re.search(r"requests, (\d+) \+ (\d+) tokens", ended.out)
     assert tokens is not None
     billed = Price(2.5, 10.0).of(int(tokens[1]), int(tokens[2]))

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from click.testing import CliRunner
 from conftest import Run, write_sheet
 
 from rag_eval import cli
+from rag_eval.cli.options import Options
 from rag_eval.cli.run import command as run_command
+from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.sources import OPTIONS
 
 ROOT = Path(__file__).parent.parent
 SHEET = (["Query", "Bot_A", "Context"], ["What is tea?", "Tea is a drink.", "Tea is a drink."])
@@ -27,6 +31,16 @@ def test_the_script_offers_the_commands_of_rag_eval() -> None:
     assert scripts.startswith("Usage: p [OPTIONS] INPUT\n")
     options = {name for parameter in run_command.params for name in parameter.opts if name.startswith("-")}
     assert {name for name in options if f"{name} " not in scripts.replace(",", " ")} == set()
+
+
+def test_every_option_that_overrides_a_key_is_one_of_run_and_its_key_exists() -> None:
+    given = {option: parameter.name for parameter in run_command.params for option in parameter.opts}
+    values = dict.fromkeys((parameter.name for parameter in run_command.params), None)
+    options = Options(**{field.name: values[field.name] for field in fields(Options)})
+    keys = {f"{section}.{key}" for section, model in Settings() for key, _ in model}
+    for option, key in OPTIONS.items():
+        assert replace(options, **{given[option]: "x"}).overrides() == {key: "x"}
+        assert key in keys | {"model", "temperature"}
 
 
 @pytest.mark.parametrize(

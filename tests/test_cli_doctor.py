@@ -133,13 +133,13 @@ def cut(request: Request) -> Answer:
 
 
 REFUSALS: dict[str, tuple[Answer | Callable[[Request], Answer], str]] = {
-    "key": (error(401, KEY, f"Incorrect key {KEY}"), "check that key and endpoint belong together"),
+    "key": (error(401, KEY, f"Incorrect key {KEY}"), "check that it belongs to this endpoint"),
     "deployment": (error(404, "DeploymentNotFound", "none"), "check the deployment or model name"),
     "address": (error(404, "404", "Resource not found"), "check the endpoint's address"),
     "rate limit": (error(429, "429", "slow down", retry_after="0"), "rate limit is reached"),
-    "server": (error(500, "500", "broken"), "the endpoint fails"),
+    "server": (error(500, "500", "broken"), "the endpoint failed"),
     "request": (error(400, "OperationNotSupported", "no chat here"), "does not accept this request"),
-    "page": (Answer(200, b"<html>sign in</html>"), "a web page in place of a completion"),
+    "page": (Answer(200, b"<html>sign in</html>"), "a web page instead of a completion"),
     "reply": (nonsense, "does not fit its schema"),
     "more than was asked": (completion('{"ready": true, "mood": "good"}'), "does not fit its schema"),
     "cut reply": (cut, "cut at its token limit"),
@@ -177,7 +177,7 @@ def test_missing_credentials_are_code_2_in_the_words_of_a_run(
     (problem,) = findings(ended, "problem")
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq,a\n")
     assert f"rag-eval: {problem}" in run_cli("in.csv").err
-    assert (ended.code, "Set endpoint and api_key" in problem) == (2, True)
+    assert (ended.code, "endpoint and api_key not set. Set them" in problem) == (2, True)
 
 
 def test_every_wrong_setting_is_a_finding_and_nothing_is_sent(

@@ -67,6 +67,42 @@ def test_the_two_commands_that_are_printed_run(rag_eval: Run, tmp_path: Path, fo
     assert "config.ini line " in checked.out
 
 
+@pytest.mark.parametrize(
+    ("started", "printed"),
+    [
+        ([str(ROOT / "rag_eval_standalone.py")], [sys.executable, str(ROOT / "rag_eval_standalone.py")]),
+        (["-m", "rag_eval"], [sys.executable, "-m", "rag_eval"]),
+    ],
+)
+def test_the_commands_that_are_printed_begin_as_the_one_that_was_used(
+    tmp_path: Path, started: list[str], printed: list[str]
+) -> None:
+    """By the script or the module, with a Python that the shell does not find by a short name."""
+    environment = {**os.environ, "PATH": "", "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, *started, "init"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report, doctor = (shlex.split(line) for line in re.findall(r"^  (.*)$", ended.stdout, re.MULTILINE))
+    assert (report, doctor) == ([*printed, "answers.xlsx", "--judge", "offline"], [*printed, "doctor"])
+    environment["PATH"] = str(Path(sys.executable).parent)
+    (tmp_path / "answers.xlsx").unlink()
+    (tmp_path / "config.ini").unlink()
+    ended = subprocess.run(
+        [sys.executable, *started, "init"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"\n  {shlex.join(['python', *printed[1:]])} answers.xlsx" in ended.stdout
+
+
 def test_the_template_is_filled_in_and_explained(rag_eval: Run, tmp_path: Path) -> None:
     rag_eval("init")
     sheet = load_workbook(tmp_path / "answers.xlsx").worksheets[0]

@@ -10,7 +10,7 @@ from rag_eval.evaluators.context_recall import ContextRecallResult
 from rag_eval.judge.budget import Price
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import reply_types as replies
-from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.store.reply_store import Store
 
 
@@ -30,7 +30,7 @@ def call_of(
     return Call(task=task, messages=messages, reply_type=reply_type, agrees_with=about, deployment=deployment)
 
 
-def test_calls_and_characters_are_counted_by_deployment_and_task() -> None:
+def test_calls_and_tokens_are_counted_by_deployment_and_task() -> None:
     estimate = Estimate()
     estimate.add("a", call_of(task="x", prompt="12345"), "1234")
     estimate.add("a", call_of(task="x", prompt="12345"), "1234")
@@ -38,13 +38,13 @@ def test_calls_and_characters_are_counted_by_deployment_and_task() -> None:
     estimate.add("a", call_of(task="y"), "")
     assert dict(estimate.calls) == {("a", "x"): 2, ("b", "y"): 1, ("a", "y"): 1}
     assert estimate.deployments == ("a", "b")
-    assert estimate.prompt_tokens("a") == Tokens(20 / 5, 20 / 4, 20 / 2.5)
-    assert estimate.completion_tokens("a") == Tokens(1, 2, 4)
-    assert estimate.completion_tokens("b") == Tokens(1, 2, 4)
+    assert estimate.prompt_tokens("a") == Range(4, 5, 8)
+    assert estimate.completion_tokens("a") == Range(1, 2, 4)
+    assert estimate.completion_tokens("b") == Range(1, 2, 4)
     prices = {"a": Price(1e6, 2e6), "b": Price(0, 1e6)}
-    assert estimate.cost(prices) == Tokens(4 + 2 + 1, 5 + 4 + 2, 8 + 8 + 4)
+    assert estimate.cost(prices) == Range(4 + 2 + 1, 5 + 4 + 2, 8 + 8 + 4)
     assert estimate.cost({"a": Price(1, 2)}) is None
-    assert Estimate().cost({}) == Tokens(0, 0, 0)
+    assert Estimate().cost({}) == Range(0, 0, 0)
 
 
 def test_what_goes_ahead_and_what_is_asked_count_under_their_deployment() -> None:
@@ -58,8 +58,8 @@ def test_what_goes_ahead_and_what_is_asked_count_under_their_deployment() -> Non
     assert dict(judge.estimate.calls) == {
         ("big", "preflight"): 1, ("small", "preflight"): 1, ("small", "t"): 1, ("big", "t"): 1
     }  # fmt: skip
-    assert judge.estimate.prompt_characters == {"small": 8, "big": 0}
-    assert judge.estimate.reply_characters["small"] == len(answer.text)
+    assert judge.estimate.prompts == {"small": 2, "big": 0}
+    assert judge.estimate.replies["small"] == len(answer.text) / 4
     assert (judge.usage().requests, judge.usage().calls) == (0, 0)
 
 
@@ -124,17 +124,17 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
 def test_a_made_up_reply_stands_for_a_stored_one_that_was_refused_and_is_forgotten(tmp_path: Any) -> None:
     store = Store(tmp_path / "replies.sqlite")
     store.put_reply("paid", task="t", reply="real", attempts=1, prompt_tokens=1, completion_tokens=1)
-    overlay = Overlay(store)
-    overlay.put_reply("paid", reply="made up")
-    overlay.put_reply("new", reply="made up")
-    overlay.put_failure("failed", code="x", message="y")
-    overlay.put_note("n", "v")
-    assert [overlay.reply(key) for key in ("paid", "new", "none")] == ["made up", "made up", None]
-    assert Overlay(store).reply("paid") == "real"
-    assert (overlay.failure("failed"), overlay.note("n")) == (None, None)
-    overlay.end(keep=False)
+    dry = DryRunStore(store)
+    dry.put_reply("paid", reply="made up")
+    dry.put_reply("new", reply="made up")
+    dry.put_failure("failed", code="x", message="y")
+    dry.put_note("n", "v")
+    assert [dry.reply(key) for key in ("paid", "new", "none")] == ["made up", "made up", None]
+    assert DryRunStore(store).reply("paid") == "real"
+    assert (dry.failure("failed"), dry.note("n")) == (None, None)
+    dry.end(keep=False)
     assert (tmp_path / "replies.sqlite").exists()
-    alone = Overlay(None)
+    alone = DryRunStore(None)
     alone.put_reply("new", reply="made up")
     assert (alone.reply("new"), alone.reply("old"), alone.failure("x"), alone.note("n")) == (
         "made up",

@@ -9,7 +9,7 @@ import pytest
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
-from rag_eval.configuration.settings import Azure, Evaluation, Judge, Rubric, Settings
+from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.evaluators import ChunkPrecision, as_metric
 from rag_eval.frames import evaluate
@@ -75,7 +75,7 @@ def test_what_is_left_out_of_a_table_is_a_warning() -> None:
         "Column 'Human_Faithfullness' (C) looks like a human label, but names no metric; it was not used.",
     ]
     assert {each.filename for each in caught} == {__file__}
-    raised = Settings(judge=Judge(provider="offline"), evaluation=Evaluation(max_rows=201))
+    raised = Settings(judge={"provider": "offline"}, evaluation={"max_rows": 201})
     assert len(evaluate(frame[["Query", "Bot_A"]], raised)) == 201
 
 
@@ -84,8 +84,8 @@ def test_a_rubric_that_the_offline_judge_leaves_out_is_a_warning(tmp_path: Path)
     rubric.write_text(
         '{"rubric_id": "r", "passing_score_threshold": 1, "metrics": [{"id": "hour", "rubric": "nine"}]}'
     )
-    settings = Settings(judge=Judge(provider="offline"), rubric=Rubric(file=rubric))
-    with pytest.warns(UserWarning, match=r"^Not judged, since the offline judge cannot: Rubric\.$"):
+    settings = Settings(judge={"provider": "offline"}, rubric={"file": rubric})
+    with pytest.warns(UserWarning, match=r"^Skipped, needs an LLM judge: Rubric\.$"):
         scores = evaluate(pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]}), settings)
     assert "rubric_passed" not in scores
 
@@ -125,7 +125,7 @@ def test_chunks_may_be_what_pandas_makes_of_a_parquet_file(chunks: object) -> No
 
 
 def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
-    settings = Settings(judge=Judge(provider="azure"), azure=Azure(endpoint=judge.url, api_key=KEY))
+    settings = Settings(judge={"provider": "azure"}, azure={"endpoint": judge.url, "api_key": KEY})
     frame = pd.DataFrame(
         {"Query": ["When?"], "Bot_A": ["It opens at nine."], "Context": ["It opens at nine."]}
     )
@@ -142,7 +142,7 @@ def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None
         return completion(honest_reply(request.prompt))
 
     judge.always = reasoning
-    settings = Settings(judge=Judge(provider="azure"), azure=Azure(endpoint=judge.url, api_key=KEY))
+    settings = Settings(judge={"provider": "azure"}, azure={"endpoint": judge.url, "api_key": KEY})
     with pytest.warns(UserWarning, match="sampled at the model's default temperature"):
         scores = evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
     assert not pd.isna(scores.loc[0, "rqs"])
@@ -157,9 +157,9 @@ def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(
         '{"rubric_id": "r", "passing_score_threshold": 1, "metrics": [{"id": "hour", "rubric": "nine"}]}'
     )
     settings = Settings(
-        judge=Judge(provider="azure"),
-        azure=Azure(endpoint=judge.url, api_key=KEY),
-        rubric=Rubric(file=rubric),
+        judge={"provider": "azure"},
+        azure={"endpoint": judge.url, "api_key": KEY},
+        rubric={"file": rubric},
     )
     relevance = as_metric(ChunkPrecision, name="relevance")
     frame = pd.DataFrame(

@@ -277,14 +277,14 @@ def test_our_own_prompts_hold_others_words_in_the_user_role_alone(pairs: list[tu
         system, user = ragas_metrics._closeness_prompt(query, question)
         assert (system.role, system.text) == ("system", ragas_metrics._CLOSENESS_TASK)
         assert json.loads(user.text) == {"question_1": query, "question_2": question}
-    batch = toxicity.LlmToxicity()._batch
-    calls = [toxicity._TASK.call({"query": query}, batch) for query, _ in pairs]
-    system, user = batch.combine(calls).messages
+    bundle = toxicity.LlmToxicity()._bundle
+    calls = [toxicity._TASK.call({"query": query}, bundle) for query, _ in pairs]
+    system, user = bundle.combine(calls).messages
     assert (system.role, user.role) == ("system", "user")
     assert json.loads(user.text) == {
         "items": [{"position": position, "query": query} for position, (query, _) in enumerate(pairs, 1)]
     }
-    assert len({batch.combine(calls).messages[0].text, system.text}) == 1
+    assert len({bundle.combine(calls).messages[0].text, system.text}) == 1
 
 
 @given(TEXT, TEXT, TEXT)

@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
-import pytest
 from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import FakeJudge
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.records import Case
-from rag_eval.texts.shortening import INSTRUCTION_TOKENS, Shortener, estimated_tokens
+from rag_eval.texts.shortening import INSTRUCTION_TOKENS, Shortener
+from rag_eval.texts.tokens import estimated_tokens
 
 ANSWER = "It opens at nine."
 LONG = ["It opens at nine.", *(f"Passage {n}. " + "Dogs bark and cats do not. " * 160 for n in range(1, 4))]
@@ -86,7 +86,7 @@ def test_what_is_kept_fits_and_is_a_beginning_of_the_context(
     case = Case(2, "A", query, "", chunks=tuple(chunks))
     shown = Shortener(most).case(case).chunks
     assert shown
-    told = Shortener(most).told(case)
+    told = Shortener(most).note(case)
     if shown == case.chunks:
         assert told == ""
         return
@@ -95,8 +95,3 @@ def test_what_is_kept_fits_and_is_a_beginning_of_the_context(
     assert whole or (len(shown) == 1 and chunks[0].startswith(shown[0]))
     room = most - INSTRUCTION_TOKENS - estimated_tokens(query)
     assert sum(map(estimated_tokens, shown)) <= room
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("four", 1), ("", 0), ("日本語で", 3), ("\ud800", 0.75)])
-def test_tokens_are_estimated_from_bytes(text: str, tokens: float) -> None:
-    assert estimated_tokens(text) == tokens

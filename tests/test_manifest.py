@@ -23,7 +23,7 @@ from report_cases import facts_of, summary_of
 from rag_eval.cli.facts import facts_at_end
 from rag_eval.configuration.settings import Settings
 from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import offline_panel
+from rag_eval.run.judges import Judges
 from rag_eval.store.lock import locked
 
 ROOT = Path(__file__).parent.parent
@@ -59,7 +59,7 @@ def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
 
 def test_the_duration_is_not_told_by_the_clock_on_the_wall() -> None:
     """It may be put back, or forward, while a run is under way."""
-    evaluation = Evaluation(offline_panel(Settings()), Settings())
+    evaluation = Evaluation(Judges.offline(Settings()), Settings())
     facts = facts_of(["A"], 0)
     for hours in (-1, 1):
         late = replace(facts, started=datetime.now().astimezone() + timedelta(hours=hours))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from conftest import KEY
 
-from rag_eval.judge.addresses import is_loopback, shown_path, shown_url
+from rag_eval.judge.addresses import is_loopback, safe_path, safe_url
 from rag_eval.judge.masking import masked, secrets_in, without_keys
 from rag_eval.records import (
     Case,
@@ -89,11 +89,11 @@ def test_what_of_a_provider_is_a_secret(key: str, url: str, expected: set[str]) 
     ],
 )
 def test_an_address_is_shown_without_what_may_be_a_secret(url: str, expected: str) -> None:
-    assert shown_url(url) == expected
+    assert safe_url(url) == expected
 
 
 def test_of_a_path_words_and_versions_are_shown() -> None:
-    assert shown_path("/v1/api/v123/v2alpha/open-ai/KEY/") == "/v1/api/…/v2alpha/open-ai/…/"
+    assert safe_path("/v1/api/v123/v2alpha/open-ai/KEY/") == "/v1/api/…/v2alpha/open-ai/…/"
 
 
 @pytest.mark.parametrize(

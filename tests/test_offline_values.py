@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.configuration.effective import describe_thresholds, idle_thresholds, thresholds_in_force
-from rag_eval.configuration.settings import Offline, Settings, Thresholds
+from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, idle_thresholds
+from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, OfflineToxicity, offline_metrics
 from rag_eval.metrics.offline.answer_correctness import lenient
 from rag_eval.metrics.offline.context_precision import chunk_relevance
@@ -110,13 +110,13 @@ def test_which_thresholds_apply_and_in_which_words(
     words: str,
     is_idle: bool,
 ) -> None:
-    settings = Settings(offline=Offline.model_validate({"thresholds": mode}), thresholds=thresholds)
+    settings = Settings(offline={"thresholds": mode}, thresholds=thresholds)
     others = CALIBRATED_THRESHOLDS if others_are_calibrated else dict.fromkeys(METRIC_LABELS, 0.3)
     expected = {**others, "faithfulness": faithfulness}
-    assert thresholds_in_force(settings, is_proxy=True) == expected
+    assert effective_thresholds(settings, is_proxy=True) == expected
     assert describe_thresholds(settings, is_proxy=True) == words
     assert bool(idle_thresholds(settings, is_proxy=True)) is is_idle
-    assert thresholds_in_force(settings, is_proxy=False) == thresholds.model_dump()
+    assert effective_thresholds(settings, is_proxy=False) == thresholds.model_dump()
     assert describe_thresholds(settings, is_proxy=False) == "from [thresholds]"
     assert idle_thresholds(settings, is_proxy=False) == ""
 

@@ -23,10 +23,8 @@ from rag_eval.judge.outcomes import (
     read_body,
     read_status,
     timed_out,
-    unparseable,
     unreachable,
 )
-from rag_eval.judge.outcomes.classes import truncated
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 
 ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}
@@ -55,7 +53,7 @@ def outcome(case: ProviderCase) -> Completion | Fault:
             try:
                 read_reply(strip_fence(found.content), CALL)
             except ValueError as error:
-                return unparseable(first_problem(error))
+                return Fault.unparseable(first_problem(error))
         return found
     return read_status(case.status, case.headers, case.text, "/deployments/m/chat/completions")
 
@@ -152,17 +150,17 @@ def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) 
 
 def test_what_is_tried_again_only_so_often() -> None:
     """Exactly: an attempt more is paid for, an attempt fewer loses scores."""
-    assert unparseable("it is empty") == Fault(
+    assert Fault.unparseable("it is empty") == Fault(
         Action.RETRY,
         "unparseable",
         "the judge's reply does not fit its schema: it is empty",
         most_attempts=3,
     )
-    assert truncated("cut") == Fault(Action.RETRY, "truncated", "cut", most_attempts=2)
+    assert Fault.truncated("cut") == Fault(Action.RETRY, "truncated", "cut", most_attempts=2)
     for fault, attempts in ((timed_out(1.5), 3), (oversized(2_000_000), 2)):
         assert (fault.action, fault.most_attempts, fault.possibly_billed) == (Action.RETRY, attempts, True)
     assert "within 1.5 s" in timed_out(1.5).message
-    assert "more than 2 MB" in oversized(2_000_000).message
+    assert "larger than 2 MB" in oversized(2_000_000).message
     assert Fault(Action.RETRY, "c", "m").most_attempts >= 20  # as many as max_attempts can be
 
 

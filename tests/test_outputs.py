@@ -432,7 +432,7 @@ _PRICED = "[prices]\ninput = 100\noutput = 400\n[cache]\nenabled = yes\ndirector
 def test_what_the_metrics_took_adds_up_to_the_totals(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, configuration: str
 ) -> None:
-    """With a batch, calls that two metrics share, an unusable reply that is paid for, and prices or none."""
+    """With a bundle, calls that two metrics share, an unusable reply that is paid for, and prices or none."""
     unusable = ["no"]
     judge.always = lambda r: completion(unusable.pop(), r) if unusable and r.task == "verdicts" else None
     (tmp_path / "config.ini").write_text(configuration)

@@ -626,7 +626,7 @@ def test_toxicity_shows_its_rating_and_why(rating: float, favourable: bool) -> N
 
 @pytest.mark.parametrize("queries", [["a"], ["a", "b", "c"]])
 def test_toxicity_is_asked_of_the_deployment_that_is_named_for_it(queries: list[str]) -> None:
-    """Alone and in a batch: it is another model at another price."""
+    """Alone and in a bundle: it is another model at another price."""
     judge = ObjectJudge()
     toxicity = LlmToxicity("cheap")
     run([toxicity.judge_query(query) for query in queries], judge)
@@ -640,9 +640,9 @@ def test_toxicity_is_asked_of_the_judge_unless_another_deployment_is_named() -> 
 
 
 def test_a_batch_may_use_as_many_tokens_as_its_questions_together() -> None:
-    batch = _TASK.batch()
-    calls = [_TASK.call({"query": query}, batch, "cheap") for query in ("a", "b", "c")]
-    combined = batch.combine(calls)
+    bundle = _TASK.bundle()
+    calls = [_TASK.call({"query": query}, bundle, "cheap") for query in ("a", "b", "c")]
+    combined = bundle.combine(calls)
     assert (combined.task, combined.deployment, combined.max_tokens) == ("toxicity", "cheap", 3 * 128)
     assert [(each.task, each.max_tokens, each.reply_type) for each in calls] == [
         ("toxicity", 128, QueryToxicity)
@@ -653,4 +653,4 @@ def test_a_batch_may_use_as_many_tokens_as_its_questions_together() -> None:
         "items": [{"position": n, "query": query} for n, query in enumerate("abc", 1)]
     }
     assert "with exactly one entry for each position" in combined.messages[0].text
-    assert (batch.size, calls[0].batch) == (10, batch)
+    assert (bundle.size, calls[0].bundle) == (10, bundle)

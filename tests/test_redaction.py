@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 
-from rag_eval.configuration.settings import Privacy
+from rag_eval.configuration.settings import Settings
 from rag_eval.records import Case, Row
 from rag_eval.texts.redaction import EMAIL, KINDS, PHONE, Redactor
 
@@ -155,8 +155,8 @@ def test_all_texts_of_a_row_are_redacted_and_shared_chunks_stay_shared() -> None
 
 
 def test_the_settings_know_the_same_kinds() -> None:
-    assert Privacy(redact=", ".join(KINDS)).kinds == KINDS
-    assert Privacy().kinds == ()
+    assert Settings(privacy={"redact": ", ".join(KINDS)}).privacy.kinds == KINDS
+    assert Settings().privacy.kinds == ()
 
 
 @given(st.text(alphabet="a1 0.-+()@/x2é", max_size=60))

@@ -13,7 +13,7 @@ from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RunStoppedError, StoreError
-from rag_eval.judge.calls import Answer, Batch, Call, Message, gather
+from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
 from rag_eval.records import TaskUsage
 
@@ -175,16 +175,16 @@ def test_the_failure_of_a_batch_is_not_journaled_for_its_parts() -> None:
         blocked = "+" in prompt or prompt == "2"
         return JudgeError("blocked_by_filter", "hate") if blocked else echo(prompt)
 
-    batch = Batch(2, combine, lambda reply, parts: [reply] * parts)
+    bundle = Bundle(2, combine, lambda reply, parts: [reply] * parts)
 
-    async def batched(n: int) -> int | str:
+    async def bundled(n: int) -> int | str:
         try:
-            return (await Call("t", (Message("user", str(n)),), Number, batch=batch)).n
+            return (await Call("t", (Message("user", str(n)),), Number, bundle=bundle)).n
         except JudgeError as error:
             return error.code
 
     judge, store = ObjectJudge(reply), DictStore()
-    assert run([batched(1), batched(2)], judge, store, workers=1) == [1, "blocked_by_filter"]
+    assert run([bundled(1), bundled(2)], judge, store, workers=1) == [1, "blocked_by_filter"]
     assert judge.prompts[0] == "1+2"
     assert len(store.failures) == 1
 
@@ -409,20 +409,20 @@ def test_calls_that_are_shared_count_once_from_the_store_too() -> None:
 
 
 def test_usage_by_task_counts_joined_calls_and_batches_once() -> None:
-    """Three coroutines that ask the same, and two parts of one batch: a call each."""
+    """Three coroutines that ask the same, and two parts of one bundle: a call each."""
 
     def combine(calls: Any) -> Call[Any]:
-        return replace(calls[0], task="batched", batch=None)
+        return replace(calls[0], task="bundled", bundle=None)
 
-    batch = Batch(2, combine, lambda reply, parts: [reply] * parts)
+    bundle = Bundle(2, combine, lambda reply, parts: [reply] * parts)
 
-    async def batched(n: int) -> int:
-        return (await replace(call(n, "batched"), batch=batch)).n
+    async def bundled(n: int) -> int:
+        return (await replace(call(n, "bundled"), bundle=bundle)).n
 
     scheduler = Scheduler(ObjectJudge(echo), DictStore(), workers=1)
-    list(scheduler.run([ask(1), ask(1), ask(1), batched(2), batched(3)], window=5))
+    list(scheduler.run([ask(1), ask(1), ask(1), bundled(2), bundled(3)], window=5))
     scheduler.close()
-    assert scheduler.usage().by_task == {"t": TaskUsage(calls=1), "batched": TaskUsage(calls=1)}
+    assert scheduler.usage().by_task == {"t": TaskUsage(calls=1), "bundled": TaskUsage(calls=1)}
     assert scheduler.usage().calls == 2
 
 
@@ -437,30 +437,30 @@ def test_a_part_of_a_batch_that_cannot_be_stored_keeps_no_other_from_it(bad: str
             super().put_reply(key, reply=reply)
 
     def combine(calls: Sequence[Call[Any]]) -> Call[Any]:
-        return replace(calls[0], batch=None)
+        return replace(calls[0], bundle=None)
 
-    batch = Batch(3, combine, lambda reply, parts: [reply] * parts)
+    bundle = Bundle(3, combine, lambda reply, parts: [reply] * parts)
 
-    async def batched(n: int) -> int:
-        return (await replace(call(n), batch=batch)).n
+    async def bundled(n: int) -> int:
+        return (await replace(call(n), bundle=bundle)).n
 
     store = Picky()
     with pytest.raises(StoreError, match="too long"):
-        run([batched(n) for n in (1, 2, 3)], ObjectJudge(echo), store, workers=1)
+        run([bundled(n) for n in (1, 2, 3)], ObjectJudge(echo), store, workers=1)
     assert sorted(key[-1] for key in store.replies) == sorted({"1", "2", "3"} - {bad})
 
 
 def test_an_incomplete_batch_is_sent_when_a_worker_has_nothing_to_do() -> None:
     def combine(calls: Sequence[Call[Any]]) -> Call[Any]:
-        return replace(calls[0], messages=(Message("user", str(len(calls))),), batch=None)
+        return replace(calls[0], messages=(Message("user", str(len(calls))),), bundle=None)
 
-    batch = Batch(5, combine, lambda reply, parts: [reply] * parts)
+    bundle = Bundle(5, combine, lambda reply, parts: [reply] * parts)
 
-    async def batched(n: int) -> int:
-        return (await replace(call(n), batch=batch)).n
+    async def bundled(n: int) -> int:
+        return (await replace(call(n), bundle=bundle)).n
 
     judge = ObjectJudge(echo)
-    assert run([batched(7), batched(8), batched(9)], judge, workers=1) == [3, 3, 3]
+    assert run([bundled(7), bundled(8), bundled(9)], judge, workers=1) == [3, 3, 3]
     assert judge.prompts == ["3"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from rag_eval.results.agreement import Agreement, cohen_kappa, ppi_mean, spearman
+from rag_eval.results.agreement import CohenKappa, cohen_kappa, ppi_mean, spearman
 from rag_eval.results.comparison import (
     MANY_QUERIES,
     Comparison,
@@ -675,9 +675,9 @@ class TestKappa:
     @pytest.mark.parametrize(
         ("first", "second", "expected"),
         [
-            ([], [], Agreement(None, None, None, 0)),
-            ([1, 1], [1, 1], Agreement(None, None, 1.0, 2)),
-            ([0, 1], [0, 1], Agreement(1.0, None, 1.0, 2)),
+            ([], [], CohenKappa(None, None, None, 0)),
+            ([1, 1], [1, 1], CohenKappa(None, None, 1.0, 2)),
+            ([0, 1], [0, 1], CohenKappa(1.0, None, 1.0, 2)),
         ],
         ids=["nothing", "one category", "no disagreement"],
     )

@@ -11,10 +11,10 @@ import pytest
 from report_cases import facts_of, result_of, summary_of
 
 from rag_eval.cli.terminal import (
-    Counter,
-    NoProgress,
-    ProgressBar,
-    ProgressLines,
+    _Counter,
+    _NoProgress,
+    _ProgressBar,
+    _ProgressLines,
     carried,
     count_lines,
     counter,
@@ -100,7 +100,7 @@ def test_lines_of_progress_count_what_is_finished_and_not_what_was_judged(
     total: int, done: int, said: str
 ) -> None:
     stream = io.StringIO()
-    lines = ProgressLines(total, stream)
+    lines = _ProgressLines(total, stream)
     for _ in range(done):
         lines.advance()  # nothing is said within the first half second
     assert stream.getvalue() == ""
@@ -112,7 +112,7 @@ def test_lines_of_progress_count_what_is_finished_and_not_what_was_judged(
 def test_the_bar_is_drawn_in_characters_of_the_terminal(encoding: str, full: str, empty: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, newline="")
-    bar = ProgressBar(2, stream)
+    bar = _ProgressBar(2, stream)
     bar.advance()
     bar.close()
     drawn = raw.getvalue().decode(encoding)
@@ -127,17 +127,17 @@ class Terminal(io.StringIO):
 
 
 def test_the_kind_of_progress_follows_the_stream() -> None:
-    assert isinstance(progress(3, io.StringIO(), quiet=False), ProgressLines)
-    assert isinstance(progress(3, Terminal(), quiet=False), ProgressBar)
-    assert isinstance(progress(3, Terminal(), quiet=True), NoProgress)
-    assert isinstance(counter(io.StringIO(), "Rows read", quiet=False), Counter)
-    assert isinstance(counter(io.StringIO(), "Rows read", quiet=True), NoProgress)
+    assert isinstance(progress(3, io.StringIO(), quiet=False), _ProgressLines)
+    assert isinstance(progress(3, Terminal(), quiet=False), _ProgressBar)
+    assert isinstance(progress(3, Terminal(), quiet=True), _NoProgress)
+    assert isinstance(counter(io.StringIO(), "Rows read", quiet=False), _Counter)
+    assert isinstance(counter(io.StringIO(), "Rows read", quiet=True), _NoProgress)
 
 
 def test_a_quick_count_leaves_no_line() -> None:
     log, terminal = io.StringIO(), Terminal()
     for stream in (log, terminal):
-        count = Counter(stream, "Rows read")
+        count = _Counter(stream, "Rows read")
         for _ in range(64):
             count.advance()
         count.close()

@@ -30,8 +30,8 @@ from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Parameter
-from rag_eval.judge.proxy import proxy_of
-from rag_eval.judge.quota import TOKENS, Quota
+from rag_eval.judge.outcomes.quota import TOKENS, Quota
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.transport import Transport
 from rag_eval.store.reply_store import Store
 
@@ -234,7 +234,7 @@ def test_a17_r17_a_lost_connection_is_tried_again_and_possibly_billed(
     transport = make()
     assert transport.ask(call()).attempts == 3
     assert transport.possibly_billed == 2
-    assert transport.adaptations[-1].endswith("billed all the same: 2.")
+    assert transport.adaptations[-1].endswith("billed nevertheless: 2.")
     judge.always = answer
     assert failure(transport).code == "connection_lost"
     assert len(judge.requests) == 3 + ATTEMPTS
@@ -321,8 +321,8 @@ def test_the_largest_answer_that_is_read(encoding: str, too_much: int, make: Mak
         return
     raised = failure(transport)
     assert (raised.code, len(judge.requests)) == ("oversized", 2)
-    assert "more than 2 MB" in str(raised)
-    with pytest.raises(RunStoppedError, match="more than 2 MB"):
+    assert "larger than 2 MB" in str(raised)
+    with pytest.raises(RunStoppedError, match="larger than 2 MB"):
         make().prepare("")
     judge.always = OK
     assert transport.ask(call()).attempts == 1
@@ -704,7 +704,7 @@ def test_r83_the_proxy_is_named_without_its_password(
         monkeypatch.delenv(name.lower(), raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert proxy_of("https://judge.example/v1") == expected
+    assert (proxy.place if (proxy := Proxy.of("https://judge.example/v1")) else "") == expected
 
 
 def test_a_proxy_that_cannot_be_used_stops_the_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from report_cases import facts_of, result_of, summary_of
 
 from rag_eval.cli.facts import usage_line
-from rag_eval.cli.outcome import _exit_code
+from rag_eval.cli.outcome import RunOutcome
 from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score, Usage
 from rag_eval.report.about import details, headline
@@ -116,11 +116,13 @@ def test_a_partial_run_says_so_between_heading_and_verdict() -> None:
 def test_the_exit_code_of_a_run_that_ended(
     values: tuple[float | None, ...], least: float, passed: bool, code: ExitCode
 ) -> None:
-    summary = summary_of(run_of(*values), facts_of("A", 2))
-    assert _exit_code(None, summary, least, passed=passed) is code
+    facts = facts_of("A", 2)
+    summary = summary_of(run_of(*values), facts)
+    outcome = RunOutcome(summary, find(summary), facts, ())
+    assert outcome.exit_code(None, least, passed=passed) is code
     stopped = RunStoppedError("x", "y")
     stopped.exit_code = ExitCode.TERMINATED
-    assert _exit_code(stopped, summary, least, passed=passed) is ExitCode.TERMINATED
+    assert outcome.exit_code(stopped, least, passed=passed) is ExitCode.TERMINATED
 
 
 def statement(

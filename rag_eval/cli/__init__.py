@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import complain
+from rag_eval.cli.console import warn
 from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_missing
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def _end(command: click.Command) -> NoReturn:
         100_000, 50, 100
     )  # what is read lives on; looking through it all the time doubles the reading
     if not _has_working_folder():
-        complain("The working directory was deleted; change to a folder that exists")
+        warn("The working directory was deleted; change to a folder that exists")
         sys.exit(ExitCode.USAGE)
     try:
         command(standalone_mode=False)
@@ -107,24 +107,23 @@ def _end(command: click.Command) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(ExitCode.USAGE)
     except click.ClickException as error:
-        complain(f"{error.format_message()}{_where_to_look(error)}")
+        warn(f"{error.format_message()}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
     except InputError as error:
-        complain(*error.problems)
+        for problem in error.problems:
+            warn(problem)
         sys.exit(error.exit_code)
     except RagEvalError as error:
-        complain(str(error))
+        warn(str(error))
         sys.exit(error.exit_code)
     except Exception as bug:
         if problem := describe_missing(bug):
-            complain(problem)
+            warn(problem)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
-        complain(
-            f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept."
-        )
+        warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept.")
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
 

@@ -18,7 +18,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration file.  [default: ./config.ini, if it is there]",
+    help="The configuration file.  [default: ./config.ini, if present]",
 )
 _DAY = 24 * 60 * 60
 
@@ -30,7 +30,7 @@ def command() -> None:
 
 @command.command("show", context_settings=_HELP, short_help="Count cached replies by task.")
 @_CONFIG
-def show(config: Path | None) -> None:
+def _show(config: Path | None) -> None:
     """Show the number, tokens and dates of cached replies by task."""
     store = _opened(config, on_damage=say, is_dry=True)
     try:
@@ -51,9 +51,9 @@ def show(config: Path | None) -> None:
     type=click.FloatRange(min=0.0),
     required=True,
     metavar="DAYS",
-    help="Remove what was stored longer ago than this.",
+    help="Remove replies and failures older than DAYS.",
 )
-def prune(config: Path | None, days: float) -> None:
+def _prune(config: Path | None, days: float) -> None:
     """Remove replies and failures older than DAYS days. A later run has to pay for these replies again."""
     store = _opened(config, on_damage=warn)
     try:

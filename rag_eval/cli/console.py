@@ -19,15 +19,9 @@ def say(line: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Something that the user should know, on standard error."""
+    """A warning or an error, on standard error."""
     with speaking_to(sys.stderr):
         click.echo(f"rag-eval: {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
-
-
-def complain(*problems: str) -> None:
-    """Why nothing was done, one line a problem."""
-    for problem in problems:
-        warn(problem)
 
 
 def hide(secrets: Iterable[str]) -> None:

@@ -25,6 +25,7 @@ from rag_eval.errors import (
     SettingsError,
     how_to_install,
 )
+from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="The configuration file.  [default: ./config.ini, if it is there]",
 )
-@click.option(
-    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
-)
+@click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Who judges; offline needs no key.")
 @click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
 @click.option("--no-call", is_flag=True, help="Leave out the one small call to the judge, which is paid.")
 def command(config: Path | None, judge: str | None, model: str | None, no_call: bool) -> None:
@@ -68,7 +67,7 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
     say("Settings, and where they come from:")
     for line in _setting_lines(loaded):
         say(line)
-    has_llm = loaded.settings.judge.provider != "offline"
+    has_llm = not loaded.settings.provider.is_offline
     judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge()
     sys.exit(_report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings)))
 
@@ -241,12 +240,11 @@ def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
 def _credentials(loaded: "LoadedSettings") -> str:
     from rag_eval.configuration import Level
 
-    provider = loaded.settings.judge.provider
-    url = "endpoint" if provider == "azure" else "base_url"
-    place = f"{url} from {loaded.sources[f'{provider}.{url}']}"
-    if provider == "azure" and loaded.settings.azure.auth == "entra":
+    provider = loaded.settings.provider
+    place = f"{provider.url_key} from {loaded.sources[f'{provider.name}.{provider.url_key}']}"
+    if provider.takes_tokens(loaded.settings.section):
         return f"{place}, a token of Microsoft Entra ID in place of a key"
-    key_source = loaded.sources[f"{provider}.api_key"]
+    key_source = loaded.sources[f"{provider.name}.api_key"]
     is_needed = key_source.level is not Level.DEFAULT
     return f"{place}, api_key from {key_source}" if is_needed else f"{place}, no api_key, as none is needed"
 
@@ -261,9 +259,9 @@ def _caps(settings: "Settings") -> Iterator[_Finding]:
 
 
 def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
-    from rag_eval.judge.proxy import proxy_of
+    from rag_eval.judge.proxy import Proxy
 
-    way = "through a proxy" if proxy_of(endpoint.url) else "directly"
+    way = "through a proxy" if Proxy.of(endpoint.url) else "directly"
     yield _ok(f"Judge: {endpoint.description}, asked {way}")
     if settings.metrics.toxicity and (other := settings.toxicity.deployment):
         yield _ok(f"Judge of toxicity: {other} at the same place, which is not called now")
@@ -272,9 +270,10 @@ def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
 def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
     """The outcome of one call, which takes another request for each parameter that the endpoint refuses."""
     from rag_eval.judge.endpoint import Dialect
+    from rag_eval.judge.null_judges import NoStore
     from rag_eval.judge.transport import Transport
 
-    transport = Transport(endpoint, _NoNotes())
+    transport = Transport(endpoint, NoStore())
     try:
         outcome = _ask(transport)
     finally:
@@ -320,13 +319,3 @@ def _question() -> "Call[Any]":
         reply_type=Ready,
         max_tokens=512,  # some models think before they reply
     )
-
-
-class _NoNotes:
-    """Nothing is known of the endpoint from earlier runs, so that everything is found out."""
-
-    def note(self, name: str) -> str | None:
-        return None
-
-    def put_note(self, name: str, value: str) -> None:
-        """Nothing is kept."""

@@ -10,9 +10,9 @@ from rag_eval.configuration.effective import endpoint_of, guarded, prices_of, st
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.transport import Transport
-from rag_eval.run.estimate import Estimate, EstimatingJudge, Overlay, Tokens
+from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import llm_panel
+from rag_eval.run.judges import Judges
 from rag_eval.store.reply_store import Store
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.tables import Table
 
 
-def show_plan(
+def show_estimate(
     settings: "Settings",
     table: "Table",
     target: Path,
@@ -44,10 +44,10 @@ def show_plan(
     if path.exists():
         on_damage = None if strict_cache else warn
         stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
-    store = Overlay(stored)
+    store = DryRunStore(stored)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    panel = llm_panel(settings, guarded(judge, settings), store, rubric)
-    evaluation = Evaluation(panel, settings, workers=1)  # so that all batches are full but the last
+    judges = Judges.llm(settings, guarded(judge, settings), store, rubric)
+    evaluation = Evaluation(judges, settings, workers=1)  # so that all bundles are full but the last
     try:
         for _ in evaluation.results(table.rows):
             pass  # the results are made up; what was asked for is what counts
@@ -63,9 +63,8 @@ def show_plan(
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    say(
-        f"A run would send the columns {', '.join(_sent(table))} to {_place(endpoint)}. This dry run sent nothing."
-    )
+    sent = [column.header for column in table.columns if column.is_judged]
+    say(f"A run would send the columns {', '.join(sent)} to {_place(endpoint)}. This dry run sent nothing.")
 
 
 def _place(endpoint: "Endpoint") -> str:
@@ -86,15 +85,11 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
         yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
 
 
-def _cost_line(cost: Tokens | None, currency: str) -> str:
+def _cost_line(cost: Range | None, currency: str) -> str:
     if cost is None:
         return "Cost: unknown (set [prices] input and output)"
     return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
 
 
-def _range(tokens: Tokens) -> str:
+def _range(tokens: Range) -> str:
     return f"about {tokens.expected:,.0f} ({tokens.low:,.0f} to {tokens.high:,.0f})"
-
-
-def _sent(table: "Table") -> list[str]:
-    return [column.header for column in table.columns if column.is_judged]

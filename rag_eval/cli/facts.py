@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from rag_eval.records import RunFacts
     from rag_eval.results.summary import Summary
     from rag_eval.run.evaluation import Evaluation
-    from rag_eval.run.judges import Panel
+    from rag_eval.run.judges import Judges
     from rag_eval.tables import Table
 
 
-def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "RunFacts":
+def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "RunFacts":
     from rag_eval.configuration.effective import (
         beyond_offline,
         describe_thresholds,
+        effective_thresholds,
+        effective_weights,
         enabled_metrics,
         endpoint_of,
         idle_thresholds,
-        thresholds_in_force,
-        weights_in_force,
     )
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
     from rag_eval.tables.header import GOLD, HUMAN, RETRIEVED
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
-    flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
-    cuts = {} if panel.is_proxy else _cuts(settings, table)
+    flags = {} if judges.is_proxy else _flags(table)  # words cannot talk arithmetic round
+    cuts = {} if judges.is_proxy else _cuts(settings, table)
     roles = {column.role for column in table.columns}
-    rubric = panel.rubric.rubric if panel.rubric else None
-    asides = [beyond_offline(settings), idle_thresholds(settings, is_proxy=panel.is_proxy)]
+    rubric = judges.rubric.rubric if judges.rubric else None
+    asides = [beyond_offline(settings), idle_thresholds(settings, is_proxy=judges.is_proxy)]
     return RunFacts(
         input_name=readable(table.path.name),
         sheet=table.sheet,
-        judge="offline judge" if panel.is_proxy else endpoint_of(settings).description,
-        is_proxy=panel.is_proxy,
+        judge="offline judge" if judges.is_proxy else endpoint_of(settings).description,
+        is_proxy=judges.is_proxy,
         version=__version__,
         started=datetime.now().astimezone(),
         bots=table.bots,
@@ -50,19 +50,19 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         blank_rows=table.blank_rows,
         cut_rows=table.cut_rows,
         metrics=(*enabled_metrics(settings), *toxicity),
-        weights=weights_in_force(settings),
-        thresholds=thresholds_in_force(settings, is_proxy=panel.is_proxy),
-        thresholds_from=describe_thresholds(settings, is_proxy=panel.is_proxy),
+        weights=effective_weights(settings),
+        thresholds=effective_thresholds(settings, is_proxy=judges.is_proxy),
+        thresholds_from=describe_thresholds(settings, is_proxy=judges.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
-        further={metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in panel.further},
+        further={metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in judges.further},
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
         has_gold={GOLD, RETRIEVED} <= roles,
         has_labels=HUMAN in roles,
         gold_ids=settings.diagnostics.gold_ids,
-        explanations=panel.explanations,
+        explanations=judges.explanations,
         flags=flags,
         cut_contexts=cuts,
         notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, asides)),
@@ -77,26 +77,26 @@ def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
 
 
 def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
-    from rag_eval.configuration.effective import redactor_of, shortener_of
+    from rag_eval.run.evaluation import redactor_of, shortener_of
 
     redactor, shortener = redactor_of(settings), shortener_of(settings)
     if not shortener:
         return {}
-    told = ((case, shortener.told(redactor.case(case))) for row in table.rows for case in row.cases)
-    return {(case.row, case.bot): words for case, words in told if words}
+    notes = ((case, shortener.note(redactor.case(case))) for row in table.rows for case in row.cases)
+    return {(case.row, case.bot): words for case, words in notes if words}
 
 
 def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
     """A judge that saw less says less: whether it hit some bots more than others matters."""
-    told = _by_bot(Counter(bot for _, bot in cuts))
-    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {told}.",) if told else ()
+    bots = _by_bot(Counter(bot for _, bot in cuts))
+    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {bots}.",) if bots else ()
 
 
 def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    told = _by_bot(Counter(bot for _, bot in flags))
+    bots = _by_bot(Counter(bot for _, bot in flags))
     return (
-        (f"Possible prompt injection in these numbers of cases: {told}. No score was changed.",)
-        if told
+        (f"Possible prompt injection in these numbers of cases: {bots}. No score was changed.",)
+        if bots
         else ()
     )
 
@@ -126,7 +126,7 @@ def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary"
         partial=str(evaluation.stopped or ""),
         notes=(
             *facts.notes,
-            *evaluation.panel.judge.adaptations,
+            *evaluation.judges.judge.adaptations,
             *_outdated_notes(evaluation.outdated),
             *redacted,
             *_imbalance_notes(summary),
@@ -144,12 +144,12 @@ def _outdated_notes(outdated: int) -> tuple[str, ...]:
 
 def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFacts":
     """Those of a run whose report is made once more, from the file `source`, with other settings."""
-    from rag_eval.configuration.effective import describe_thresholds, thresholds_in_force, weights_in_force
+    from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, effective_weights
 
     return replace(
         facts,
-        weights=weights_in_force(settings, facts.metrics),
-        thresholds=thresholds_in_force(settings, is_proxy=facts.is_proxy),
+        weights=effective_weights(settings, facts.metrics),
+        thresholds=effective_thresholds(settings, is_proxy=facts.is_proxy),
         thresholds_from=describe_thresholds(settings, is_proxy=facts.is_proxy),
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,

@@ -2,7 +2,9 @@
 
 import os
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -33,19 +35,19 @@ def command(folder: Path) -> None:
     Without FOLDER: into the current one. A file that is there already is never overwritten.
     """
     set_up_logging(debug=False)
-    contents = {folder / _CONFIG: _config(), folder / _INPUT: _template()}
+    contents = {
+        folder / _CONFIG: files("rag_eval.cli").joinpath("config.ini.example").read_bytes(),
+        folder / _INPUT: _template(),
+    }
     _refuse_existing(contents)
     _write(contents)
     for path in contents:
         say(f"Written: {path}")
-    say("Next, a report by the offline judge, without a key:")
-    say(f"  {_line('rag-eval', folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
-    say(f"and, once {folder / _CONFIG} names your judge, a check of its key, address and model:")
-    say(f"  {_line('rag-eval', 'doctor', *_config_option(folder))}")
-
-
-def _config() -> bytes:
-    return files("rag_eval.cli").joinpath("config.ini.example").read_bytes()
+    program = _program()
+    say("To score the sample with the offline judge, which needs no API key, run:")
+    say(f"  {_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
+    say(f"To check key, endpoint and model of your own judge, name it in {folder / _CONFIG} and run:")
+    say(f"  {_line(*program, 'doctor', *_config_option(folder))}")
 
 
 def _template() -> bytes:
@@ -126,6 +128,26 @@ def _write(contents: Mapping[Path, bytes]) -> None:
         for half in written:
             half.unlink()
         raise OutputError(f"{path}: cannot be written: {error.strerror}; name another folder") from error
+
+
+def _program() -> list[str]:
+    """The words by which this program was started, as they can be used again in the current folder."""
+    called = sys.argv[0]
+    if not called.endswith(".py"):
+        name = Path(called).stem
+        return [name if shutil.which(name) or called == name else called]
+    is_module = Path(called).name == "__main__.py"
+    return [_python(), *(["-m", "rag_eval"] if is_module else [called])]
+
+
+def _python() -> str:
+    """A short name for this Python where the shell finds it by that, else its path."""
+    for name in ("python", "python3"):
+        if shutil.which(name) == sys.executable:
+            return name
+    here = Path.cwd()
+    python = Path(sys.executable)
+    return str(python.relative_to(here) if python.is_relative_to(here) else python)
 
 
 def _config_option(folder: Path) -> list[str | Path]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
-from rag_eval.cli.judging import open_panel
+from rag_eval.cli.judging import open_judges
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
-from rag_eval.cli.outcome import Conclusion, Ending
-from rag_eval.cli.output_paths import Places
+from rag_eval.cli.outcome import RunOutcome, pass_gates
+from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.cli.terminal import progress
 from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rag_eval.results.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.evaluation import Evaluation
-    from rag_eval.run.judges import Panel
+    from rag_eval.run.judges import Judges
     from rag_eval.tables import Table, TextForm
 
 
@@ -42,7 +42,7 @@ class Job:
     def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
         self._input = input_path
         self._options = options
-        self._places = Places(input_path, target, options)
+        self._paths = OutputPaths(input_path, target, options)
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
         self._rubric: EvaluationRubric | None = None
@@ -50,12 +50,14 @@ class Job:
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
-        self._places.check_named()
+        self._paths.check_named()
         with self._manifest:
             return self._run()
 
     def _run(self) -> ExitCode:
-        form = _text_form(self._options.encoding, self._options.sep)
+        from rag_eval.tables import TextForm
+
+        form = TextForm.parse(self._options.encoding, self._options.sep)
         gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
         loaded = self._load_settings()
@@ -63,21 +65,21 @@ class Job:
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
         table = self._read_table(loaded.settings, form)
-        self._places.check(loaded)
+        self._paths.check(loaded)
         if self._options.dry_run:
-            return self._plan(loaded, table)
-        loaded.require_credentials()
-        self._places.check_writable()
+            return self._estimate(loaded, table)
+        loaded.require_credentials(to_call=not self._options.report_only)
+        self._paths.check_writable()
         with self._locked():
-            self._places.make_room(loaded.settings)
-            panel = open_panel(loaded.settings, self._places.report, self._options, self._rubric)
-            facts = facts_at_start(loaded.settings, table, panel)
-            self._announce(loaded.settings, facts, panel)
+            self._paths.make_room(loaded.settings)
+            judges = open_judges(loaded.settings, self._paths.report, self._options, self._rubric)
+            facts = facts_at_start(loaded.settings, table, judges)
+            self._announce(loaded.settings, facts, judges)
             self._manifest.began(loaded, facts)
-            return self._evaluate(loaded, table, panel, facts, gates)
+            return self._evaluate(loaded, table, judges, facts, gates)
 
     def _locked(self) -> AbstractContextManager[None]:
-        return locked(self._places.report, patience=self._options.wait * 60)
+        return locked(self._paths.report, patience=self._options.wait * 60)
 
     # Before
 
@@ -123,19 +125,20 @@ class Job:
             warn(warning)
         return table
 
-    def _plan(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
+    def _estimate(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         settings = loaded.settings.without_entra()
-        if settings.judge.provider == "offline":
+        if settings.provider.is_offline:
             self._say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
-        from rag_eval.cli.dry_run import show_plan
-        from rag_eval.configuration.effective import budget_of, redactor_of
+        from rag_eval.cli.dry_run import show_estimate
+        from rag_eval.configuration.effective import budget_of
+        from rag_eval.run.evaluation import redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
-        show_plan(
+        show_estimate(
             settings,
             table,
-            self._places.report,
+            self._paths.report,
             self._say,
             self._rubric,
             fresh=self._options.fresh,
@@ -150,7 +153,7 @@ class Job:
             warn(f"Before the run itself: {lacking}")
         return ExitCode.COMPLETE
 
-    def _announce(self, settings: "Settings", facts: "RunFacts", panel: "Panel") -> None:
+    def _announce(self, settings: "Settings", facts: "RunFacts", judges: "Judges") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())
         self._say(f"Judge: {facts.judge}")
         self._say(f"Weights in RQS: {weights or 'none; every metric of RQS is switched off'}")
@@ -159,9 +162,9 @@ class Job:
                 warn(
                     f"{option}: {METRIC_LABELS[name]} is switched off in section [metrics], so it has no weight."
                 )
-        if _samples_vary_little(settings):
+        if settings.evaluation.samples > 1 and not judges.is_proxy and settings.section.temperature == 0:
             warn("--samples has little effect at temperature 0; set --temperature above 0.")
-        if panel.is_proxy:
+        if judges.is_proxy:
             self._say(
                 "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
             )
@@ -172,7 +175,7 @@ class Job:
         self,
         loaded: "LoadedSettings",
         table: "Table",
-        panel: "Panel",
+        judges: "Judges",
         facts: "RunFacts",
         gates: Sequence["Gate"],
     ) -> ExitCode:
@@ -181,21 +184,23 @@ class Job:
 
         settings = loaded.settings
         tallies = Tallies(facts, settings.report.slice_by, self._past)
-        evaluation = Evaluation(panel, settings)
+        evaluation = Evaluation(judges, settings)
         keep = True
         try:
-            with self._places.open(loaded, facts, has_baseline=self._past is not None) as outputs:
+            with self._paths.open(loaded, facts, has_baseline=self._past is not None) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
                 _refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
                     self._say("Writing the report …")
-                ending = Ending.of(outputs, tallies, lambda summary: facts_at_end(facts, evaluation, summary))
-            keep = settings.cache.enabled or not _is_complete(evaluation, ending.summary)
+                summary = tallies.summary()
+                facts = facts_at_end(facts, evaluation, summary)
+                outcome = RunOutcome.written(outputs, tallies, summary, facts)
+            keep = settings.cache.enabled or not _is_complete(evaluation, summary)
         finally:
             evaluation.close()
-            panel.store.end(keep=keep)
+            judges.store.end(keep=keep)
         return self._conclude(
-            ending,
+            outcome,
             gates,
             settings,
             evaluation.stopped,
@@ -210,11 +215,13 @@ class Job:
         self._options.refuse_idle_again()
         settings, run = loaded.settings, read_run(self._input)
         run.check_slices(settings.report.slice_by)
-        self._places.check(loaded)
+        self._paths.check(loaded)
         if self._options.dry_run:
-            self._say(f"Dry run: {self._places.report} would be rebuilt from {self._input} without any call.")
+            self._say(
+                f"Dry run: {self._paths.report} would be rebuilt from {self._input} without any judge call."
+            )
             return ExitCode.COMPLETE
-        self._places.check_writable()
+        self._paths.check_writable()
         run = run.rescored(facts_again(run.facts, settings, run.name))
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
@@ -222,28 +229,34 @@ class Job:
         origin = {"name": run.name, **run.circumstances}
         has_baseline = self._past is not None
         with self._locked():
-            self._places.make_room(settings)
-            with self._places.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs:
+            self._paths.make_room(settings)
+            with self._paths.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs:
                 for result in run.results:
                     outputs.add(result)
                     tallies.add(result)
-                ending = Ending.of(outputs, tallies, lambda _: facts)
-        return self._conclude(ending, gates, settings)
+                outcome = RunOutcome.written(outputs, tallies, tallies.summary(), facts)
+        return self._conclude(outcome, gates, settings)
 
     def _conclude(
         self,
-        ending: Ending,
+        outcome: RunOutcome,
         gates: Sequence["Gate"],
         settings: "Settings",
         stopped: RunStoppedError | None = None,
         *,
         is_journal_kept: bool = False,
     ) -> ExitCode:
-        conclusion = Conclusion(self._places.report, self._options, gates, self._past, self._say)
-        code = conclusion.of(
-            ending, settings.evaluation.min_coverage, stopped, is_journal_kept=is_journal_kept
-        )
-        self._manifest.ended(code, ending.summary, ending.facts, ending.places)
+        min_coverage = settings.evaluation.min_coverage
+        outcome.tell(self._say, self._past)
+        for warning in outcome.warnings(self._paths.report, is_journal_kept=is_journal_kept):
+            warn(warning)
+        report, *others = outcome.paths
+        for path in others:
+            self._say(f"Also written: {path}")
+        self._say(f"Report: {report}")
+        passed = pass_gates(outcome, gates, self._options, min_coverage, self._say)
+        code = outcome.exit_code(stopped, min_coverage, passed=passed)
+        self._manifest.ended(code, outcome)
         return code
 
     def _stream(
@@ -272,11 +285,6 @@ _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
 
 
-def _samples_vary_little(settings: "Settings") -> bool:
-    temperatures = {"azure": settings.azure.temperature, "openai": settings.openai.temperature}
-    return settings.evaluation.samples > 1 and temperatures.get(settings.judge.provider) == 0
-
-
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":
     if settings.rubric.file is None:
         return None
@@ -285,16 +293,10 @@ def _rubric(settings: "Settings") -> "EvaluationRubric | None":
     return load_rubric(settings.rubric.file)
 
 
-def _text_form(encoding: str | None, separator: str | None) -> "TextForm":
-    from rag_eval.tables import TextForm
-
-    return TextForm.parse(encoding, separator)
-
-
 def _refuse_empty(evaluation: "Evaluation") -> None:
     """A run that stopped before any reply has nothing to report; an older report stays as it is."""
     stopped, usage = evaluation.stopped, evaluation.usage
-    if stopped and not evaluation.panel.is_proxy and not usage.calls and not usage.cached:
+    if stopped and not evaluation.judges.is_proxy and not usage.calls and not usage.cached:
         raise stopped
 
 

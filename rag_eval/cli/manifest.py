@@ -6,7 +6,7 @@ A run that was killed leaves a manifest that says "running", with the process th
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from rag_eval.cli.terminal import readable
 from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_missing
 
 if TYPE_CHECKING:
+    from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
-    from rag_eval.results.summary import Summary
 
 FORMAT = "rag-eval-manifest/1"
 _STATUS = {
@@ -51,7 +51,7 @@ class Manifest:
             "process": os.getpid(),
             "started": _now(),
             "ended": None,
-            "options": {name: _shown(value) for name, value in options.items()},
+            "options": {name: _plain(value) for name, value in options.items()},
             "input": {"name": readable(input_path.name)},
         }
         self._input = input_path
@@ -88,8 +88,9 @@ class Manifest:
         self._members |= {**circumstances(loaded), "run": _run(facts)}
         self._write()
 
-    def ended(self, code: ExitCode, summary: "Summary", facts: "RunFacts", places: Sequence[Path]) -> None:
+    def ended(self, code: ExitCode, outcome: "RunOutcome") -> None:
         """The run is over, and its report is written."""
+        facts = outcome.facts
         self._members |= {
             "status": _STATUS[code],
             "exit_code": int(code),
@@ -99,9 +100,9 @@ class Manifest:
             "usage": asdict(facts.usage),
             "judged": {
                 bot.bot: {"scored": bot.rqs.scored, "failed": bot.rqs.failed, "queries": bot.total_queries}
-                for bot in summary.bots
+                for bot in outcome.summary.bots
             },
-            "outputs": [_shown(place) for place in places],
+            "outputs": [_plain(path) for path in outcome.paths],
         }
         self._write()
 
@@ -133,9 +134,9 @@ def _harmless(value: Any) -> Any:
     return [_harmless(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _shown(value: object) -> object:
+def _plain(value: object) -> object:
     if isinstance(value, tuple):
-        return [_shown(each) for each in value]
+        return [_plain(each) for each in value]
     return value if isinstance(value, int | float | bool) else readable(str(value))
 
 

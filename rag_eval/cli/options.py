@@ -51,42 +51,51 @@ class Options:
         }
 
     def overrides(self) -> Mapping[str, Any]:
-        """What stands in for a key of the configuration, by "section.key"."""
-        return {key: value for name, key in _OVERRIDES.items() if (value := getattr(self, name)) is not None}
+        """The values that replace those of the configuration, by 'section.key'."""
+        from rag_eval.configuration.sources import OPTIONS
+
+        values = {key: getattr(self, _field(option)) for option, key in OPTIONS.items()}
+        return {key: value for key, value in values.items() if value is not None}
 
     def weights(self) -> Mapping[str, str]:
-        """Metrics by the option that was given for their weight in RQS."""
+        """By option, the metric whose weight in RQS was given with it."""
+        from rag_eval.configuration.sources import OPTIONS
+
+        given = self.given()
         return {
-            f"--{name}": key.removeprefix("weights.")
-            for name, key in _OVERRIDES.items()
-            if key.startswith("weights.") and name in self.given()
+            option: key.removeprefix("weights.")
+            for option, key in OPTIONS.items()
+            if key.startswith("weights.") and _field(option) in given
         }
 
     def refuse_idle_again(self) -> None:
-        """Raises InputError for what does nothing when a report is made again from a run's JSON."""
-        idle = [f"--{name.replace('_', '-')}" for name in _IDLE_AGAIN if name in self.given()]
-        if idle:
+        """Raise InputError for options that have no effect when a report is rebuilt from a run's JSON."""
+        given = self.given()
+        if idle := [option for option in _IDLE_AGAIN if _field(option) in given]:
             raise InputError(
-                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, where nothing is read from "
-                "a sheet and nobody is asked"
+                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, since no sheet is read and "
+                f"no judge is called; remove {'it' if len(idle) == 1 else 'them'}"
             )
 
 
-_OVERRIDES = {
-    "judge": "judge.provider",
-    "model": "model",
-    "temperature": "temperature",
-    "alpha": "weights.answer_correctness",
-    "beta": "weights.faithfulness",
-    "gamma": "weights.answer_relevancy",
-    "samples": "evaluation.samples",
-    "max_calls": "limits.max_calls",
-    "max_cost": "limits.max_cost",
-    "max_minutes": "limits.max_minutes",
-    "redact": "privacy.redact",
-}
+def _field(option: str) -> str:
+    """The field of Options that holds the value of an option."""
+    return option.removeprefix("--").replace("-", "_")
+
+
 _IDLE_AGAIN = (
-    "sheet", "encoding", "sep", "model", "temperature", "samples", "redact", "max_calls", "max_cost", "max_minutes",
-    "fresh", "retry_errors", "strict_cache",
-)  # fmt: skip
-"""These are about reading a sheet or asking a judge."""
+    "--sheet",
+    "--encoding",
+    "--sep",
+    "--model",
+    "--temperature",
+    "--samples",
+    "--redact",
+    "--max-calls",
+    "--max-cost",
+    "--max-minutes",
+    "--fresh",
+    "--retry-errors",
+    "--strict-cache",
+)
+"""Options about reading a sheet or calling a judge."""

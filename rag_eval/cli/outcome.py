@@ -1,9 +1,9 @@
-"""How a run ends: what it found, on the terminal; its gates; and the exit code."""
+"""The outcome of a run: what it found, in lines for the terminal; its quality gates; its exit code."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
@@ -25,128 +25,92 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Everything that is known when the outputs are written."""
+class RunOutcome:
+    """All that is known of a run when its outputs are written."""
 
     summary: "Summary"
     findings: "Findings"
     facts: "RunFacts"
-    places: Sequence[Path]
+    paths: Sequence[Path]
     """Where the outputs are, the report first."""
 
     @classmethod
-    def of(
-        cls, outputs: "Outputs", tallies: "Tallies", facts_of: Callable[["Summary"], "RunFacts"]
-    ) -> "Ending":
-        """Finish the outputs; `facts_of` are the facts at the end."""
-        summary = tallies.summary()
+    def written(cls, outputs: "Outputs", tallies: "Tallies", summary: "Summary", facts: "RunFacts") -> Self:
+        """Finish the outputs."""
         findings = tallies.findings(summary)
-        facts = facts_of(summary)
         return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
 
-
-def _thresholds(facts: "RunFacts") -> str:
-    values = [
-        f"{METRIC_LABELS[name]} {value:g}"
-        for name, value in facts.thresholds.items()
-        if name in facts.metrics
-    ]
-    return f"{', '.join(values)} ({facts.thresholds_from})"
-
-
-class Conclusion:
-    """Says how a run went, and decides on its exit code."""
-
-    def __init__(
-        self,
-        target: Path,
-        options: Options,
-        gates: Sequence["Gate"],
-        past: "PastRun | None",
-        say: Callable[[str], None],
-    ) -> None:
-        self._target = target
-        self._options = options
-        self._gates = gates
-        self._past = past
-        self._say = say
-
-    def of(
-        self,
-        ending: Ending,
-        min_coverage: float,
-        stopped: RunStoppedError | None = None,
-        *,
-        is_journal_kept: bool = False,
-    ) -> ExitCode:
-        self._tell_findings(ending)
-        self._tell_circumstances(ending.facts, is_journal_kept=is_journal_kept)
-        self._tell_places(ending.places)
-        passed = self._pass_gates(ending, min_coverage)
-        return _exit_code(stopped, ending.summary, min_coverage, passed=passed)
-
-    def _tell_findings(self, ending: Ending) -> None:
+    def tell(self, say: Callable[[str], None], past: "PastRun | None") -> None:
+        """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
         from rag_eval.report.annotation_lines import beside_lines
         from rag_eval.report.baseline_sheet import change_lines
         from rag_eval.results.findings import verdict
 
-        summary, findings = ending.summary, ending.findings
+        summary, findings, facts = self.summary, self.findings, self.facts
         changes = (
-            change_lines(findings.changes, self._past.name, findings.beside_changes)
-            if self._past and findings.changes is not None
+            change_lines(findings.changes, past.name, findings.beside_changes)
+            if past and findings.changes is not None
             else []
         )
-        told = verdict(summary, findings)
-        lines = "", *leaderboard_lines(summary), "", told, *count_lines(summary), *beside_lines(findings)
-        for line in (*lines, *changes):
-            self._say(line)
-
-    def _tell_circumstances(self, facts: "RunFacts", *, is_journal_kept: bool) -> None:
+        for line in ("", *leaderboard_lines(summary), ""):
+            say(line)
+        say(verdict(summary, findings))
+        for line in (*count_lines(summary), *beside_lines(findings), *changes):
+            say(line)
         if facts.is_proxy:
-            self._say(f"Red below: {_thresholds(facts)}.")
-        self._say(usage_line(facts))
-        for note in facts.notes:
-            self._say(note)
-        if facts.partial:
-            warn(f"PARTIAL: {facts.partial}")
-        if is_journal_kept and not facts.is_proxy:
-            warn(
+            say(f"Red below: {self._thresholds()}.")
+        for line in (usage_line(facts), *facts.notes):
+            say(line)
+
+    def _thresholds(self) -> str:
+        facts = self.facts
+        values = [
+            f"{METRIC_LABELS[name]} {value:g}"
+            for name, value in facts.thresholds.items()
+            if name in facts.metrics
+        ]
+        return f"{', '.join(values)} ({facts.thresholds_from})"
+
+    def warnings(self, target: Path, *, is_journal_kept: bool) -> Iterator[str]:
+        """What the user must know of the outputs; `target` is where the report was to be."""
+        if self.facts.partial:
+            yield f"PARTIAL: {self.facts.partial}"
+        if is_journal_kept and not self.facts.is_proxy:
+            yield (
                 "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
                 "refused, blocked or unreadable replies."
             )
+        if self.paths[0] != target:
+            yield f"{target} is open in another program; the report was saved next to it."
 
-    def _tell_places(self, places: Sequence[Path]) -> None:
-        report, *others = places
-        if report != self._target:
-            warn(f"{self._target} is open in another program; the report was saved next to it.")
-        for place in others:
-            self._say(f"Also written: {place}")
-        self._say(f"Report: {report}")
-
-    def _pass_gates(self, ending: Ending, min_coverage: float) -> bool:
-        """Say how every gate went, and write it for CI systems if that is wanted."""
-        facts = ending.facts
-        gate_on = GateOn(self._options.gate_on)
-        results = list(evaluate_gates(self._gates, ending.summary, gate_on, min_coverage))
-        if self._options.fail_on_regression:
-            results += regression_gates(ending.findings.changes or (), facts.bots)
-        for result in results:
-            line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
-            self._say(line) if result.passed else warn(line)
-        if target := self._options.junit:
-            from rag_eval.report.junit import write_junit
-
-            about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
-            self._say(f"Also written: {write_junit(target, results, about)}")
-        return all(result.passed for result in results)
+    def exit_code(self, stopped: RunStoppedError | None, min_coverage: float, *, passed: bool) -> ExitCode:
+        """`passed`: whether every quality gate did."""
+        if stopped:
+            return stopped.exit_code
+        coverages = [bot.rqs.coverage for bot in self.summary.bots if bot.rqs.coverage is not None]
+        if min(coverages, default=1.0) < min_coverage:
+            return ExitCode.LOW_COVERAGE
+        return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED
 
 
-def _exit_code(
-    stopped: RunStoppedError | None, summary: "Summary", min_coverage: float, *, passed: bool
-) -> ExitCode:
-    if stopped:
-        return stopped.exit_code
-    coverages = [bot.rqs.coverage for bot in summary.bots if bot.rqs.coverage is not None]
-    if min(coverages, default=1.0) < min_coverage:
-        return ExitCode.LOW_COVERAGE
-    return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED
+def pass_gates(
+    outcome: RunOutcome,
+    gates: Sequence["Gate"],
+    options: Options,
+    min_coverage: float,
+    say: Callable[[str], None],
+) -> bool:
+    """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted."""
+    facts = outcome.facts
+    results = list(evaluate_gates(gates, outcome.summary, GateOn(options.gate_on), min_coverage))
+    if options.fail_on_regression:
+        results += regression_gates(outcome.findings.changes or (), facts.bots)
+    for result in results:
+        line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
+        say(line) if result.passed else warn(line)
+    if options.junit:
+        from rag_eval.report.junit import write_junit
+
+        about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
+        say(f"Also written: {write_junit(options.junit, results, about)}")
+    return all(result.passed for result in results)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_eval.report.outputs import Output, Outputs
 
 
-class Places:
+class OutputPaths:
     """The files of one run, by the options that name them."""
 
     def __init__(self, input_path: Path, report: Path, options: Options) -> None:
@@ -58,7 +58,7 @@ class Places:
         from rag_eval.store.leftovers import sweep
         from rag_eval.store.replacement import check_space, output_errors
 
-        stored = [store_path(settings, self.report)] if settings.judge.provider != "offline" else []
+        stored = [] if settings.provider.is_offline else [store_path(settings, self.report)]
         options = self._options
         outputs = [
             self.report,

@@ -22,7 +22,7 @@ def command() -> None:
 
 @command.command("check", context_settings=_HELP, short_help="Print a rubric as it was understood.")
 @click.argument("file", type=_PATH)
-def check(file: Path) -> None:
+def _check(file: Path) -> None:
     """Print the rubric in FILE (.yaml, .yml or .json) as it was understood, or what is wrong with it."""
     from rag_eval.rubric import load_rubric
 
@@ -34,7 +34,7 @@ def check(file: Path) -> None:
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")
-def align(a: Path, b: Path, file: Path) -> None:
+def _align(a: Path, b: Path, file: Path) -> None:
     """Measure the agreement of the verdicts in files A and B, also beyond chance (kappa).
 
     Each is a .csv, .tsv, .xlsx, .json or .jsonl file with a row for each answer and a column for each criterion, with

@@ -10,6 +10,7 @@ from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
+from rag_eval.judge.providers import PROVIDERS
 
 _PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
@@ -26,7 +27,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--config", type=_PATH, help="Configuration file.  [default: ./config.ini, if present]")
 @click.option(
     "--judge",
-    type=click.Choice(["azure", "openai", "offline"]),
+    type=click.Choice(list(PROVIDERS)),
     help="Judge to use; offline needs no API key.",
 )
 @click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")

@@ -88,7 +88,7 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-class ProgressBar:
+class _ProgressBar:
     """A bar with count, rate and time left, redrawn at most ten times a second, for a terminal."""
 
     def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
@@ -127,7 +127,7 @@ class ProgressBar:
         return f", {rate:.1f}/s, {_duration(left)} left" if self._done < self._total else f", {rate:.1f}/s"
 
 
-class ProgressLines:
+class _ProgressLines:
     """A plain line now and then, for a log: at every tenth of the rows, and at least half a second apart."""
 
     def __init__(self, total: int, stream: TextIO, what: str = "rows") -> None:
@@ -156,7 +156,7 @@ class ProgressLines:
         self._stream.flush()
 
 
-class Counter:
+class _Counter:
     """How many there are so far, when nobody knows how many there will be; silent while that takes less than a second.
 
     On a terminal the line is redrawn and in the end removed; elsewhere there is a line now and then.
@@ -184,7 +184,7 @@ class Counter:
             self._stream.flush()
 
 
-class NoProgress:
+class _NoProgress:
     """For --quiet."""
 
     def advance(self) -> None:
@@ -195,13 +195,13 @@ class NoProgress:
 
 
 def counter(stream: TextIO, what: str, *, quiet: bool) -> Progress:
-    return NoProgress() if quiet else Counter(stream, what)
+    return _NoProgress() if quiet else _Counter(stream, what)
 
 
 def progress(total: int, stream: TextIO, *, quiet: bool) -> Progress:
     if quiet:
-        return NoProgress()
-    return ProgressBar(total, stream) if stream.isatty() else ProgressLines(total, stream)
+        return _NoProgress()
+    return _ProgressBar(total, stream) if stream.isatty() else _ProgressLines(total, stream)
 
 
 def _shown(char: str) -> str:

@@ -12,9 +12,8 @@ from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.masking import secrets_in
+from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
-from rag_eval.texts.redaction import Redactor
-from rag_eval.texts.shortening import Shortener
 
 CACHE_NAME = "replies.sqlite"
 
@@ -26,43 +25,40 @@ def enabled_metrics(settings: Settings) -> tuple[str, ...]:
 
 def beyond_offline(settings: Settings) -> str:
     """What is switched on and the offline judge cannot judge, in words; empty for nothing, or with another judge."""
-    if settings.judge.provider != "offline":
+    if not settings.provider.is_offline:
         return ""
     wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
     wanted += ["Rubric"] if settings.rubric.file else []
-    return f"Not judged, since the offline judge cannot: {', '.join(wanted)}." if wanted else ""
-
-
-def workers_of(settings: Settings) -> int:
-    return settings.evaluation.max_workers if settings.evaluation.parallel else 1
+    return f"Skipped, needs an LLM judge: {', '.join(wanted)}." if wanted else ""
 
 
 def endpoint_of(settings: Settings) -> Endpoint:
-    """The endpoint of the chosen provider."""
-    azure, openai, judge = settings.azure, settings.openai, settings.judge
-    is_azure = judge.provider == "azure"
+    """The endpoint of the chosen provider, which is not the offline judge."""
+    judge, provider, section = settings.judge, settings.provider, settings.section
     return Endpoint(
-        provider="azure" if is_azure else "openai",
-        url=azure.endpoint if is_azure else openai.base_url,
-        api_key=(azure.api_key if is_azure else openai.api_key).get_secret_value() or NO_KEY,
-        model=azure.deployment if is_azure else openai.model,
-        api_version=azure.api_version if is_azure else "",
-        temperature=azure.temperature if is_azure else openai.temperature,
+        provider=provider.name,
+        url=getattr(section, provider.url_key),
+        api_key=section.api_key.get_secret_value() or NO_KEY,
+        model=getattr(section, provider.model_key),
+        api_version=getattr(section, "api_version", ""),
+        temperature=section.temperature,
         structured_output=judge.structured_output,
         timeout_seconds=judge.timeout_seconds,
         max_attempts=judge.max_attempts,
-        workers=workers_of(settings),
+        workers=settings.evaluation.workers,
         requests_per_minute=settings.limits.requests_per_minute,
         tokens_per_minute=settings.limits.tokens_per_minute,
-        token_provider=token_provider() if is_azure and azure.auth == "entra" else None,
+        token_provider=token_provider() if provider.takes_tokens(section) else None,
     )
 
 
 def secrets_of(settings: Settings) -> frozenset[str]:
     """What must not be shown: the keys of all providers, and what looks like a key in their addresses."""
-    azure, openai = settings.azure, settings.openai
-    return secrets_in(azure.api_key.get_secret_value(), azure.endpoint) | secrets_in(
-        openai.api_key.get_secret_value(), openai.base_url
+    sections = [
+        (getattr(settings, name), each.url_key) for name, each in PROVIDERS.items() if not each.is_offline
+    ]
+    return frozenset().union(
+        *(secrets_in(section.api_key.get_secret_value(), getattr(section, url)) for section, url in sections)
     )
 
 
@@ -102,24 +98,13 @@ def store_path(settings: Settings, output: Path) -> Path:
     return output.with_name(output.name + ".journal")
 
 
-def shortener_of(settings: Settings) -> Shortener:
-    """Cuts the contexts that an LLM judge must not see whole."""
-    limits = settings.limits
-    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
-
-
 def guarded(judge: Judge, settings: Settings) -> Judge:
     """The judge, or one that refuses prompts that are too long."""
     most = settings.limits.max_prompt_tokens
     return judge if most is None else LengthGuard(judge, most)
 
 
-def redactor_of(settings: Settings) -> Redactor:
-    """Hides what an LLM judge must not see."""
-    return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)
-
-
-def thresholds_in_force(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
+def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, float]:
     """Below these a score counts as bad; the offline judge has thresholds of its own, measured against people."""
     configured: dict[str, float] = settings.thresholds.model_dump()
     if not is_proxy:
@@ -161,7 +146,7 @@ def _calibrated(settings: Settings) -> frozenset[str]:
     return frozenset(METRIC_LABELS) - settings.thresholds.model_fields_set
 
 
-def weights_in_force(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:
+def effective_weights(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:
     """The weights of the metrics that are judged, summing to 1; all zero when they weigh nothing.
 
     `metrics` are those of the run, which need not be all that are switched on.

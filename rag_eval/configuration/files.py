@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rag_eval.configuration.credentials import VARIABLES
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.configuration.sources import VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.tables.bounds import first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
@@ -53,10 +52,12 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
     try:
         parser.read_string(text)
     except configparser.MissingSectionHeaderError as error:
-        raise SettingsError(f"{name}, line {error.lineno}: stands before the first [section]") from None
+        raise SettingsError(
+            f"{name}, line {error.lineno}: comes before the first [section]; move it into a section"
+        ) from None
     except configparser.ParsingError as error:
-        found = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
-        raise SettingsError(first_of(found)) from None
+        wrong = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
+        raise SettingsError(first_of(wrong)) from None
     lines = _find_lines(text)
     if unclear := _find_unclear_lines(parser, lines):
         raise SettingsError(first_of([f"{name}, line {line}{problem}" for line, problem in unclear]))
@@ -66,7 +67,7 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
     }
 
 
-_NO_ASSIGNMENT = "is not of the form key = value (a key is plain words, and ':' does not stand for '=')"
+_NO_ASSIGNMENT = "is not of the form key = value (keys are plain words; ':' is not a separator)"
 _MARK_DELIMITER = re.compile(
     r"^([^\S\n]*delimiter[^\S\n]*=)[^\S\n]+([#;][^\w\s]*)(?=[^\S\n]*$|[^\S\n]+[#;])",
     re.MULTILINE | re.IGNORECASE,
@@ -109,9 +110,11 @@ def _find_unclear_lines(
         if not _NAME.fullmatch(key or section):
             unclear.append((first, f": {_NO_ASSIGNMENT if key else 'no such section'}"))
         elif "\n" in parser.get(section, key, fallback=""):
-            unclear.append((first, f"{name}: the value goes on in an indented line below; remove the indent"))
+            unclear.append(
+                (first, f"{name}: the value continues in an indented line below; remove the indent")
+            )
         else:
-            unclear += [(line, f"{name}: stands already in line {first}") for line in more]
+            unclear += [(line, f"{name}: occurs already in line {first}; keep one of them") for line in more]
     return sorted(unclear)
 
 

@@ -11,19 +11,12 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rag_eval.configuration.credentials import (
-    PROVIDERS,
-    VARIABLES,
-    Provider,
-    find_key_problem,
-    find_url_problem,
-    unwrap,
-)
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import Given, Level, Source
+from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
-from rag_eval.judge.addresses import is_loopback, shown_url
+from rag_eval.judge.addresses import is_loopback, safe_url
+from rag_eval.judge.providers import PROVIDERS, Provider
 from rag_eval.records import METRIC_LABELS
 from rag_eval.tables.bounds import MOST_LISTED
 
@@ -39,44 +32,29 @@ class LoadedSettings:
     """Every file that was looked for, in search order, and whether it was there and read."""
     warnings: tuple[str, ...]
 
-    def require_credentials(self) -> None:
-        """Raise SettingsError unless the chosen provider has all that it needs to be called."""
-        name = self.settings.judge.provider
-        if name == "offline":
+    def require_credentials(self, *, to_call: bool = True) -> None:
+        """Raise SettingsError unless the chosen provider has all that it needs to be called.
+
+        Without `to_call`, only stored replies are wanted: they are found by the address, and need no key.
+        """
+        provider = self.settings.provider
+        lacking = [
+            key for key in provider.lacking(self.settings.section) if to_call or key == provider.url_key
+        ]
+        if not lacking:
             return
-        chosen, provider = getattr(self.settings, name), PROVIDERS[name]
-        needed = [provider.url_key]
-        if name != "azure" or self.settings.azure.auth == "key":
-            needed.append("api_key")
-        if missing := [key for key in needed if not getattr(chosen, key)]:
-            raise SettingsError(_describe_missing(name, missing, self.files))
+        keys = {f"{provider.name}.{key}" for key in lacking}
+        variables = " and ".join(variable for variable, key in VARIABLES.items() if key in keys)
+        looked_in = [file if is_there else f"{file} (not there)" for file, is_there in self.files.items()]
+        raise SettingsError(
+            f"{provider.title} credentials not found: {' and '.join(lacking)} not set. "
+            f"Set {'it' if len(lacking) == 1 else 'them'} in section [{provider.name}] of {next(iter(self.files))}, "
+            f"or set {variables} in the environment or in .env; --judge offline needs no credentials. "
+            f"Looked in: the environment, {', '.join(looked_in)}."
+        )
 
 
-def _describe_missing(name: str, missing: list[str], files: Mapping[str, bool]) -> str:
-    variables = " and ".join(v for v, key in VARIABLES.items() if key in {f"{name}.{m}" for m in missing})
-    looked_in = [file if found else f"{file} (not there)" for file, found in files.items()]
-    keys = " and ".join(missing)
-    return (
-        f"{PROVIDERS[name].title} credentials not found: {keys} not set. "
-        f"Looked for {keys} in section [{name}] of {looked_in[0]}, and for {variables} in the environment "
-        f"and in {', '.join(looked_in[1:])}. Set {keys} in section [{name}] of {next(iter(files))}, "
-        f"or set {variables}; --judge offline needs no credentials."
-    )
-
-
-_OPTIONS = {
-    "weights.answer_correctness": "--alpha",
-    "weights.faithfulness": "--beta",
-    "weights.answer_relevancy": "--gamma",
-    "judge.provider": "--judge",
-    "privacy.redact": "--redact",
-    "evaluation.samples": "--samples",
-    "limits.max_calls": "--max-calls",
-    "limits.max_cost": "--max-cost",
-    "limits.max_minutes": "--max-minutes",
-    "model": "--model",
-    "temperature": "--temperature",
-}
+_OPTION_OF = {key: option for option, key in OPTIONS.items()}
 _FIELDS = {
     f"{section}.{key}": info
     for section, model in Settings()
@@ -165,18 +143,20 @@ class _Loading:
 
     def read_overrides(self, overrides: Mapping[str, object]) -> None:
         given = {
-            key: Given(value, Source(Level.COMMAND_LINE, _OPTIONS.get(key, "")))
+            key: Given(value, Source(Level.COMMAND_LINE, _OPTION_OF.get(key, "")))
             for key, value in overrides.items()
             if value is not None
         }
         neutral = {key: given.pop(key) for key in ("model", "temperature") if key in given}
         self._update(given)
         for key, entry in neutral.items():
-            if provider := PROVIDERS.get(self._provider_name()):
-                own_key = provider.model_key if key == "model" else key
-                self.given[f"{self._provider_name()}.{own_key}"] = entry
-            else:
+            provider = PROVIDERS.get(self._provider_name())
+            if provider is None:
+                continue  # reported as a value that is not allowed
+            if provider.is_offline:
                 self.warnings.append(f"--{key} has no effect with the offline judge")
+            else:
+                self.given[f"{provider.name}.{provider.model_key if key == 'model' else key}"] = entry
 
     def _provider_name(self) -> str:
         return str(self._value("judge.provider"))
@@ -194,7 +174,9 @@ class _Loading:
             if number < MOST_LISTED:
                 self._add_problem(key, _describe_unknown(key))
             elif number == MOST_LISTED:
-                self._add_problem(key, f"unknown, and so are {len(unknown) - number - 1:,} more")
+                self._add_problem(
+                    key, f"unknown; {len(unknown) - number - 1:,} more names are unknown as well"
+                )
             del self.given[key]
 
     def _add_problem(self, key: str, problem: str) -> None:
@@ -204,17 +186,16 @@ class _Loading:
 
     def check_provider(self) -> None:
         """Check URL and key of the chosen provider; those of the others do no harm."""
-        name = self._provider_name()
-        provider = PROVIDERS.get(name)
-        if provider is None:
+        provider = PROVIDERS.get(self._provider_name())
+        if provider is None or provider.is_offline:
             return
-        url, key = f"{name}.{provider.url_key}", f"{name}.api_key"
-        self._check_credential(url, lambda text: find_url_problem(text, provider))
-        self._check_credential(key, find_key_problem)
+        url, key = f"{provider.name}.{provider.url_key}", f"{provider.name}.api_key"
+        self._check_credential(url, provider.url_problem)
+        self._check_credential(key, provider.key_problem)
         if self.problems:
             return
         if (
-            name == "openai"
+            provider.is_keyless_on_loopback
             and not self._value(key)
             and is_loopback(urlsplit(str(self._value(url))).hostname or "")
         ):
@@ -226,7 +207,7 @@ class _Loading:
         if key not in self.given:
             return
         given = self.given[key]
-        text = unwrap(str(given.value))
+        text = _unwrapped(str(given.value))
         if text != given.value:
             self.given[key] = replace(given, value=text)
             self.warnings.append(f"{given.source}: white space or quotes around {key} were removed")
@@ -240,7 +221,7 @@ class _Loading:
         if is_set and len(owners) > 1 and _DEFAULT.owner not in owners:
             self.warnings.append(
                 f"{key} comes from {self.source(key)}, but {url}, to which it is sent, "
-                f"from {self.source(url)}: set both in one place if this is not meant"
+                f"from {self.source(url)}: set both in one place unless this is intended"
             )
 
     def _warn_of_others(self, url: str, provider: Provider) -> None:
@@ -249,11 +230,11 @@ class _Loading:
             return
         used = self.given[url]
         for other in reversed(self._overridden[url]):
-            text = unwrap(str(other.value))
-            if not text or find_url_problem(text, provider) or _is_same_place(text, str(used.value)):
+            text = _unwrapped(str(other.value))
+            if not text or provider.url_problem(text) or _is_same_place(text, str(used.value)):
                 continue
             self.warnings.append(
-                f"{url}: {used.source} names {shown_url(str(used.value))}, {other.source} names {shown_url(text)}; "
+                f"{url}: {used.source} names {safe_url(str(used.value))}, {other.source} names {safe_url(text)}; "
                 "judge calls go to the first: remove one of them"
             )
 
@@ -295,12 +276,20 @@ class _Loading:
             section, *keys = map(str, details["loc"])
             if keys:
                 key = f"{section}.{keys[0]}"
-                shown = _show(self.given[key].value)
-                self._add_problem(key, f"{shown} is not allowed; expected {_FIELDS[key].description}")
+                quoted = _quoted(self.given[key].value)
+                self._add_problem(key, f"{quoted} is not allowed; expected {_FIELDS[key].description}")
             else:  # the values of the section do not go together
                 first = next(key for key in self.given if key.startswith(f"{section}."))
                 source = self.source(first)
                 self.problems.append((source, f"{source.heading}, [{section}]: {details['ctx']['error']}"))
+
+
+def _unwrapped(text: str) -> str:
+    """The text without white space and one pair of quotes around it."""
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1].strip()
+    return text
 
 
 def _is_same_place(url: str, other: str) -> bool:
@@ -320,7 +309,7 @@ def _describe_unknown(dotted: str) -> str:
     else:
         kind, name, known = "section", section, list(Settings.model_fields)
     if "embedding" in name.lower():
-        return f"unknown {kind} (no embeddings are used: remove it)"
+        return f"unknown {kind} (RAG Eval uses no embeddings; remove it)"
     if hint := _OTHER_TOOLS.get(dotted.lower().rstrip(".")):
         return f"unknown {kind} ({hint})"
     nearest = difflib.get_close_matches(name.lower(), known, n=1)
@@ -350,7 +339,7 @@ _OTHER_TOOLS = {
 """What sections and keys of similar tools are called here, where that cannot be told from how they are spelt."""
 
 
-def _show(value: object) -> str:
+def _quoted(value: object) -> str:
     """The value as a message may show it. A long one may be a misplaced secret; allowed ones are short."""
     length = len(str(value))
     return repr(value) if length <= 20 else f"a value of {length} characters"

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
+from rag_eval.judge.providers import PROVIDERS, Provider, ProviderName
+
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
@@ -52,7 +54,7 @@ def _check_pattern(value: str) -> str:
     return value
 
 
-class Secret(SecretStr):
+class _Secret(SecretStr):
     """It stays in this process: a pickle has an empty one in its place. A copy is the secret itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -67,7 +69,7 @@ class Secret(SecretStr):
 
 def _read_secret(value: object) -> object:
     """Any other class of secrets would be pickled."""
-    if isinstance(value, SecretStr) and not isinstance(value, Secret):
+    if isinstance(value, SecretStr) and not isinstance(value, _Secret):
         return value.get_secret_value()
     return value
 
@@ -125,11 +127,11 @@ OptionalUrl = Annotated[
     str, Field(description="an https URL, or empty; http only for localhost, 127.0.0.0/8 and ::1")
 ]
 Key = Annotated[
-    Secret,
+    _Secret,
     BeforeValidator(_read_secret),
     Field(description="ASCII text without white space, or empty"),
 ]
-ProviderName = Annotated[Literal["azure", "openai", "offline"], Field(description="azure, openai or offline")]
+ChosenProvider = Annotated[ProviderName, Field(description="azure, openai or offline")]
 AzureAuth = Annotated[Literal["key", "entra"], Field(description="key or entra")]
 LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error or truncate")]
 OfflineThresholds = Annotated[
@@ -149,10 +151,10 @@ class _Frozen(BaseModel):
     )
 
 
-class Judge(_Frozen):
+class _Judge(_Frozen):
     """Who judges, and how patiently."""
 
-    provider: ProviderName = "azure"
+    provider: ChosenProvider = "azure"
     timeout_seconds: Seconds = 120.0
     """Total deadline of one attempt, from connecting to the last byte."""
     max_attempts: Attempts = 5
@@ -160,23 +162,23 @@ class Judge(_Frozen):
     structured_output: StructuredOutput = "auto"
 
 
-class Azure(_Frozen):
+class _Azure(_Frozen):
     """The Azure OpenAI resource. `endpoint` and `api_key` are empty while they are not set."""
 
     endpoint: OptionalUrl = ""
     auth: AzureAuth = "key"
     """By API key, or by a token of Microsoft Entra ID."""
-    api_key: Key = Secret("")
+    api_key: Key = _Secret("")
     api_version: Name = "2024-12-01-preview"
     deployment: Name = "gpt-4o"
     temperature: Temperature = 0.0
 
 
-class OpenAI(_Frozen):
+class _OpenAI(_Frozen):
     """OpenAI, or a server that speaks its protocol. `api_key` is empty while it is not set."""
 
     base_url: BaseUrl = "https://api.openai.com/v1"
-    api_key: Key = Secret("")
+    api_key: Key = _Secret("")
     model: Name = "gpt-4o"
     temperature: Temperature = 0.0
 
@@ -243,14 +245,14 @@ class Thresholds(_Frozen):
     answer_correctness: Share = 0.3
 
 
-class Offline(_Frozen):
+class _Offline(_Frozen):
     """The judge that needs no model."""
 
     thresholds: OfflineThresholds = "auto"
     """Whether [thresholds] counts for it, or the values measured against people; auto: what was set counts."""
 
 
-class Toxicity(_Frozen):
+class _Toxicity(_Frozen):
     """When a query counts as toxic, and who says so."""
 
     threshold: Share = 0.5
@@ -259,20 +261,20 @@ class Toxicity(_Frozen):
     """Model that judges toxicity; empty for the one that judges everything else."""
 
 
-class Context(_Frozen):
+class _Chunking(_Frozen):
     """How one context cell becomes chunks."""
 
     delimiter: Delimiter = "auto"
     """'auto', or the text itself: a `\\n` of config.ini is a newline here."""
 
 
-class Bots(_Frozen):
+class _Bots(_Frozen):
     """How bot columns are found and named."""
 
     strip_prefix: Prefix = "Bot_"
 
 
-class Diagnostics(_Frozen):
+class _Diagnostics(_Frozen):
     """The diagnostic columns of the report."""
 
     enabled: Flag = True
@@ -280,7 +282,7 @@ class Diagnostics(_Frozen):
     """Whether gold documents, where a row names them, decide about Retrieval Failure."""
 
 
-class Rubric(_Frozen):
+class _Rubric(_Frozen):
     """Criteria that every response either passes or fails."""
 
     file: OptionalFile = None
@@ -290,7 +292,7 @@ with warnings.catch_warnings():
     # The key is called json; the method of pydantic that it hides is deprecated and not used.
     warnings.filterwarnings("ignore", message='Field name "json"')
 
-    class Report(_Frozen):
+    class _Report(_Frozen):
         """What is reported beside the three sheets."""
 
         evidence: Flag = False
@@ -298,14 +300,14 @@ with warnings.catch_warnings():
         slice_by: Header = ""
 
 
-class Cache(_Frozen):
+class _Cache(_Frozen):
     """Paid replies that are kept across runs."""
 
     enabled: Flag = False
     directory: Folder = Path(".nexus_cache")
 
 
-class Evaluation(_Frozen):
+class _Evaluation(_Frozen):
     """How much is judged, and how."""
 
     max_rows: Count = 200
@@ -316,8 +318,13 @@ class Evaluation(_Frozen):
     min_coverage: Share = 0.95
     """Scored ÷ applicable; a run below it does not count as complete."""
 
+    @property
+    def workers(self) -> int:
+        """Concurrent calls."""
+        return self.max_workers if self.parallel else 1
 
-class Limits(_Frozen):
+
+class _Limits(_Frozen):
     """Where a run slows down or stops."""
 
     requests_per_minute: CountLimit = None
@@ -332,7 +339,7 @@ class Limits(_Frozen):
     max_minutes: Limit = None
 
 
-class Prices(_Frozen):
+class _Prices(_Frozen):
     """What a million tokens cost; unknown unless set."""
 
     currency: Name = "USD"
@@ -343,7 +350,7 @@ class Prices(_Frozen):
     toxicity_output: Price = None
 
 
-class Privacy(_Frozen):
+class _Privacy(_Frozen):
     """What is hidden from an LLM judge."""
 
     redact: Kinds = ""
@@ -359,24 +366,34 @@ class Privacy(_Frozen):
 class Settings(_Frozen):
     """Everything that can be configured, one field a section of config.ini."""
 
-    judge: Judge = Judge()
-    azure: Azure = Azure()
-    openai: OpenAI = OpenAI()
+    judge: _Judge = _Judge()
+    azure: _Azure = _Azure()
+    openai: _OpenAI = _OpenAI()
     weights: Weights = Weights()
     metrics: Metrics = Metrics()
     thresholds: Thresholds = Thresholds()
-    offline: Offline = Offline()
-    toxicity: Toxicity = Toxicity()
-    context: Context = Context()
-    bots: Bots = Bots()
-    diagnostics: Diagnostics = Diagnostics()
-    rubric: Rubric = Rubric()
-    report: Report = Report()
-    cache: Cache = Cache()
-    evaluation: Evaluation = Evaluation()
-    limits: Limits = Limits()
-    prices: Prices = Prices()
-    privacy: Privacy = Privacy()
+    offline: _Offline = _Offline()
+    toxicity: _Toxicity = _Toxicity()
+    context: _Chunking = _Chunking()
+    bots: _Bots = _Bots()
+    diagnostics: _Diagnostics = _Diagnostics()
+    rubric: _Rubric = _Rubric()
+    report: _Report = _Report()
+    cache: _Cache = _Cache()
+    evaluation: _Evaluation = _Evaluation()
+    limits: _Limits = _Limits()
+    prices: _Prices = _Prices()
+    privacy: _Privacy = _Privacy()
+
+    @property
+    def provider(self) -> Provider:
+        """The one that is chosen."""
+        return PROVIDERS[self.judge.provider]
+
+    @property
+    def section(self) -> Any:
+        """The settings of the provider that is chosen."""
+        return getattr(self, self.judge.provider)
 
     def without_entra(self) -> Self:
         """The same for what sends nothing, and so needs neither a token nor the package that gets one."""
@@ -392,5 +409,5 @@ class Settings(_Frozen):
 
 def _without_secrets(section: _Frozen) -> _Frozen:
     return section.model_copy(
-        update={name: Secret("") for name, value in section if isinstance(value, SecretStr)}
+        update={name: _Secret("") for name, value in section if isinstance(value, SecretStr)}
     )

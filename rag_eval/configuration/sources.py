@@ -3,6 +3,32 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rag_eval.judge.providers import PROVIDERS
+
+OPTIONS = {
+    "--judge": "judge.provider",
+    "--model": "model",
+    "--temperature": "temperature",
+    "--alpha": "weights.answer_correctness",
+    "--beta": "weights.faithfulness",
+    "--gamma": "weights.answer_relevancy",
+    "--samples": "evaluation.samples",
+    "--max-calls": "limits.max_calls",
+    "--max-cost": "limits.max_cost",
+    "--max-minutes": "limits.max_minutes",
+    "--redact": "privacy.redact",
+}
+"""The key that each option of the command line overrides, as 'section.key'.
+
+`model` and `temperature` have no section: they belong to the section of the provider that is chosen.
+"""
+VARIABLES = {
+    variable: f"{provider.name}.{key}"
+    for provider in PROVIDERS.values()
+    for variable, key in provider.variables.items()
+}
+"""The key that each environment variable sets, as 'section.key'."""
+
 
 class Level(StrEnum):
     """The kinds of places a value may come from, lowest precedence first."""

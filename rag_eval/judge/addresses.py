@@ -13,7 +13,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def shown_url(url: str) -> str:
+def safe_url(url: str) -> str:
     """The address without user name, password, query and fragment, and with a shown path; '…' when it is not a URL."""
     try:
         parts = urlsplit(url)
@@ -21,10 +21,10 @@ def shown_url(url: str) -> str:
     except ValueError:
         return _HIDDEN
     place = (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
-    return f"{parts.scheme}://{place}{shown_path(parts.path)}"
+    return f"{parts.scheme}://{place}{safe_path(parts.path)}"
 
 
-def shown_path(path: str) -> str:
+def safe_path(path: str) -> str:
     """The path with '…' in place of every segment that is neither a plain word nor a version."""
     return "/".join(part if _PLAIN.fullmatch(part) else _HIDDEN for part in path.split("/"))
 

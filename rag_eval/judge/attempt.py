@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_eval.judge.calls import Answer, Call
-from rag_eval.judge.endpoint import Dialect, reply_limit
+from rag_eval.judge.endpoint import Dialect
 from rag_eval.judge.limiter import Limiter
 from rag_eval.judge.outcomes import Action, Fault, Tokens
 
@@ -19,9 +19,9 @@ class Deployment:
     limiter: Limiter
     has_answered: bool = False
     refusals_for_size: int = 0
-    """In a row."""
+    """The number of requests in a row that were larger than the rate limit."""
     is_held_back: bool = False
-    """Requests had to wait for its rate limits, and it was said."""
+    """Whether requests had to wait for its rate limits, which is announced once."""
 
 
 @dataclass(slots=True)
@@ -31,43 +31,39 @@ class Attempt:
     call: Call[Any]
     deployment: Deployment
     retry_only: frozenset[str] | None = None
-    """Codes that are worth another try; None for every transient one."""
+    """Codes of the faults after which another try is made; None for every transient one."""
     number: int = 0
     dialect: Dialect = field(init=False)
-    """What the last request was written in."""
+    """That of the last request: meanwhile, another worker may have adapted the deployment's."""
     max_tokens: int = field(init=False)
     tokens: Tokens = field(default_factory=Tokens)
     met: Counter[str] = field(default_factory=Counter)
-    """Faults by code."""
+    """The number of faults by code."""
 
     def __post_init__(self) -> None:
         self.dialect = self.deployment.dialect
         self.max_tokens = self.call.max_tokens
 
     @property
-    def characters(self) -> int:
-        return sum(len(message.text) for message in self.call.messages)
-
-    @property
     def estimated_tokens(self) -> int:
-        """As providers estimate on arrival: the prompt at four letters a token, and all that the reply may have."""
-        return self.characters // 4 + reply_limit(self.deployment.dialect, self.max_tokens)
+        """Prompt and longest reply: providers book both against tokens per minute when a request arrives."""
+        return int(self.call.estimated_tokens) + self.deployment.dialect.reply_limit(self.max_tokens)
 
     def add(self, tokens: Tokens) -> None:
         self.tokens = Tokens(self.tokens.prompt + tokens.prompt, self.tokens.completion + tokens.completion)
 
-    def wants_another(self, found: "Answer | Fault", most: int) -> bool:
-        """Whether tries are left after a fault; being told to slow down has a budget of its own."""
-        if isinstance(found, Answer):
-            return False
-        if found.action is Action.ADAPT:
-            return True
-        return self._has_tries_left(found, most)
+    def wants_another(self, outcome: "Answer | Fault", most: int) -> bool:
+        """Whether to send the call again after `outcome`. `most` attempts are allowed.
 
-    def _has_tries_left(self, fault: Fault, most: int) -> bool:
-        self.met[fault.code] += 1
-        if fault.action is not Action.RETRY or (self.retry_only and fault.code not in self.retry_only):
+        Rate limits are counted apart: waiting for them uses up no try of another fault.
+        """
+        if isinstance(outcome, Answer):
+            return False
+        if outcome.action is Action.ADAPT:
+            return True
+        self.met[outcome.code] += 1
+        if outcome.action is not Action.RETRY or (self.retry_only and outcome.code not in self.retry_only):
             return False
         limited = self.met["rate_limited"]
-        tries = limited if fault.code == "rate_limited" else self.met.total() - limited
-        return tries < most and self.met[fault.code] < fault.most_attempts
+        tries = limited if outcome.code == "rate_limited" else self.met.total() - limited
+        return tries < most and self.met[outcome.code] < outcome.most_attempts

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 from rag_eval.errors import RunStoppedError
 
-CHARACTERS_A_TOKEN = 4.0
-"""Of English prose, about; other languages and code have fewer."""
-FEWEST_CHARACTERS_A_TOKEN = 2.5
-
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -33,8 +29,8 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """What one request may cost at most, held back until its true cost is known."""
+class _Reservation:
+    """The most that one request may cost, held back until its true cost is known."""
 
     model: str
     cost: float
@@ -43,8 +39,8 @@ class Reservation:
 class Budget:
     """Counts what was sent and spent. Safe to use from several threads.
 
-    A request is let through only when the caps hold even if it costs the most that it can: a prompt of many
-    tokens and a reply up to its limit.
+    A request is let through only when the caps hold even if it costs the most that it can: a token for each byte
+    of the prompt, and a reply up to its limit.
     """
 
     def __init__(
@@ -73,29 +69,29 @@ class Budget:
         """The part of `spent` that may not have been billed: what `forfeit` counted."""
         return self._forfeited
 
-    def reserve(self, model: str, characters: int, max_tokens: int) -> Reservation:
-        """Let one request through, or raise RunStoppedError because a cap is reached."""
+    def reserve(self, model: str, prompt_tokens: int, completion_tokens: int) -> _Reservation:
+        """Let one request of at most so many tokens through, or raise RunStoppedError because a cap is reached."""
         price = self._prices.get(model)
-        most = price.of(characters / FEWEST_CHARACTERS_A_TOKEN, max_tokens) if price else 0.0
+        most = price.of(prompt_tokens, completion_tokens) if price else 0.0
         with self._lock:
             self._check(most)
             self._requests += 1
             self._held += most
-        return Reservation(model, most)
+        return _Reservation(model, most)
 
-    def settle(self, reservation: Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
+    def settle(self, reservation: _Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Put the true cost in place of what was held back; returns it, or None when the price is unknown."""
         price = self._prices.get(reservation.model)
         return self._spend(reservation, price.of(prompt_tokens, completion_tokens) if price else None)
 
-    def forfeit(self, reservation: Reservation) -> float | None:
+    def forfeit(self, reservation: _Reservation) -> float | None:
         """Count all that was held back as spent: the request may have been billed, for how much is not known."""
         cost = self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
         with self._lock:
             self._forfeited += cost or 0.0
         return cost
 
-    def _spend(self, reservation: Reservation, cost: float | None) -> float | None:
+    def _spend(self, reservation: _Reservation, cost: float | None) -> float | None:
         with self._lock:
             self._held -= reservation.cost
             self._spent += cost or 0.0
@@ -106,12 +102,14 @@ class Budget:
         if caps.requests is not None and self._requests >= caps.requests:
             raise _reached("max_calls", f"{caps.requests} requests were sent (--max-calls)")
         if caps.cost is not None and self._spent + self._held + most > caps.cost:
-            held = f" and {self._held:.4f} may be by requests under way" if round(self._held, 4) else ""
-            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more could cost "
-                                       f"up to {most:.4f} (--max-cost)")  # fmt: skip
+            held = f", open requests may cost {self._held:.4f}" if round(self._held, 4) else ""
+            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more request "
+                                       f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
         if caps.minutes is not None and self._clock() - self._started >= caps.minutes * 60:
-            raise _reached("max_minutes", f"{caps.minutes:g} minutes are over (--max-minutes)")
+            raise _reached(
+                "max_minutes", f"the time limit of {caps.minutes:g} minutes is reached (--max-minutes)"
+            )
 
 
 def _reached(code: str, what: str) -> RunStoppedError:
-    return RunStoppedError(code, f"{what}; run the same command again to go on")
+    return RunStoppedError(code, f"{what}; run the same command again to continue")

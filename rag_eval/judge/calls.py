@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError
 from rag_eval.records import Usage
+from rag_eval.texts.tokens import estimated_tokens
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -38,19 +39,24 @@ class Call(Generic[Reply]):
     max_tokens: int = 2048
     deployment: str = ""
     """Name of another deployment than the judge's own; empty for that one."""
-    batch: "Batch | None" = None
-    """How several such calls are asked as one; None when each is asked alone."""
+    bundle: "Bundle | None" = None
+    """How several such calls are sent as one request; None if each is sent alone."""
     sample: int = 0
-    """Number of the repetition; the same question asked again is another call."""
+    """The number of the repetition, from 0: a repeated question is another call."""
     origin: str = ""
-    """What asks first, such as 'row 7', for the log; set when the call is sent."""
+    """What made the call first, such as 'row 7', for the log; set when the call is sent."""
+
+    @property
+    def estimated_tokens(self) -> float:
+        """The estimated tokens of the prompt."""
+        return sum(estimated_tokens(message.text) for message in self.messages)
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class Bundle:
     """Several small calls of one kind asked as one. Each part's reply is stored under that part's own key."""
 
     size: int
@@ -107,7 +113,7 @@ async def gather(parts: Iterable[Awaitable[T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A validated reply and what it cost. A batched call's answer has one reply a part."""
+    """A validated reply and what it cost. A bundled call's answer has one reply a part."""
 
     text: str
     """The reply as JSON, as it is stored."""
@@ -118,7 +124,7 @@ class Answer:
 
 
 class Judge(Protocol):
-    """Whoever answers calls. Called from several threads at once."""
+    """What answers calls. Used from several threads at once."""
 
     def prepare(self, deployment: str) -> None:
         """Make sure that the judge can be reached, before its first call there. May raise RunStoppedError."""
@@ -141,6 +147,8 @@ class Judge(Protocol):
 
 
 class ReplyStore(Protocol):
+    """Replies and failures by request key, and notes on endpoints, so that keys stay the same from run to run."""
+
     def reply(self, key: str) -> str | None: ...
     def failure(self, key: str) -> tuple[str, str] | None: ...
     def put_reply(
@@ -148,3 +156,5 @@ class ReplyStore(Protocol):
     ) -> None: ...
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None: ...
     def end(self, *, keep: bool) -> None: ...
+    def note(self, name: str) -> str | None: ...
+    def put_note(self, name: str, value: str) -> None: ...

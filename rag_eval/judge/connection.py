@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.proxy import proxy_for
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.request_head import Writer
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Connection:
 
     @property
     def tokens(self) -> frozenset[str]:
-        """Those that were sent in place of a key."""
+        """The tokens of Microsoft Entra ID that were sent in place of a key."""
         return self._writer.tokens
 
     def post(self, body: Mapping[str, Any]) -> Response:
@@ -108,7 +108,7 @@ class Connection:
 
 
 async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
-    """As much of it as is read, and whether that is all. It is decompressed in pieces, as far as it is read."""
+    """The body up to LARGEST_BODY, and whether that is all. It is decompressed piece by piece, no further than read."""
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece[: LARGEST_BODY + 1 - len(body)]
@@ -119,10 +119,10 @@ async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
 
 
 def _way(endpoint: Endpoint) -> dict[str, Any]:
-    """Through a proxy, if the environment names one. Its credentials go to it alone, when it is asked to connect."""
+    """Arguments that lead requests through the proxy that the environment names; its credentials go only to it."""
     from aiohttp import encode_basic_auth
 
-    proxy = proxy_for(endpoint.url)
+    proxy = Proxy.of(endpoint.url)
     if proxy is None:
         return {}
     credentials = {"Proxy-Authorization": encode_basic_auth(proxy.user, proxy.password)} if proxy.user else {}
@@ -130,7 +130,7 @@ def _way(endpoint: Endpoint) -> dict[str, Any]:
 
 
 async def _session(endpoint: Endpoint) -> "ClientSession":
-    """It always verifies certificates, by the authorities that the environment names, and keeps no cookies."""
+    """A session that verifies certificates, with the authorities that the environment names, and keeps no cookies."""
     import aiohttp
     import httpx2
 

@@ -8,19 +8,19 @@ from rag_eval.records import TaskUsage, Usage
 
 @dataclass(slots=True)
 class CallCounts:
-    """How distinct calls were answered, however many metrics and bots share them; a batch that is sent counts once."""
+    """How distinct calls were answered, however many metrics and bots share them; a bundle that is sent counts once."""
 
     answered: Counter[str] = field(default_factory=Counter)
-    """By task."""
+    """The number of answered calls by task."""
     cached: Counter[str] = field(default_factory=Counter)
-    """By task."""
+    """The number of calls with a stored reply by task."""
     failures: Counter[str] = field(default_factory=Counter)
-    """By code."""
+    """The number of failed calls by code."""
     outdated: int = 0
-    """Stored replies that were asked for again, since they are empty or do not fit any more."""
+    """The number of stored replies that were requested again, because they were empty or no longer valid."""
 
     def added_to(self, usage: Usage) -> Usage:
-        """What the judge says that it sent, and how the calls were answered. Nothing sent costs nothing."""
+        """The judge's usage, with how the calls were answered. With known prices, no request costs nothing."""
         free = 0.0 if usage.cost is not None else None
         tasks = sorted(usage.by_task.keys() | self.answered.keys() | self.cached.keys())
         return replace(

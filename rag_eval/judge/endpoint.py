@@ -13,6 +13,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.masking import secrets_in, without_keys
 from rag_eval.judge.outcomes import Parameter
+from rag_eval.judge.providers import PROVIDERS, ProviderName
+from rag_eval.texts.tokens import most_tokens
 
 NO_KEY = "not-needed"
 """What is sent in place of a key to a server that needs none."""
@@ -24,7 +26,7 @@ OutputForm = Literal["json_schema", "json_object", "prompt"]
 class Endpoint:
     """Where calls go, and how. Holds the API key, so it shows and pickles itself without it."""
 
-    provider: Literal["azure", "openai"]
+    provider: ProviderName
     url: str
     """Azure resource, or base URL of a server that speaks like OpenAI's."""
     api_key: str
@@ -69,9 +71,7 @@ class Endpoint:
     @property
     def description(self) -> str:
         model = without_keys(self.model, self.secrets)
-        if self.provider == "azure":
-            return f"Azure OpenAI, deployment {model}, at {self.host}"
-        return f"{model} at {self.host}"
+        return PROVIDERS[self.provider].description.format(model=model, host=self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,12 @@ class Dialect:
         """From what `to_json` gave in an earlier run; a form of output that was chosen wins over a found one."""
         initial = cls.initial(endpoint)
         try:
-            found = TypeAdapter(cls).validate_json(text) if text else initial
+            remembered = TypeAdapter(cls).validate_json(text) if text else initial
         except ValidationError:
             return initial  # another version's note: what is refused is found out anew
-        return found if endpoint.structured_output == "auto" else replace(found, output=initial.output)
+        return (
+            remembered if endpoint.structured_output == "auto" else replace(remembered, output=initial.output)
+        )
 
     def to_json(self) -> str:
         return canonical_json(asdict(self))
@@ -122,19 +124,33 @@ class Dialect:
         }
         return tuple(sentence for sentence, differs in sentences.items() if differs)
 
+    def reply_limit(self, max_tokens: int) -> int:
+        """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
+        thinks = self.token_limit == "max_completion_tokens"  # noqa: S105 - no password
+        return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+
+    def most_prompt_tokens(self, call: Call[Any]) -> int:
+        """No prompt of the call has more tokens, as far as vocabularies are built on bytes.
+
+        Providers count the schema of the reply as well, and what frames a conversation and its messages.
+        """
+        form = canonical_json(strict_schema(call.reply_type)) if self.output == "json_schema" else ""
+        texts = [message.text for message in call.messages]
+        return sum(map(most_tokens, [form, *texts])) + _TOKENS_AROUND + _TOKENS_AROUND_MESSAGE * len(texts)
+
 
 _OUTPUT_SENTENCES = {
-    "json_object": "does not take a JSON schema: replies are asked for as plain JSON and checked here.",
-    "prompt": "has no JSON mode: the form of a reply is asked for in the prompt and checked here.",
+    "json_object": "does not take a JSON schema: RAG Eval requests plain JSON and checks each reply.",
+    "prompt": "has no JSON mode: the prompt asks for JSON, and RAG Eval checks each reply.",
 }
 _ROOM_TO_THINK = 4
 """Models that take max_completion_tokens count what they think before they reply as part of it."""
 
 
-def reply_limit(dialect: Dialect, max_tokens: int) -> int:
-    """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
-    thinks = dialect.token_limit == "max_completion_tokens"  # noqa: S105 - no password
-    return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+_TOKENS_AROUND = 100
+"""A few with OpenAI's models; templates of open models put a date and a knowledge cut-off before a conversation."""
+_TOKENS_AROUND_MESSAGE = 8
+"""Three or four with OpenAI's models: the role, and where the message begins and ends."""
 
 
 def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_tokens: int) -> dict[str, Any]:
@@ -142,7 +158,7 @@ def request_body(endpoint: Endpoint, dialect: Dialect, call: Call[Any], max_toke
     body: dict[str, Any] = {
         "model": call.deployment or endpoint.model,
         "messages": _messages(call),
-        dialect.token_limit: reply_limit(dialect, max_tokens),
+        dialect.token_limit: dialect.reply_limit(max_tokens),
     }
     if dialect.takes_temperature:
         body["temperature"] = endpoint.temperature
@@ -196,7 +212,7 @@ def strict_schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 @cache
-def _strict_schema(reply_type: Any) -> dict[str, Any]:
+def _strict_schema(reply_type: Any) -> dict[str, Any]:  # mypy does not know that classes can be hashed
     return {"name": reply_type.__name__, "strict": True, "schema": _closed(reply_type.model_json_schema())}
 
 

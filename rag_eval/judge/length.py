@@ -6,7 +6,6 @@ from typing import Any
 from rag_eval.errors import OVER_LIMIT, JudgeError
 from rag_eval.judge.calls import Answer, Call, Judge
 from rag_eval.records import Usage
-from rag_eval.texts.shortening import estimated_tokens
 
 
 class LengthGuard:
@@ -17,7 +16,7 @@ class LengthGuard:
         self._most = most_tokens
 
     def ask(self, call: Call[Any]) -> Answer:
-        tokens = sum(estimated_tokens(message.text) for message in call.messages)
+        tokens = call.estimated_tokens
         if tokens > self._most:
             raise JudgeError(
                 OVER_LIMIT,

@@ -10,18 +10,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rag_eval.judge.outcomes import LONGEST_WAIT
-from rag_eval.judge.quota import REQUESTS, TOKENS, Quota
+from rag_eval.judge.outcomes.quota import REQUESTS, TOKENS, Quota
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Leave to send one request."""
+    """The permission to send one request."""
 
     round: int
     sent: Mapping[str, int]
-    """Requests and tokens that were let through before and with it."""
+    """The requests and tokens that were let through so far, its own included."""
     is_held_back: bool = False
-    """It had to wait because too little was left of a rate limit."""
+    """Whether the request had to wait because too little was left of a rate limit."""
 
 
 class Limiter:
@@ -55,7 +55,7 @@ class Limiter:
 
     @contextmanager
     def turn(self, tokens: int) -> Iterator[Turn]:
-        """Wait until a request of about so many tokens may be sent; it is in flight inside the `with` block."""
+        """Wait until a request of about `tokens` tokens may be sent; it is in flight inside the `with` block."""
         with self._changed:
             self._changed.wait_for(lambda: self._in_flight < int(self._allowed))
             self._in_flight += 1
@@ -67,24 +67,24 @@ class Limiter:
                 self._changed.notify_all()
 
     def grow(self) -> None:
-        """A request was answered: a whole round of them allows one more at a time."""
+        """Note that a request was answered: after a whole round of answers, one more may be in flight."""
         with self._changed:
             self._allowed = min(self._most, self._allowed + 1.0 / self._allowed)
 
     def shrink(self, turn: Turn) -> None:
-        """A request was refused for its rate: half as many at a time. All refusals of one round count once."""
+        """Note that a request was refused for its rate: half as many may be in flight. A round is halved once."""
         with self._changed:
             if turn.round == self._round:
                 self._round += 1
                 self._allowed = max(1.0, self._allowed / 2)
 
     def pause(self, seconds: float) -> None:
-        """Nobody sends for so long: everyone waits when a deployment asks for it, not just the one it told."""
+        """Send nothing for so many seconds: a pause that one answer asks for holds for all workers."""
         with self._changed:
             self._not_before = max(self._not_before, self._clock() + seconds)
 
     def learn(self, turn: Turn, quotas: Mapping[str, Quota]) -> None:
-        """What the answer to a request says is left. It knows of no request that was sent later."""
+        """Take in what the answer to a request says is left. It does not know of requests that were sent later."""
         with self._changed:
             for counted, quota in quotas.items():
                 known = self._reports.get(counted)
@@ -99,30 +99,26 @@ class Limiter:
                 shortage = self._shortage(wanted, now)
                 wait = max(self._not_before - now, shortage)
                 if wait <= 0:
-                    return self._book(wanted, now, is_held_back)
+                    pace = max(self._seconds_per_request, self._seconds_per_token * wanted[TOKENS])
+                    self._not_before = now + pace if pace else self._not_before
+                    self._sent = {counted: sent + wanted[counted] for counted, sent in self._sent.items()}
+                    return Turn(self._round, self._sent, is_held_back)
             is_held_back = is_held_back or shortage > 0
             self._sleep(wait)
 
     def _shortage(self, wanted: Mapping[str, int], now: float) -> float:
-        """Seconds until enough is left for a request. How to go on after a long one, the endpoint's answer tells."""
+        """Seconds until enough is left for a request; longer waits than LONGEST_WAIT are left to the endpoint."""
         waits = (
             report.quota.wait(self._sent[counted] - report.sent + wanted[counted], now - report.at)
             for counted, report in self._reports.items()
         )
         return max((wait for wait in waits if wait <= LONGEST_WAIT), default=0.0)
 
-    def _book(self, wanted: Mapping[str, int], now: float, is_held_back: bool) -> Turn:
-        """Take the place in line that is due now."""
-        pace = max(self._seconds_per_request, self._seconds_per_token * wanted[TOKENS])
-        self._not_before = now + pace if pace else self._not_before
-        self._sent = {counted: sent + wanted[counted] for counted, sent in self._sent.items()}
-        return Turn(self._round, self._sent, is_held_back)
-
 
 @dataclass(frozen=True, slots=True)
 class _Report:
     quota: Quota
     sent: int
-    """How much of what is counted was sent up to the request that it answers."""
+    """The requests or tokens that were sent up to the request that it answers."""
     at: float
-    """By the limiter's clock."""
+    """When it came, by the limiter's clock."""

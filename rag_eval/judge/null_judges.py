@@ -18,8 +18,8 @@ class StoredOnly:
     def prepare(self, deployment: str) -> None:
         raise RunStoppedError(
             "report_only",
-            "--report-only uses stored replies only, and some are missing; run without --report-only to request "
-            "them, or use the JSON of the run as INPUT (a complete run keeps its replies only with [cache] enabled)",
+            "--report-only: some replies are not stored; run without --report-only to request them, or use the JSON of "
+            "the run as INPUT. A complete run keeps its replies only with [cache] enabled",
         )
 
     def key(self, call: Call[Any]) -> str:
@@ -57,7 +57,7 @@ class NoJudge:
 
 
 class NoStore:
-    """Keeps nothing, since nothing was paid for."""
+    """Keeps nothing and knows nothing from earlier runs."""
 
     def reply(self, key: str) -> str | None:
         return None
@@ -73,3 +73,9 @@ class NoStore:
 
     def end(self, *, keep: bool) -> None:
         """There is no file."""
+
+    def note(self, name: str) -> str | None:
+        return None
+
+    def put_note(self, name: str, value: str) -> None:
+        """The next run finds it out again."""

@@ -1,6 +1,7 @@
 """Which proxy, if any, the environment names for an address."""
 
 from dataclasses import dataclass
+from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,29 +20,31 @@ class Proxy:
     def __repr__(self) -> str:
         return f"Proxy({self.url})"
 
+    @classmethod
+    def of(cls, url: str) -> Self | None:
+        """The proxy for an address; loopback is never called through one.
 
-def proxy_for(url: str) -> Proxy | None:
-    """Loopback is never asked through a proxy. Raises RunStoppedError when it is of a kind that cannot be used."""
-    parts = urlsplit(url)
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
-    if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    named = _split(proxy if "://" in proxy else f"http://{proxy}")
-    if named is None:
-        raise RunStoppedError(
-            "unusable_proxy",
-            "the proxy that the environment names cannot be used, it must be http://host:port or https://host:port: "
-            "check HTTPS_PROXY and ALL_PROXY",
-        )
-    address = urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
-    return Proxy(address, unquote(named.username or ""), unquote(named.password or ""))
+        Raises RunStoppedError when the environment names one of a kind that cannot be used.
+        """
+        parts = urlsplit(url)
+        proxies = getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+        if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
+            return None
+        named = _split(proxy if "://" in proxy else f"http://{proxy}")
+        if named is None:
+            raise RunStoppedError(
+                "unusable_proxy",
+                "the environment names a proxy that cannot be used; HTTPS_PROXY and ALL_PROXY must be "
+                "http://host:port or https://host:port",
+            )
+        address = urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
+        return cls(address, unquote(named.username or ""), unquote(named.password or ""))
 
-
-def proxy_of(url: str) -> str:
-    """Host and port of the proxy for an address, without credentials; or empty."""
-    proxy = proxy_for(url)
-    return urlsplit(proxy.url).netloc if proxy else ""
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return urlsplit(self.url).netloc
 
 
 def _split(proxy: str) -> SplitResult | None:

@@ -19,7 +19,12 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
     No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
     would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
     """
-    _check_json(text)
+    try:  # what pydantic's own parser lets pass
+        json.loads(
+            text, object_pairs_hook=_without_repeats, parse_float=_finite, parse_constant=_refuse_constant
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return _validated(text, call, is_new=True)
 
 
@@ -51,23 +56,10 @@ def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
     return reply
 
 
-def _check_json(text: str) -> None:
-    """Refuse what pydantic's own parser lets pass."""
-    try:
-        json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_float=_finite,
-            parse_constant=_refuse_constant,
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} stands in it twice")
+        raise ValueError(f"the key {repeated!r} occurs twice")
 
 
 def _finite(number: str) -> float:

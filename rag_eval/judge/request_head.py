@@ -1,8 +1,8 @@
-"""What stands above every request to a deployment: its address and its headers, as the openai package writes them.
+"""The head of every request to a deployment: its address and headers, as the openai package writes them.
 
-The package knows how Azure OpenAI, OpenAI and servers like it are addressed and how a caller names itself. It writes
-one request for each deployment and minute, and that one is sent nowhere: the others carry the same head. Writing all of
-them would take it several times as long as sending them.
+The package knows the addresses of Azure OpenAI, OpenAI and compatible servers, and how a caller names itself. Once per
+deployment and minute it writes one request, which is not sent: the real requests of that minute carry the same head.
+It is used for no more than that because writing a request takes it several times as long as sending one takes aiohttp.
 """
 
 import asyncio
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.addresses import shown_path
+from rag_eval.judge.addresses import safe_path
 from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, RequestOptions
@@ -25,7 +26,7 @@ _SECONDS_VALID = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Letterhead:
+class RequestHead:
     url: str
     path: str
     """Path and query of the address, for people."""
@@ -46,10 +47,10 @@ class Writer:
         """Of Microsoft Entra ID, as far as they were sent."""
         self._base = urlsplit(endpoint.url).path.rstrip("/")
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
-        self._heads: dict[str, Letterhead] = {}
+        self._heads: dict[str, RequestHead] = {}
         self._writing = asyncio.Lock()
 
-    async def head(self, deployment: str) -> Letterhead:
+    async def head(self, deployment: str) -> RequestHead:
         async with self._writing:  # all requests in flight need a new one at the same moment
             known = self._heads.get(deployment)
             if known is None or time.monotonic() - known.written_at > _SECONDS_VALID:
@@ -59,26 +60,23 @@ class Writer:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _write(self, deployment: str) -> Letterhead:
+    async def _write(self, deployment: str) -> RequestHead:
         import httpx2
 
         answer = await self._client.post(
             "/chat/completions", cast_to=httpx2.Response, body={"model": deployment}, options=self._options
         )
         url, headers = answer.request.url, answer.request.headers
+        # The user's part of the path may contain a key; the rest is the client's own.
+        path = url.raw_path.decode("ascii", "replace")
         if self._has_tokens:
             self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
-        return Letterhead(
+        return RequestHead(
             url=str(url),
-            path=_shown(url.raw_path.decode("ascii", "replace"), self._base),
+            path=safe_path(self._base) + path.removeprefix(self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
             written_at=time.monotonic(),
         )
-
-
-def _shown(path: str, base: str) -> str:
-    """The user's part of it may contain a key; the rest is the client's own."""
-    return shown_path(base) + path.removeprefix(base)
 
 
 _OF_ONE_REQUEST = frozenset({"host", "connection", "content-length", "accept-encoding"})
@@ -91,7 +89,7 @@ def _check_key(key: str) -> None:
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise RunStoppedError(
             "unusable_key",
-            "the API key holds a space, a line break or a character outside ASCII (or is empty): copy it again",
+            "the API key is empty or contains a space, a line break or a non-ASCII character; copy it again",
         )
 
 
@@ -107,34 +105,17 @@ def _quieten_clients() -> None:
 def _client(endpoint: Endpoint) -> "AsyncOpenAI":
     """One that reaches no network: its requests are answered, empty, where they are written."""
     import httpx2
-    import openai
 
     echo = httpx2.MockTransport(lambda request: httpx2.Response(200))
     http = httpx2.AsyncClient(transport=echo, trust_env=False)
-    if endpoint.provider == "azure":
-        return openai.AsyncAzureOpenAI(
-            azure_endpoint=endpoint.url,
-            api_key=None if endpoint.token_provider else endpoint.api_key,
-            azure_ad_token_provider=endpoint.token_provider,
-            api_version=endpoint.api_version,
-            max_retries=0,
-            http_client=http,
-        )
-    return openai.AsyncOpenAI(
-        base_url=endpoint.url, api_key=endpoint.api_key, max_retries=0, http_client=http
-    )
+    client = PROVIDERS[endpoint.provider].client
+    assert client is not None  # noqa: S101 - the offline judge has no endpoint
+    return client(endpoint, http)
 
 
 def _credentials(endpoint: Endpoint) -> dict[str, Any]:
-    """For Azure, the key alone: the client would prefer a token that it finds in the environment.
-
-    Organisation and project, which it finds there too, are for OpenAI's own host and for no other.
-    """
+    """Organisation and project, which the client finds in the environment, are for OpenAI's own host and no other."""
     import openai
 
     foreign = {} if endpoint.host == "api.openai.com" else dict.fromkeys(_OPENAI_ACCOUNT, openai.omit)
-    if endpoint.token_provider is not None:
-        return {"api-key": openai.omit, **foreign}
-    if endpoint.provider == "azure":
-        return {"api-key": endpoint.api_key, "Authorization": openai.omit, **foreign}
-    return foreign
+    return {**PROVIDERS[endpoint.provider].credentials(endpoint), **foreign}

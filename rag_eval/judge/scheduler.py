@@ -18,16 +18,16 @@ from typing import Any
 from pydantic import BaseModel
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
-from rag_eval.judge.calls import Batch, Call, Gather, Judge, ReplyStore, T, awaited
+from rag_eval.judge.calls import Bundle, Call, Gather, Judge, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
-from rag_eval.judge.workers import Job, Part, Workers
+from rag_eval.judge.workers import Part, Request, Workers
 from rag_eval.records import Usage
 
 log = logging.getLogger(__name__)
 
 BREAKER_LIMIT = 10
-"""So many failures in a row with one code stop the run."""
+"""The number of failures in a row with one code that stops the run."""
 
 _LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
@@ -61,7 +61,7 @@ class Scheduler:
         self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
         self._ticket = count()
-        self._unsent: dict[Batch, list[Part]] = {}
+        self._unsent: dict[Bundle, list[Part]] = {}
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._prepared: set[str] = set()
         self._held: dict[str, list[tuple[_Task, Call[Any]]]] = {}  # by deployment, while it is prepared
@@ -184,8 +184,10 @@ class Scheduler:
         if self.stopped:
             self._ready.append(_Step(task, None, self._not_run()))
         elif call.deployment not in self._prepared:
+            # Other coroutines go on meanwhile, as far as their first call.
             self._held[call.deployment] = [(task, call)]
-            self._prepare(call.deployment)
+            self._prepared.add(call.deployment)
+            self._workers.prepare(call.deployment, partial(self._begin, call.deployment))
         else:
             self._waiting[key] = [task]
             self._send(Part(key, replace(call, origin=self._origin(task.order)), task.order))
@@ -196,13 +198,8 @@ class Scheduler:
         self._met.add(hash(key))
         return len(self._met) > met
 
-    def _prepare(self, deployment: str) -> None:
-        """Coroutines go on meanwhile, as far as their first call."""
-        self._prepared.add(deployment)
-        self._workers.prepare(deployment, partial(self._begin, deployment))
-
     def _begin(self, deployment: str, preparing: Future[None]) -> None:
-        """Send what was held back, unless the deployment cannot be used."""
+        """Send the calls that were held back while the deployment was prepared, unless it cannot be used."""
         error = preparing.exception()
         if isinstance(error, RunStoppedError):
             self._stop(error)
@@ -211,66 +208,71 @@ class Scheduler:
         self._release(deployment)
 
     def _release(self, deployment: str) -> None:
-        """Ask for the keys only now: preparing may have settled parameters that are part of them."""
+        """Request the calls that were held back. Their keys are made only now: the dialect may have changed."""
         for task, call in self._held.pop(deployment, ()):
             self._request(task, call)
 
     def _send(self, part: Part) -> None:
-        batch = part.call.batch
-        if batch is None:
-            self._workers.submit(Job(part.call, (part,)))
+        bundle = part.call.bundle
+        if bundle is None:
+            self._workers.submit(Request(part.call, (part,)))
             return
-        unsent = self._unsent.setdefault(batch, [])
+        unsent = self._unsent.setdefault(bundle, [])
         unsent.append(part)
-        if len(unsent) == batch.size:
-            self._submit_batch(batch)
+        if len(unsent) == bundle.size:
+            self._submit_bundle(bundle)
 
-    def _submit_batch(self, batch: Batch) -> None:
-        parts = tuple(self._unsent.pop(batch))
+    def _submit_bundle(self, bundle: Bundle) -> None:
+        parts = tuple(self._unsent.pop(bundle))
         call = parts[0].call
         if len(parts) > 1:
             origins = dict.fromkeys(part.call.origin for part in parts)
-            call = replace(batch.combine([part.call for part in parts]), origin=", ".join(origins))
-        self._workers.submit(Job(call, parts))
+            call = replace(bundle.combine([part.call for part in parts]), origin=", ".join(origins))
+        self._workers.submit(Request(call, parts))
 
     # Waiting
 
     def _wait(self) -> None:
-        """Take in what the workers finished; send incomplete batches rather than let a worker idle."""
+        """Take in what the workers finished, or give it up when the grace period of a stop is over.
+
+        Incomplete bundles are sent rather than let a worker idle.
+        """
         if self._unsent and self._workers.has_idle:
-            self._submit_batch(next(iter(self._unsent)))
+            self._submit_bundle(next(iter(self._unsent)))
             return
         if not (self._workers.have_work or self._held):
             raise RuntimeError("coroutines wait, but no call is under way")
-        if not self._workers.take_news(self._patience()):
-            self._give_up()
+        patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
+        if not self._workers.take_news(patience):
+            for request in self._workers.abandon():
+                self._fail(request, self._not_run())
 
-    def _settle(self, job: Job) -> None:
-        future = job.future
-        assert future is not None  # noqa: S101 - set when the job is submitted
+    def _settle(self, request: Request) -> None:
+        future = request.future
+        assert future is not None  # noqa: S101 - set when the request is submitted
         error = self._not_run() if future.cancelled() else future.exception()
         if error is None:
-            self.counts.answered[job.call.task] += 1
+            self.counts.answered[request.call.task] += 1
             self._streak = ("", 0)
-            for part, reply in zip(job.parts, future.result(), strict=True):
+            for part, reply in zip(request.parts, future.result(), strict=True):
                 self._resolve(part.key, reply, None)
         elif isinstance(error, RunStoppedError):
             self._stop(error)
-            self._fail(job, self._not_run())
+            self._fail(request, self._not_run())
         elif not isinstance(error, JudgeError):
             raise error
-        elif len(job.parts) > 1 and not self.stopped:
-            for part in job.parts:
-                self._workers.submit(Job(part.call, (part,)))
+        elif len(request.parts) > 1 and not self.stopped:
+            for part in request.parts:
+                self._workers.submit(Request(part.call, (part,)))
         else:
-            self._fail(job, error)
+            self._fail(request, error)
 
     def _resolve(self, key: str, reply: BaseModel | None, error: JudgeError | None) -> None:
         for task in self._waiting.pop(key):
             self._ready.append(_Step(task, reply, error))
 
-    def _fail(self, job: Job, error: JudgeError) -> None:
-        for part in job.parts:
+    def _fail(self, request: Request, error: JudgeError) -> None:
+        for part in request.parts:
             self._resolve(part.key, None, error)
         self.counts.failures[error.code] += 1
         if error.code in CONTENT_CODES or error.code == NOT_RUN:
@@ -291,28 +293,20 @@ class Scheduler:
             return
         self.stopped = reason
         self._give_up_at = time.monotonic() + self._grace_seconds
-        for batch in list(self._unsent):
-            for part in self._unsent.pop(batch):
+        for bundle in list(self._unsent):
+            for part in self._unsent.pop(bundle):
                 self._resolve(part.key, None, self._not_run())
-        for job in self._workers.withdraw():
-            self._fail(job, self._not_run())
+        for request in self._workers.withdraw():
+            self._fail(request, self._not_run())
         for deployment in list(self._held):
             self._release(deployment)
-
-    def _patience(self) -> float | None:
-        return None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
-
-    def _give_up(self) -> None:
-        """The grace period is over."""
-        for job in self._workers.abandon():
-            self._fail(job, self._not_run())
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
 
 
 def _read(stored: str, call: Call[Any]) -> BaseModel | None:
-    """A stored reply, unless it is one that would not be taken today."""
+    """The stored reply, or None for one that this version would not accept."""
     try:
         return read_stored(stored, call)
     except ValueError:

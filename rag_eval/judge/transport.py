@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
@@ -21,25 +21,23 @@ from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
 from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
-from rag_eval.judge.calls import Answer, Call, Message
+from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
 from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
-from rag_eval.judge.endpoint import Dialect, Endpoint, reply_limit, request_body, request_key
+from rag_eval.judge.endpoint import (
+    Dialect,
+    Endpoint,
+    request_body,
+    request_key,
+)
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
 from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
-from rag_eval.judge.proxy import proxy_of
-from rag_eval.judge.quota import read_quotas
+from rag_eval.judge.outcomes.quota import read_quotas
+from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import first_problem, read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
-
-
-class Notes(Protocol):
-    """Where an endpoint's dialect is remembered from run to run, so that keys stay the same."""
-
-    def note(self, name: str) -> str | None: ...
-    def put_note(self, name: str, value: str) -> None: ...
 
 
 class Transport:
@@ -48,7 +46,7 @@ class Transport:
     def __init__(
         self,
         endpoint: Endpoint,
-        notes: Notes,
+        store: ReplyStore,
         budget: Budget | None = None,
         *,
         announce: Callable[[str], None] = lambda sentence: None,
@@ -57,7 +55,7 @@ class Transport:
     ) -> None:
         """`sleep` is for tests; without it, waits end early when the transport is closed."""
         self.endpoint = endpoint
-        self._notes = notes
+        self._store = store
         self._budget = budget or Budget()
         self._announce = announce
         self._closed = threading.Event()
@@ -70,7 +68,7 @@ class Transport:
         self._connection: Connection | None = None
 
     def prepare(self, deployment: str) -> None:
-        """One minimal call: a wrong key, address or name stops the run here, and parameters are settled."""
+        """Send one minimal call: a wrong key, address or name stops the run here, and the dialect is settled."""
         check = Call(
             task="preflight",
             messages=(
@@ -108,12 +106,12 @@ class Transport:
 
     @property
     def possibly_billed(self) -> int:
-        """Requests that ended without an answer, such as by a timeout, after the endpoint may have begun on them."""
+        """The number of requests without an answer, as after a timeout, on which the endpoint may have begun."""
         return self._meter["possibly_billed"]
 
     @property
     def adaptations(self) -> tuple[str, ...]:
-        """What a reader of the scores must know of how the endpoint took the calls, one sentence each."""
+        """Sentences on how the endpoint took the calls, for readers of the scores."""
         initial = Dialect.initial(self.endpoint)
         with self._lock:
             deployments = list(self._deployments.values())
@@ -124,7 +122,7 @@ class Transport:
         return (*sentences, *remarks)
 
     def close(self) -> None:
-        """End all waiting and let go of connections; calls in flight fail as not run."""
+        """End all waits and close the connections; calls in flight fail as not run."""
         self._closed.set()
         with self._lock:
             connection = self._connection
@@ -134,54 +132,57 @@ class Transport:
     # Attempts
 
     def _ask(self, attempt: Attempt) -> Answer:
-        """The one retry layer: whether to try again, and how long to wait, is read off the fault."""
+        """Send the call until it is answered or its fault is final: the only place where anything is retried."""
         retrying = Retrying(
-            retry=retry_if_result(lambda found: attempt.wants_another(found, self.endpoint.max_attempts)),
+            retry=retry_if_result(lambda outcome: attempt.wants_another(outcome, self.endpoint.max_attempts)),
             wait=lambda state: self._wait_before_next(attempt, state),
             sleep=self._rest,
         )
-        found = retrying(self._try, attempt)
-        if isinstance(found, Answer):
-            return found
-        raise self._final(found)
+        outcome = retrying(self._try, attempt)
+        if isinstance(outcome, Answer):
+            return outcome
+        raise self._final(outcome)
 
     def _try(self, attempt: Attempt) -> Answer | Fault:
-        """One request. What it says about the deployment's limits counts before anyone else gets a turn."""
+        """Send one request.
+
+        What its answer says of the rate limits is taken in before the turn ends, so that the next request obeys it.
+        """
         limiter = attempt.deployment.limiter
         with limiter.turn(attempt.estimated_tokens) as turn:
             if turn.is_held_back:
-                self._tell_once(attempt.deployment)
+                self._announce_once(attempt.deployment)
+            attempt.dialect = dialect = attempt.deployment.dialect
             held = self._budget.reserve(
                 attempt.deployment.name,
-                attempt.characters,
-                reply_limit(attempt.deployment.dialect, attempt.max_tokens),
+                dialect.most_prompt_tokens(attempt.call),
+                dialect.reply_limit(attempt.max_tokens),
             )
             attempt.number += 1
-            attempt.dialect = attempt.deployment.dialect
             began = self._clock()
-            found = self._post(attempt, turn)
+            outcome = self._post(attempt, turn)
             seconds = self._clock() - began
-            if isinstance(found, Fault) and found.possibly_billed and not found.tokens.prompt:
+            if isinstance(outcome, Fault) and outcome.possibly_billed and not outcome.tokens.prompt:
                 cost = self._budget.forfeit(held)
             else:
-                cost = self._budget.settle(held, found.tokens.prompt, found.tokens.completion)
-            self._account(found, attempt, cost)
-            if isinstance(found, Completion):
+                cost = self._budget.settle(held, outcome.tokens.prompt, outcome.tokens.completion)
+            self._account(outcome, attempt, cost)
+            if isinstance(outcome, Completion):
                 limiter.grow()
-            elif found.code == "rate_limited":
+            elif outcome.code == "rate_limited":
                 limiter.shrink(turn)
-                limiter.pause(found.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
-            elif found.wait:
-                limiter.pause(found.wait)
-        read = self._read(found, attempt) if isinstance(found, Completion) else found
+                limiter.pause(outcome.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
+            elif outcome.wait:
+                limiter.pause(outcome.wait)
+        read = self._read(outcome, attempt) if isinstance(outcome, Completion) else outcome
         result = read if isinstance(read, Answer) else self._second_thought(read, attempt)
-        _log(attempt, result, seconds, found.tokens)
+        _log(attempt, result, seconds, outcome.tokens)
         return result
 
     def _post(self, attempt: Attempt, turn: Turn) -> Completion | Fault:
         import aiohttp
 
-        found: Completion | Fault
+        outcome: Completion | Fault
         body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
         try:
             response = self._connected().post(body)
@@ -192,24 +193,24 @@ class Transport:
         except CancelledError:
             raise _not_run() from None
         if 200 <= response.status < 300 and not response.is_whole:
-            found = outcomes.oversized(LARGEST_BODY)
+            outcome = outcomes.oversized(LARGEST_BODY)
         elif 200 <= response.status < 300:
-            found = outcomes.read_body(response.text)
+            outcome = outcomes.read_body(response.text)
         else:
-            found = outcomes.read_status(response.status, response.headers, response.text, response.path)
-        self._heed(response, found, attempt.deployment, turn)
-        return found
+            outcome = outcomes.read_status(response.status, response.headers, response.text, response.path)
+        self._heed(response, outcome, attempt.deployment, turn)
+        return outcome
 
     def _heed(
-        self, response: Response, found: Completion | Fault, deployment: Deployment, turn: Turn
+        self, response: Response, outcome: Completion | Fault, deployment: Deployment, turn: Turn
     ) -> None:
-        """Mind what the headers say of the rate limits, unless the endpoint asks for a pause in so many words."""
-        if isinstance(found, Completion) or found.wait is None:
-            is_refused = isinstance(found, Fault) and found.code == "rate_limited"
+        """Take in what the headers say of the rate limits, unless the endpoint asks for a certain pause."""
+        if isinstance(outcome, Completion) or outcome.wait is None:
+            is_refused = isinstance(outcome, Fault) and outcome.code == "rate_limited"
             deployment.limiter.learn(turn, read_quotas(response.headers, is_refused=is_refused))
 
-    def _tell_once(self, deployment: Deployment) -> None:
-        """Why the run is slower than its workers could be."""
+    def _announce_once(self, deployment: Deployment) -> None:
+        """Say once per deployment why the run is slower than its workers could be."""
         with self._lock:
             is_known, deployment.is_held_back = deployment.is_held_back, True
         if not is_known:
@@ -217,31 +218,31 @@ class Transport:
                 f"{deployment.name}: its rate limit is nearly used up; requests wait until enough is left."
             )
 
-    def _account(self, found: Completion | Fault, attempt: Attempt, cost: float | None) -> None:
-        attempt.add(found.tokens)
-        spent = TaskUsage(0, 0, found.tokens.prompt, found.tokens.completion, cost)
+    def _account(self, outcome: Completion | Fault, attempt: Attempt, cost: float | None) -> None:
+        attempt.add(outcome.tokens)
+        spent = TaskUsage(0, 0, outcome.tokens.prompt, outcome.tokens.completion, cost)
         with self._lock:
             self._by_task[attempt.call.task] += spent
             self._meter["requests"] += 1
-            self._meter["prompt_tokens"] += found.tokens.prompt
-            self._meter["completion_tokens"] += found.tokens.completion
-            if isinstance(found, Completion):
+            self._meter["prompt_tokens"] += outcome.tokens.prompt
+            self._meter["completion_tokens"] += outcome.tokens.completion
+            if isinstance(outcome, Completion):
                 attempt.deployment.has_answered = True
                 attempt.deployment.refusals_for_size = 0
-                self._meter["unfiltered"] += found.is_unfiltered
+                self._meter["unfiltered"] += outcome.is_unfiltered
             else:
-                self._meter["possibly_billed"] += found.possibly_billed
+                self._meter["possibly_billed"] += outcome.possibly_billed
 
     def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
         text = strip_fence(completion.content)
         try:
             reply = read_reply(text, attempt.call)
         except ValueError as error:
-            return outcomes.unparseable(first_problem(error))
+            return Fault.unparseable(first_problem(error))
         return Answer(text, reply, attempt.number, attempt.tokens.prompt, attempt.tokens.completion)
 
     def _second_thought(self, fault: Fault, attempt: Attempt) -> Fault:
-        """The fault in the light of what came before it."""
+        """The fault, changed where earlier faults show that it means something else."""
         if fault.action is Action.ADAPT:
             return self._adapt(fault, attempt)
         if (
@@ -262,7 +263,7 @@ class Transport:
             return deployment.refusals_for_size >= _MOST_REFUSALS_FOR_SIZE
 
     def _wait_before_next(self, attempt: Attempt, state: RetryCallState) -> float:
-        """Seconds; none where the limiter holds everyone up, or where the next request is another one."""
+        """Seconds before the next try: 0 if the limiter makes everyone wait, or if the next request differs."""
         fault = state.outcome.result() if state.outcome else None
         if not isinstance(fault, Fault) or fault.action is Action.ADAPT or fault.wait:
             return 0.0
@@ -294,7 +295,7 @@ class Transport:
             if changed is None:
                 return replace(fault, action=Action.STOP if is_fixed else Action.REJECT)
             deployment.dialect = changed
-        self._notes.put_note(self._note_name(deployment.name), changed.to_json())
+        self._store.put_note(self._note_name(deployment.name), changed.to_json())
         for sentence in changed.differences(used, deployment.name):
             self._announce(sentence)
         return fault
@@ -318,7 +319,7 @@ class Transport:
             clock=self._clock,
         )
         return Deployment(
-            name, Dialect.remembered(self._notes.note(self._note_name(name)), self.endpoint), limiter
+            name, Dialect.remembered(self._store.note(self._note_name(name)), self.endpoint), limiter
         )
 
     def _note_name(self, name: str) -> str:
@@ -331,8 +332,8 @@ class Transport:
             if self._connection is not None:
                 return self._connection
             connection = self._connection = Connection(self.endpoint)
-        if proxy := proxy_of(self.endpoint.url):
-            self._announce(f"Judge calls go through the proxy {proxy}, which the environment names.")
+        if proxy := Proxy.of(self.endpoint.url):
+            self._announce(f"Judge calls go through the proxy {proxy.place}, which the environment names.")
         return connection
 
     def _rest(self, seconds: float) -> None:
@@ -367,17 +368,16 @@ _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
     "exceeds_rate_limit",
 }
 _TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
-"""A reply that does not fit is asked for anew; for a rate limit, the limiter waits."""
+"""Codes. A reply that does not fit is requested again at once; for a rate limit, the limiter waits."""
 _MOST_REFUSALS_FOR_SIZE = 3
-"""So many requests in a row that exceed the rate limit by themselves stop the run."""
+"""The number of requests in a row, each larger than the rate limit, that stops the run."""
 _MORE_ROOM = 4
-"""A reply that was cut is asked for once more with a limit so many times as large."""
+"""A reply that was cut is requested once more with its token limit multiplied by this."""
 _REMARKS = {
-    "possibly_billed": "Requests that ended without an answer after they were sent, and may be billed all the "
-    "same: {}.",
+    "possibly_billed": "Requests that ended without an answer and may be billed nevertheless: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
-_FORFEITED = "The cost counts {:.4f} for requests without an answer, the most that they may have been billed."
+_FORFEITED = "The cost includes {:.4f} for requests without an answer, the most that they can have cost."
 
 
 class _Ready(BaseModel):

@@ -1,4 +1,4 @@
-"""Worker threads that ask the judge and store what it says, the most urgent jobs first."""
+"""Worker threads that ask the judge and store what it says, the most urgent requests first."""
 
 import heapq
 import queue
@@ -20,12 +20,12 @@ class Part:
     key: str
     call: Call[Any]
     order: int
-    """Of the coroutine that asks: earlier ones go first."""
+    """The number of the coroutine that makes the call: earlier ones go first."""
 
 
 @dataclass(slots=True, eq=False)
-class Job:
-    """One request to the judge and the calls that it answers: one, or several when they are a batch."""
+class Request:
+    """One request to the judge and the calls that it answers: one, or several when they are a bundle."""
 
     call: Call[Any]
     parts: tuple[Part, ...]
@@ -36,9 +36,9 @@ class Workers:
     """A pool of threads. What they finish is taken in by the one thread that waits for news."""
 
     def __init__(
-        self, judge: Judge, store: ReplyStore, number: int, *, settle: Callable[[Job], None]
+        self, judge: Judge, store: ReplyStore, number: int, *, settle: Callable[[Request], None]
     ) -> None:
-        """`settle` takes in a job that has ended, well or not, or was cancelled."""
+        """`settle` takes in a request that has ended, well or not, or was cancelled."""
         self._judge = judge
         self._store = store
         self._number = number
@@ -46,8 +46,8 @@ class Workers:
         self._pool = ThreadPoolExecutor(number, thread_name_prefix="judge")
         self._ticket = count()
         # A heap: earlier coroutines first, then first come first.
-        self._queued: list[tuple[int, int, Job]] = []
-        self._under_way: list[Job] = []  # with the pool, begun or not
+        self._queued: list[tuple[int, int, Request]] = []
+        self._under_way: list[Request] = []  # with the pool, begun or not
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 
     @property
@@ -56,11 +56,11 @@ class Workers:
 
     @property
     def has_idle(self) -> bool:
-        """There is less to do than there are workers."""
+        """Whether there are fewer requests than workers."""
         return len(self._under_way) + len(self._queued) < self._number
 
-    def submit(self, job: Job) -> None:
-        heapq.heappush(self._queued, (job.parts[0].order, next(self._ticket), job))
+    def submit(self, request: Request) -> None:
+        heapq.heappush(self._queued, (request.parts[0].order, next(self._ticket), request))
         self._fill_pool()
 
     def prepare(self, deployment: str, then: Callable[[Future[None]], None]) -> None:
@@ -69,7 +69,7 @@ class Workers:
 
     def wake(self) -> None:
         """End a wait for news. May be called from a signal handler or another thread."""
-        self._news.put(_nothing)
+        self._news.put(lambda: None)
 
     def take_news(self, patience: float | None) -> bool:
         """Wait for what was finished, and take in all of it; False when there was none for so many seconds."""
@@ -85,16 +85,16 @@ class Workers:
             except queue.Empty:
                 return True
 
-    def withdraw(self) -> Iterator[Job]:
+    def withdraw(self) -> Iterator[Request]:
         """Take back what nobody has begun. What the pool has of it is cancelled, and settled like all the rest."""
         while self._queued:
             yield self._queued.pop()[-1]
-        for job in self._under_way:
-            if job.future is not None:
-                job.future.cancel()
+        for request in self._under_way:
+            if request.future is not None:
+                request.future.cancel()
 
-    def abandon(self) -> Iterator[Job]:
-        """What is under way may still be stored, but is not waited for."""
+    def abandon(self) -> Iterator[Request]:
+        """Give up what is under way: its replies are stored if they still come, but nothing waits for them."""
         while self._under_way:
             yield self._under_way.pop(0)
 
@@ -105,40 +105,40 @@ class Workers:
     def _fill_pool(self) -> None:
         """Keep a little more with the pool than it can do at once, and the rest in order of urgency here."""
         while self._queued and len(self._under_way) < 2 * self._number:
-            job = heapq.heappop(self._queued)[-1]
-            self._under_way.append(job)
-            job.future = self._pool.submit(self._work, job)
-            self._when_done(job.future, partial(self._finish, job))
+            request = heapq.heappop(self._queued)[-1]
+            self._under_way.append(request)
+            request.future = self._pool.submit(self._work, request)
+            self._when_done(request.future, partial(self._finish, request))
 
     def _when_done(self, future: Future[Any], act: Callable[[], None]) -> None:
         future.add_done_callback(lambda _: self._news.put(act))
 
-    def _finish(self, job: Job) -> None:
-        if job in self._under_way:  # else it was given up
-            self._under_way.remove(job)
-            self._settle(job)
+    def _finish(self, request: Request) -> None:
+        if request in self._under_way:  # else it was given up
+            self._under_way.remove(request)
+            self._settle(request)
 
     # In a worker thread
 
-    def _work(self, job: Job) -> list[BaseModel]:
+    def _work(self, request: Request) -> list[BaseModel]:
         """Ask the judge and store what it says: nothing counts before it is stored."""
         try:
-            answer = self._judge.ask(job.call)
+            answer = self._judge.ask(request.call)
         except JudgeError as error:
-            if len(job.parts) == 1:  # which part of a batch is to blame shows when each is asked alone
-                (part,) = job.parts
+            if len(request.parts) == 1:  # which part of a bundle is to blame shows when each is asked alone
+                (part,) = request.parts
                 self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
             raise
-        if len(job.parts) == 1:
-            self._keep(job.parts[0], answer.text, answer)
+        if len(request.parts) == 1:
+            self._keep(request.parts[0], answer.text, answer)
             return [answer.reply]
-        assert job.parts[0].call.batch is not None  # noqa: S101 - only batched calls have several parts
-        replies = list(job.parts[0].call.batch.split(answer.reply, len(job.parts)))
-        self._keep_all(job.parts, replies, answer)
+        assert request.parts[0].call.bundle is not None  # noqa: S101 - only bundled calls have several parts
+        replies = list(request.parts[0].call.bundle.split(answer.reply, len(request.parts)))
+        self._keep_all(request.parts, replies, answer)
         return replies
 
     def _keep_all(self, parts: Sequence[Part], replies: Sequence[BaseModel], answer: Answer) -> None:
-        """One that cannot be stored keeps no other from it, since all are paid for. Raises the first error."""
+        """Store every reply that can be stored, since all are paid for; then raise the first error."""
         errors: list[StoreError] = []
         for index, (part, reply) in enumerate(zip(parts, replies, strict=True)):
             try:
@@ -157,7 +157,3 @@ class Workers:
             prompt_tokens=answer.prompt_tokens if answer else 0,
             completion_tokens=answer.completion_tokens if answer else 0,
         )
-
-
-def _nothing() -> None:
-    """There is nothing to take in."""

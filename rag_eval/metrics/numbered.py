@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_eval.judge.calls import Batch, Call, Message
+from rag_eval.judge.calls import Bundle, Call, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class NumberedTask:
     size: int
     """Documents a call."""
 
-    def batch(self) -> Batch:
-        return Batch(self.size, self._combine, self._split)
+    def bundle(self) -> Bundle:
+        return Bundle(self.size, self._combine, self._split)
 
-    def call(self, document: dict[str, Any], batch: Batch, deployment: str = "") -> Call[Any]:
-        """The question about one document; calls with the same batch may be asked together."""
+    def call(self, document: dict[str, Any], bundle: Bundle, deployment: str = "") -> Call[Any]:
+        """The question about one document; calls with the same bundle may be asked together."""
         form = f"Reply with a JSON object: {{{self.reply_form}}}."
         return Call(
             task=self.name,
@@ -39,7 +39,7 @@ class NumberedTask:
             reply_type=self.reply_type,
             max_tokens=self.max_tokens,
             deployment=deployment,
-            batch=batch,
+            bundle=bundle,
         )
 
     def _combine(self, calls: Sequence[Call[Any]]) -> Call[Any]:

@@ -30,7 +30,7 @@ class LlmAdviser:
     """Advice by the judge, several cases a call, keyed by position. A failure leaves the advice empty."""
 
     def __init__(self) -> None:
-        self._batch = _TASK.batch()
+        self._bundle = _TASK.bundle()
 
     async def advise(self, result: CaseResult) -> str:
         if FailureMode.NOT_JUDGED in result.failure_modes:
@@ -38,7 +38,7 @@ class LlmAdviser:
         if not _leaves_room(result):
             return NO_ACTION
         try:
-            reply = await _TASK.call(_described(result), self._batch)
+            reply = await _TASK.call(_described(result), self._bundle)
         except JudgeError:
             return ""
         return _first_sentences(reply.recommendation, 3)

@@ -15,15 +15,15 @@ class QueryJudge(Protocol):
 
 
 class LlmToxicity:
-    """Rates distinct queries, several a call. A batch that fails is asked again query by query."""
+    """Rates distinct queries, several a call. A bundle that fails is asked again query by query."""
 
     def __init__(self, deployment: str = "") -> None:
         self._deployment = deployment
-        self._batch = _TASK.batch()
+        self._bundle = _TASK.bundle()
 
     async def judge_query(self, query: str) -> Score:
         try:
-            reply = await _TASK.call({"query": query}, self._batch, self._deployment)
+            reply = await _TASK.call({"query": query}, self._bundle, self._deployment)
         except JudgeError as error:
             return Score.failed(TOXICITY, error.code, str(error))
         verdict = f"toxicity {reply.toxicity:.2f}"

@@ -12,8 +12,9 @@ from pydantic import SecretStr
 
 from rag_eval import __version__
 from rag_eval.configuration.effective import secrets_of
-from rag_eval.judge.addresses import shown_url
+from rag_eval.judge.addresses import safe_url
 from rag_eval.judge.masking import without_keys
+from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -58,11 +59,11 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
     if key in _URLS and value:
-        return shown_url(str(value))
+        return safe_url(str(value))
     return without_keys(str(value), secrets) if isinstance(value, str | Path) else value
 
 
-_URLS = frozenset({"endpoint", "base_url"})
+_URLS = frozenset(provider.url_key for provider in PROVIDERS.values())
 """Those of providers that do not judge were not checked: they may contain a password."""
 
 

@@ -21,7 +21,7 @@ from rag_eval.results.intervals import (
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class CohenKappa:
     """How far two raters agree on the same items."""
 
     kappa: float | None
@@ -44,7 +44,7 @@ def cohen_kappa(
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Agreement:
+) -> CohenKappa:
     """Agreement of two raters beyond chance (Cohen 1960; 1968 with quadratic weights), with raw agreement.
 
     `categories` gives their order, which quadratic weights need; without it they are sorted. A rating that
@@ -54,16 +54,16 @@ def cohen_kappa(
     table = _crosstab(first, second, names)
     count = int(table.sum())
     if not count:
-        return Agreement(None, None, None, 0)
+        return CohenKappa(None, None, None, 0)
     raw = float(np.trace(table)) / count
     disagreement = _disagreement(len(names), weights)
     kappa = float(_kappas(table, disagreement))
     if math.isnan(kappa):
-        return Agreement(None, None, raw, count)
+        return CohenKappa(None, None, raw, count)
     interval = None
     if raw < 1 and not _has_constant_rater(table):
         interval = _kappa_interval(table, disagreement, kappa, confidence, resamples, seed)
-    return Agreement(kappa, interval, raw, count)
+    return CohenKappa(kappa, interval, raw, count)
 
 
 def _crosstab(first: Sequence[Hashable], second: Sequence[Hashable], names: Sequence[Hashable]) -> Floats:

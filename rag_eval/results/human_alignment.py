@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 
 if TYPE_CHECKING:
-    from rag_eval.results.agreement import Agreement, CorrectedMean, Correlation
+    from rag_eval.results.agreement import CohenKappa, CorrectedMean, Correlation
 
 BANDS = 5
 FEWEST_LABELS = 20
@@ -55,7 +55,7 @@ class HumanAgreement:
     human_mean: float | None
     judge_mean: float | None
     """Both over those cases; None without any."""
-    kappa: "Agreement"
+    kappa: "CohenKappa"
     """Of the bands with quadratic weights; of a criterion's yes and no without."""
     correlation: "Correlation | None"
     """Spearman's, of numbers."""

@@ -5,30 +5,30 @@ every verdict unfavourable, so that every recommendation is asked for. Calls are
 be expected; guards, duplicates and what the store knows already are taken into account exactly.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult, ChunkRelevance
 from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecallResult
-from rag_eval.judge.budget import CHARACTERS_A_TOKEN, FEWEST_CHARACTERS_A_TOKEN, Price
-from rag_eval.judge.calls import Answer, Call
+from rag_eval.judge.budget import Price
+from rag_eval.judge.calls import Answer, Call, ReplyStore
 from rag_eval.metrics import reply_types as replies
 from rag_eval.records import Usage
 from rag_eval.rubric.judge import RubricReply
-from rag_eval.store.reply_store import Store
+from rag_eval.texts.tokens import estimated_tokens
 from rag_eval.texts.words import sentences
 
-_MOST_CHARACTERS_A_TOKEN = 5.0
 _REASON = "A reason of one sentence, as judges give them when they are asked to explain a verdict."
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """A range: the least, the expected and the most."""
+class Range:
+    """What is expected of tokens or money, and between which two figures it will probably be."""
 
     low: float
     expected: float
@@ -37,36 +37,33 @@ class Tokens:
 
 @dataclass(slots=True)
 class Estimate:
-    """Calls and characters by deployment and task."""
+    """Calls by deployment and task, and tokens by deployment."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    prompt_characters: Counter[str] = field(default_factory=Counter)
-    reply_characters: Counter[str] = field(default_factory=Counter)
+    prompts: defaultdict[str, float] = field(default_factory=partial(defaultdict, float))
+    """Estimated tokens."""
+    replies: defaultdict[str, float] = field(default_factory=partial(defaultdict, float))
 
     def add(self, deployment: str, call: Call[Any], reply: str) -> None:
         self.calls[deployment, call.task] += 1
-        self.prompt_characters[deployment] += sum(len(message.text) for message in call.messages)
-        self.reply_characters[deployment] += len(reply)
+        self.prompts[deployment] += call.estimated_tokens
+        self.replies[deployment] += estimated_tokens(reply)
 
     @property
     def deployments(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(deployment for deployment, _ in self.calls))
 
-    def prompt_tokens(self, deployment: str) -> Tokens:
-        """From the prompts' characters, which are known; how many make a token differs by language."""
-        characters = self.prompt_characters[deployment]
-        return Tokens(
-            characters / _MOST_CHARACTERS_A_TOKEN,
-            characters / CHARACTERS_A_TOKEN,
-            characters / FEWEST_CHARACTERS_A_TOKEN,
-        )
+    def prompt_tokens(self, deployment: str) -> Range:
+        """Of the prompts as they would be sent; vocabularies of models differ."""
+        expected = self.prompts[deployment]
+        return Range(expected * 0.8, expected, expected * 1.6)
 
-    def completion_tokens(self, deployment: str) -> Tokens:
+    def completion_tokens(self, deployment: str) -> Range:
         """From made-up replies; judges write half or twice as much."""
-        expected = self.reply_characters[deployment] / CHARACTERS_A_TOKEN
-        return Tokens(expected / 2, expected, expected * 2)
+        expected = self.replies[deployment]
+        return Range(expected / 2, expected, expected * 2)
 
-    def cost(self, prices: Mapping[str, Price]) -> Tokens | None:
+    def cost(self, prices: Mapping[str, Price]) -> Range | None:
         """In the currency of the prices; None when one of them is unknown."""
         if any(deployment not in prices for deployment in self.deployments):
             return None
@@ -74,7 +71,7 @@ class Estimate:
             (prices[deployment], self.prompt_tokens(deployment), self.completion_tokens(deployment))
             for deployment in self.deployments
         ]
-        return Tokens(
+        return Range(
             sum(price.of(prompt.low, completion.low) for price, prompt, completion in parts),
             sum(price.of(prompt.expected, completion.expected) for price, prompt, completion in parts),
             sum(price.of(prompt.high, completion.high) for price, prompt, completion in parts),
@@ -114,10 +111,10 @@ class EstimatingJudge:
         """Nothing is open."""
 
 
-class Overlay:
+class DryRunStore:
     """A store of which only what was there before is real; what is put in is forgotten at the end."""
 
-    def __init__(self, store: Store | None) -> None:
+    def __init__(self, store: ReplyStore | None) -> None:
         self._store = store
         self._made_up: dict[str, str] = {}
 

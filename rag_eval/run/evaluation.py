@@ -6,12 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from rag_eval.configuration.effective import (
-    redactor_of,
+    effective_thresholds,
+    effective_weights,
     secrets_of,
-    shortener_of,
-    thresholds_in_force,
-    weights_in_force,
-    workers_of,
 )
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
@@ -23,7 +20,7 @@ from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, Sco
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.concealing import concealed
-from rag_eval.run.judges import Panel as Panel
+from rag_eval.run.judges import Judges as Judges
 from rag_eval.texts.redaction import Redactor
 from rag_eval.texts.shortening import Shortener
 
@@ -34,21 +31,24 @@ _Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
 class Evaluation:
     """A run under way. `results` may be called once; `close` ends it."""
 
-    def __init__(self, panel: Panel, settings: Settings, *, workers: int | None = None) -> None:
+    def __init__(self, judges: Judges, settings: Settings, *, workers: int | None = None) -> None:
         """`workers` are as many as the settings say unless others are given."""
         self._began = time.monotonic()
-        self.panel = panel
-        self.redactor = Redactor() if panel.is_proxy else redactor_of(settings)
-        self._shortener = Shortener(None) if panel.is_proxy else shortener_of(settings)
-        self._workers = workers or workers_of(settings)
+        self.judges = judges
+        self.redactor = Redactor() if judges.is_proxy else redactor_of(settings)
+        self._shortener = Shortener(None) if judges.is_proxy else shortener_of(settings)
+        self._workers = workers or settings.evaluation.workers
         self._scheduler = Scheduler(
-            panel.judge, panel.store, workers=self._workers, origin=lambda number: f"row {self._rows[number]}"
+            judges.judge,
+            judges.store,
+            workers=self._workers,
+            origin=lambda number: f"row {self._rows[number]}",
         )
         self._rows: list[int] = []  # their numbers, in order
-        self._thresholds = thresholds_in_force(settings, is_proxy=panel.is_proxy)
-        self._weights = weights_in_force(settings)
-        self._samples = 1 if panel.is_proxy else settings.evaluation.samples
-        self._secrets = frozenset() if panel.is_proxy else secrets_of(settings)
+        self._thresholds = effective_thresholds(settings, is_proxy=judges.is_proxy)
+        self._weights = effective_weights(settings)
+        self._samples = 1 if judges.is_proxy else settings.evaluation.samples
+        self._secrets = frozenset() if judges.is_proxy else secrets_of(settings)
         self._gold_decides = settings.diagnostics.gold_ids
 
     @property
@@ -89,17 +89,17 @@ class Evaluation:
     def close(self) -> None:
         """Let go of the worker threads and of the judge's connections. The store stays open."""
         self._scheduler.close()
-        self.panel.judge.close()
+        self.judges.judge.close()
 
     def _coroutines(self, rows: Iterable[Row]) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:
         for row in rows:
-            if self.panel.is_proxy and self.stopped:
+            if self.judges.is_proxy and self.stopped:
                 return
             self._rows.append(row.number)
             yield self._judge_row(row)
 
     async def _judge_row(self, row: Row) -> tuple[CaseResult, ...]:
-        """The panel sees the row redacted, and shortened; the results are about the row as it is."""
+        """The judges sees the row redacted, and shortened; the results are about the row as it is."""
         seen = self._shortener.row(self.redactor.row(row))
         parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
         toxicity, *verdicts = await gather(parts)
@@ -114,26 +114,26 @@ class Evaluation:
         )
 
     async def _rate(self, query: str) -> Score:
-        if self.panel.toxicity is None:
+        if self.judges.toxicity is None:
             return Score.not_applicable(TOXICITY, "switched off")
-        return await self.panel.toxicity.judge_query(query)
+        return await self.judges.toxicity.judge_query(query)
 
     async def _judge_case(self, case: Case) -> _Verdicts:
         parts: list[Awaitable[Any]] = [
-            _measure(self.panel.metrics, case, self._samples),
-            _measure(self.panel.further, case, self._samples),
+            _measure(self.judges.metrics, case, self._samples),
+            _measure(self.judges.further, case, self._samples),
             self._judge_by_rubric(case),
         ]
         scores, further, rubric = await gather(parts)
         return scores, further, rubric
 
     async def _judge_by_rubric(self, case: Case) -> RubricOutcome | None:
-        return await self.panel.rubric.judge(case) if self.panel.rubric else None
+        return await self.judges.rubric.judge(case) if self.judges.rubric else None
 
     async def _advise(self, results: Sequence[CaseResult]) -> Sequence[str]:
-        if self.panel.adviser is None:
+        if self.judges.adviser is None:
             return [""] * len(results)
-        return await gather([self.panel.adviser.advise(result) for result in results])
+        return await gather([self.judges.adviser.advise(result) for result in results])
 
     def _result(
         self, case: Case, scores: _Scores, further: _Scores, rubric: RubricOutcome | None, toxicity: Score
@@ -160,3 +160,14 @@ async def _score(metric: Metric, case: Case, samples: int) -> Score:
     if samples == 1:
         return await metric.measure(case)
     return mean_score(await gather([sampled(metric.measure(case), number) for number in range(samples)]))
+
+
+def shortener_of(settings: Settings) -> Shortener:
+    """Cuts the contexts that an LLM judge must not see whole."""
+    limits = settings.limits
+    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Hides what an LLM judge must not see."""
+    return Redactor(settings.privacy.kinds, settings.privacy.redact_pattern)

@@ -1,7 +1,7 @@
-"""Who has a say about the cases of a run, as the settings ask for it."""
+"""The judges of a run: what scores its cases, as the settings ask for it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rag_eval.configuration.effective import enabled_metrics
 from rag_eval.configuration.settings import Settings
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """Everyone who has a say about a case, and the judge behind them."""
+class Judges:
+    """All that scores a case or advises on it, and the judge and the store of replies behind them."""
 
     judge: Judge
     store: ReplyStore
@@ -37,49 +37,44 @@ class Panel:
     @property
     def explanations(self) -> dict[str, str]:
         """By metric, how its score comes about; of those that can say it in one sentence."""
-        told = {metric.name: metric.explanation for metric in self.metrics}
-        told[TOXICITY] = getattr(self.toxicity, "explanation", "")
-        return {name: sentence for name, sentence in told.items() if sentence}
+        sentences = {metric.name: metric.explanation for metric in self.metrics}
+        sentences[TOXICITY] = getattr(self.toxicity, "explanation", "")
+        return {name: sentence for name, sentence in sentences.items() if sentence}
+
+    @classmethod
+    def offline(cls, settings: Settings) -> Self:
+        """The judge that needs no model, no key and no network."""
+        from rag_eval.metrics.offline import OfflineToxicity, offline_metrics
+
+        return cls(
+            judge=NoJudge(),
+            store=NoStore(),
+            metrics=offline_metrics(enabled_metrics(settings)),
+            toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
+            adviser=RuleAdviser() if settings.diagnostics.enabled else None,
+            is_proxy=True,
+        )
+
+    @classmethod
+    def llm(
+        cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
+    ) -> Self:
+        """A model as the judge, asked with ragas' prompts."""
+        from rag_eval.metrics.ragas_metrics import ragas_metrics
+        from rag_eval.rubric.judge import RubricJudge
+
+        return cls(
+            judge=judge,
+            store=store,
+            metrics=ragas_metrics(enabled_metrics(settings)),
+            toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
+            adviser=LlmAdviser() if settings.diagnostics.enabled else None,
+            further=_extra_metrics(settings),
+            rubric=RubricJudge(rubric) if rubric else None,
+        )
 
 
-def offline_panel(settings: Settings) -> Panel:
-    """The judge that needs no model, no key and no network."""
-    from rag_eval.metrics.offline import OfflineToxicity, offline_metrics
-
-    return Panel(
-        judge=NoJudge(),
-        store=NoStore(),
-        metrics=offline_metrics(enabled_metrics(settings)),
-        toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
-        adviser=RuleAdviser() if settings.diagnostics.enabled else None,
-        is_proxy=True,
-    )
-
-
-def llm_panel(
-    settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
-) -> Panel:
-    """A judge that reads, with ragas' prompts."""
-    from rag_eval.metrics.ragas_metrics import ragas_metrics
-
-    return Panel(
-        judge=judge,
-        store=store,
-        metrics=ragas_metrics(enabled_metrics(settings)),
-        toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
-        adviser=LlmAdviser() if settings.diagnostics.enabled else None,
-        further=further_metrics(settings),
-        rubric=_rubric_judge(rubric) if rubric else None,
-    )
-
-
-def _rubric_judge(rubric: "EvaluationRubric") -> "RubricJudge":
-    from rag_eval.rubric.judge import RubricJudge
-
-    return RubricJudge(rubric)
-
-
-def further_metrics(settings: Settings) -> tuple[Metric, ...]:
+def _extra_metrics(settings: Settings) -> tuple[Metric, ...]:
     """Those that are switched on, in the order of the report."""
     if not any(getattr(settings.metrics, name) for name in FURTHER_LABELS):
         return ()  # and the evaluators are not imported

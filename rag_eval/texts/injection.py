@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from rag_eval.records import Case
 from rag_eval.texts.words import compatible
+
+if TYPE_CHECKING:
+    from rag_eval.records import Case
 
 INSTRUCTION = "instruction to the judge"
 VERDICT = "planted verdict"
@@ -19,12 +22,12 @@ ROLE_MARKER = "role marker"
 INVISIBLE = "invisible characters"
 
 
-def flags_of(case: Case) -> tuple[str, ...]:
+def flags_of(case: "Case") -> tuple[str, ...]:
     """Every flag of a case after the part that it was found in, such as 'response: planted verdict'."""
     return tuple(f"{part}: {flag}" for part, text in _parts(case) for flag in find_flags(text))
 
 
-def _parts(case: Case) -> Iterator[tuple[str, str]]:
+def _parts(case: "Case") -> Iterator[tuple[str, str]]:
     yield "query", case.query
     yield "response", case.response
     yield "ground truth", case.reference or ""

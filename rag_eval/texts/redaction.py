@@ -8,8 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rag_eval.records import Case, Row
+if TYPE_CHECKING:
+    from rag_eval.records import Case, Row
 
 EMAIL, PHONE = "email", "phone"
 CUSTOM = "redacted"
@@ -61,10 +63,10 @@ class Redactor:
         """Whether there is anything to look for."""
         return bool(self._patterns)
 
-    def row(self, row: Row) -> Row:
+    def row(self, row: "Row") -> "Row":
         return replace(row, query=self.text(row.query), cases=tuple(map(self.case, row.cases)))
 
-    def case(self, case: Case) -> Case:
+    def case(self, case: "Case") -> "Case":
         """The case as others may see it; chunks that cases share stay shared."""
         return replace(
             case,

@@ -1,16 +1,15 @@
-"""Cases that are too long for the judge: how long a text is for it, and contexts cut to what it can take."""
+"""Contexts cut to what the judge can take."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rag_eval.records import Case, Row
+from rag_eval.texts.tokens import cut_to_tokens, estimated_tokens
+
+if TYPE_CHECKING:
+    from rag_eval.records import Case, Row
 
 INSTRUCTION_TOKENS = 1_500
-"""What a prompt holds beside the texts of its case, at most: instructions, examples and the form of the reply."""
-
-
-def estimated_tokens(text: str) -> float:
-    """About as many tokens as models count: a quarter of the bytes, in English prose as in Chinese."""
-    return len(text.encode("utf-8", "surrogatepass")) / 4
+"""At most so many tokens of a prompt are not texts of its case: instructions, examples and the form of the reply."""
 
 
 class Shortener:
@@ -24,10 +23,10 @@ class Shortener:
         """Whether there is anything to be cut at all."""
         return self._most is not None
 
-    def row(self, row: Row) -> Row:
+    def row(self, row: "Row") -> "Row":
         return row if self._most is None else replace(row, cases=tuple(map(self.case, row.cases)))
 
-    def case(self, case: Case) -> Case:
+    def case(self, case: "Case") -> "Case":
         """The case with as many chunks as fit beside its other texts, the first one cut if it alone is too long."""
         if self._most is None or not case.chunks:
             return case
@@ -41,19 +40,14 @@ class Shortener:
             kept.append(chunk)
         if len(kept) == len(case.chunks):
             return case
-        first = _cut(case.chunks[0], room + estimated_tokens(case.chunks[0]))
+        first = cut_to_tokens(case.chunks[0], room + estimated_tokens(case.chunks[0]))
         return replace(case, chunks=tuple(kept) or ((first,) if first.strip() else case.chunks))
 
-    def told(self, case: Case) -> str:
+    def note(self, case: "Case") -> str:
         """What is left out of the case's context, in words; empty when it is whole."""
-        shown = self.case(case).chunks
-        if shown == case.chunks or shown is None or case.chunks is None:
+        kept = self.case(case).chunks
+        if kept == case.chunks or kept is None or case.chunks is None:
             return ""
-        if shown[0] != case.chunks[0]:
+        if kept[0] != case.chunks[0]:
             return f"context cut: the judge saw the beginning of chunk 1 of {len(case.chunks)}"
-        return f"context cut: the judge saw chunks 1 to {len(shown)} of {len(case.chunks)}"
-
-
-def _cut(text: str, tokens: float) -> str:
-    """The beginning of a text, at most so long; '' when there is no room at all."""
-    return text.encode("utf-8", "surrogatepass")[: max(0, int(tokens * 4))].decode("utf-8", "ignore")
+        return f"context cut: the judge saw chunks 1 to {len(kept)} of {len(case.chunks)}"

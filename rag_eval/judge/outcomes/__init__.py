@@ -14,7 +14,6 @@ from rag_eval.judge.outcomes.classes import (
     Fault,
     Parameter,
     Tokens,
-    unparseable,
 )
 from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachable
 from rag_eval.judge.outcomes.statuses import read_status
@@ -30,6 +29,5 @@ __all__ = [
     "read_body",
     "read_status",
     "timed_out",
-    "unparseable",
     "unreachable",
 ]

@@ -11,8 +11,6 @@ from rag_eval.judge.outcomes.classes import (
     Tokens,
     mapping,
     one_line,
-    truncated,
-    unparseable,
 )
 from rag_eval.judge.outcomes.error_body import ErrorBody
 
@@ -25,23 +23,31 @@ def read_body(body: str) -> Completion | Fault:
         return _not_json(body)
     choices = document.get("choices") if isinstance(document, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        told = ErrorBody.of(document).told()
+        quoted = ErrorBody.of(document).quoted()
         return Fault(
             Action.RETRY,
             "no_choices",
-            f"HTTP 200 without a completion{told}: does the endpoint speak chat completions?",
+            f"HTTP 200 without a completion{quoted}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
-    return _read_choice(choices[0], _tokens(document.get("usage")))
+    usage = mapping(document.get("usage"))
+    tokens = Tokens(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+    return _read_choice(choices[0], tokens)
 
 
 def _not_json(body: str) -> Fault:
-    kind = "a web page" if body.lstrip()[:1] == "<" else "no JSON" if body.strip() else "an empty body"
+    kind = (
+        "a web page"
+        if body.lstrip()[:1] == "<"
+        else "text that is not JSON"
+        if body.strip()
+        else "an empty body"
+    )
     return Fault(
         Action.RETRY,
         "not_json",
-        f"the endpoint answered HTTP 200 with {kind} in place of a completion; "
-        "is something between here and it (a proxy, a sign-in page)?",
+        f"the endpoint answered HTTP 200 with {kind} instead of a completion; "
+        "check its address, and whether a proxy or a sign-in page answers in its place",
         possibly_billed=True,
     )
 
@@ -53,24 +59,19 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
         advice = "the provider's content filter cut the judge's reply"
         return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
     if finish == "length":
-        return truncated("the judge's reply was cut at its token limit", tokens)
+        return Fault.truncated("the judge's reply was cut at its token limit", tokens)
     if message.get("refusal"):
-        told = one_line(str(message["refusal"]))[:200]
-        return Fault(Action.REJECT, "refused", f"the judge refused: {told}", tokens=tokens)
+        words = one_line(str(message["refusal"]))[:200]
+        return Fault(Action.REJECT, "refused", f"the judge refused: {words}", tokens=tokens)
     content = message.get("content")
     if not isinstance(content, str) or not content.strip():
-        return unparseable("it is empty", tokens)
+        return Fault.unparseable("it is empty", tokens)
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
     return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
 
 
-def _tokens(usage: Any) -> Tokens:
-    counts = mapping(usage)
-    return Tokens(_count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens")))
-
-
 def _count(value: Any) -> int:
-    """No more than any model can have read or written: sums of it have to fit the store."""
+    """A count of tokens, at most more than any model can have read or written: its sums must fit the store."""
     return min(value, _MOST_TOKENS) if isinstance(value, int) and value >= 0 else 0
 
 

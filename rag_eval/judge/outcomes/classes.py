@@ -59,21 +59,16 @@ class Fault:
     """So many attempts at this fault are worth it, however many are allowed."""
     tokens: Tokens = Tokens()
 
+    @classmethod
+    def unparseable(cls, reason: str, tokens: Tokens = Tokens()) -> "Fault":
+        """A reply that is not exactly one JSON document of the schema: requested twice more, then given up."""
+        message = f"the judge's reply does not fit its schema: {reason}"
+        return cls(Action.RETRY, "unparseable", message, most_attempts=3, tokens=tokens)
 
-def unparseable(reason: str, tokens: Tokens = Tokens()) -> Fault:
-    """A reply that is not exactly one JSON document of the schema: asked again twice, then given up."""
-    return Fault(
-        Action.RETRY,
-        "unparseable",
-        f"the judge's reply does not fit its schema: {reason}",
-        most_attempts=3,
-        tokens=tokens,
-    )
-
-
-def truncated(message: str, tokens: Tokens = Tokens()) -> Fault:
-    """Worth one more try, with more tokens."""
-    return Fault(Action.RETRY, "truncated", message, most_attempts=2, tokens=tokens)
+    @classmethod
+    def truncated(cls, message: str, tokens: Tokens = Tokens()) -> "Fault":
+        """A reply that was cut: requested once more, with more tokens."""
+        return cls(Action.RETRY, "truncated", message, most_attempts=2, tokens=tokens)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ def oversized(most: int) -> Fault:
     return Fault(
         Action.RETRY,
         "oversized",
-        f"the endpoint's answer has more than {most / 1e6:g} MB; is something else than a chat model answering?",
+        f"the endpoint's answer is larger than {most / 1e6:g} MB; check that a chat model answers at this address",
         possibly_billed=True,
         most_attempts=2,
     )
@@ -32,12 +32,12 @@ def unreachable(error: BaseException) -> Fault:
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
     root = causes[-1]
-    told = f"{type(root).__name__}: {one_line(str(root))}" if str(root) else type(root).__name__
+    cause = f"{type(root).__name__}: {one_line(str(root))}" if str(root) else type(root).__name__
     if names & _AFTER_SENDING:
-        message = f"the connection broke off before the answer was complete ({told})"
+        message = f"the connection broke off before the answer was complete ({cause})"
         return Fault(Action.RETRY, "connection_lost", message, possibly_billed=True)
     advice = _connection_advice(causes)
-    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({told}): {advice}")
+    return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({cause}): {advice}")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -52,15 +52,15 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _connection_advice(causes: list[BaseException]) -> str:
-    told = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
-    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in told), "check the network")
+    words = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
+    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in words), "check the network")
 
 
 _CONNECTION_ADVICE = (
     (
         "CERTIFICATE_VERIFY",
-        "the server's TLS certificate is not trusted here; behind a company proxy, name the company's CA "
-        "certificate in SSL_CERT_FILE",
+        "the server's TLS certificate is not trusted here; behind a company proxy, set SSL_CERT_FILE to "
+        "the company's CA certificate",
     ),
     ("SSLError", "the server does not speak TLS as expected; check the address and its port"),
     ("gaierror", "the host name cannot be resolved; check the endpoint's spelling and the network"),

@@ -49,24 +49,26 @@ class ErrorBody:
         """Code and type: servers put the same words into one or the other."""
         return {self.code.lower(), self.type.lower()}
 
-    def told(self) -> str:
+    def quoted(self) -> str:
         """The code and message for an error line; empty when there is neither."""
         words = " ".join(part for part in (self.code, self.message) if part.strip())
         return f" ({one_line(words)[:300]})" if words else ""
 
-
-def refused_parameter(error: ErrorBody) -> Parameter | None:
-    """Which part of the request is not taken at all; a value that is merely too large is another matter."""
-    text = error.message.lower()
-    is_unsupported = (
-        "unsupported" in error.code or re.search(r"(\bnot|n't) (\w+ )?support|unsupported", text) is not None
-    )
-    if re.search(r"use ['\"`]?max_completion_tokens", text):
-        return Parameter.MAX_TOKENS
-    if error.parameter == "max_tokens" and is_unsupported:
-        return Parameter.MAX_TOKENS
-    if "temperature" in (error.parameter or text) and is_unsupported:
-        return Parameter.TEMPERATURE
-    if any(word in f"{error.parameter} {text}" for word in ("response_format", "json_schema", "json_object")):
-        return Parameter.RESPONSE_FORMAT
-    return None
+    def refused_parameter(self) -> Parameter | None:
+        """Which part of the request is not taken at all; a value that is merely too large is another matter."""
+        text = self.message.lower()
+        is_unsupported = (
+            "unsupported" in self.code
+            or re.search(r"(\bnot|n't) (\w+ )?support|unsupported", text) is not None
+        )
+        if re.search(r"use ['\"`]?max_completion_tokens", text):
+            return Parameter.MAX_TOKENS
+        if self.parameter == "max_tokens" and is_unsupported:
+            return Parameter.MAX_TOKENS
+        if "temperature" in (self.parameter or text) and is_unsupported:
+            return Parameter.TEMPERATURE
+        if any(
+            word in f"{self.parameter} {text}" for word in ("response_format", "json_schema", "json_object")
+        ):
+            return Parameter.RESPONSE_FORMAT
+        return None

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line, truncated
-from rag_eval.judge.outcomes.error_body import ErrorBody, refused_parameter
-from rag_eval.judge.waits import asked_wait
+from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line
+from rag_eval.judge.outcomes.error_body import ErrorBody
+from rag_eval.judge.outcomes.waits import asked_wait
 
 
 def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:
@@ -16,28 +16,15 @@ def read_status(status: int, headers: Mapping[str, str], body: str, path: str = 
         return refusal.fault(
             Action.STOP,
             "redirect_refused",
-            "the endpoint redirects elsewhere, and nothing is sent on; set the endpoint to its final address",
+            "the endpoint redirects to another address, and nothing is sent there; "
+            "set the endpoint to its final address",
         )
     if refusal.error.kinds & _SPENT:
-        return _quota_used_up(refusal)
+        status = 402
+    if status in _FINAL:
+        return refusal.fault(Action.STOP, *_FINAL[status])
     read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
     return read(refusal)
-
-
-def _unauthorized(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "unauthorized",
-        "the endpoint refuses the API key; check that key and endpoint belong together",
-    )
-
-
-def _forbidden(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "forbidden",
-        "the endpoint refuses this network or account; it may want a VPN, a private endpoint or a firewall rule",
-    )
 
 
 def _not_found(refusal: "_Refusal") -> Fault:
@@ -45,20 +32,6 @@ def _not_found(refusal: "_Refusal") -> Fault:
         return refusal.fault(Action.STOP, "deployment_not_found", "check the deployment or model name")
     return refusal.fault(
         Action.STOP, "not_found", "check the endpoint's address and, for Azure, the api_version"
-    )
-
-
-def _proxy_refuses(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP, "proxy_refused", "the proxy wants a user name and password; they belong into HTTPS_PROXY"
-    )
-
-
-def _quota_used_up(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.STOP,
-        "insufficient_quota",
-        "the account's quota is used up; raise it and run the same command again to go on",
     )
 
 
@@ -74,8 +47,8 @@ def _bad_request(refusal: "_Refusal") -> Fault:
     if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
         return _too_long(refusal)
     if "output limit was reached" in error.message:
-        return truncated(refusal.told())
-    parameter = refused_parameter(error)
+        return Fault.truncated(refusal.heading())
+    parameter = error.refused_parameter()
     if parameter is None:
         return refusal.fault(Action.REJECT, "bad_request", "the endpoint does not accept this request")
     return refusal.fault(
@@ -116,19 +89,28 @@ def _server_error(refusal: "_Refusal") -> Fault:
     return refusal.fault(
         Action.RETRY,
         "server_error",
-        "the endpoint fails; run the same command again later to go on",
+        "the endpoint failed; run the same command again later to continue",
         wait=wait if wait is not None and wait <= LONGEST_WAIT else None,
     )
 
 
 _SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_FINAL = {
+    401: ("unauthorized", "the endpoint rejected the API key; check that it belongs to this endpoint"),
+    402: (
+        "insufficient_quota",
+        "the account's quota is used up; raise it and run the same command again to continue",
+    ),
+    403: (
+        "forbidden",
+        "the endpoint refuses this network or account; it may require a VPN, a private endpoint or a firewall rule",
+    ),
+    407: ("proxy_refused", "the proxy requires a user name and password; put them in HTTPS_PROXY"),
+}
+"""Code and advice by status, where no other call can succeed either."""
 _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
-    401: _unauthorized,
-    402: _quota_used_up,
-    403: _forbidden,
     404: _not_found,
     405: _not_found,
-    407: _proxy_refuses,
     408: _server_error,
     409: _server_error,
     410: _not_found,
@@ -137,8 +119,8 @@ _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
     429: _too_many,
 }
 _ADVICE_ON_PARAMETER = {
-    Parameter.MAX_TOKENS: "the model limits its reply by another parameter",
-    Parameter.TEMPERATURE: "the model takes no temperature",
+    Parameter.MAX_TOKENS: "the model takes its token limit by another parameter",
+    Parameter.TEMPERATURE: "the model does not accept a temperature",
     Parameter.RESPONSE_FORMAT: "the endpoint does not take this form of structured output; Azure OpenAI takes "
     "JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
 }
@@ -154,14 +136,14 @@ class _Refusal:
     error: "ErrorBody"
 
     def fault(self, action: Action, code: str, advice: str, **more: Any) -> Fault:
-        return Fault(action, code, f"{self.told()}: {advice}", **more)
+        return Fault(action, code, f"{self.heading()}: {advice}", **more)
 
-    def told(self) -> str:
+    def heading(self) -> str:
         """Status, path where it helps, the endpoint's own words and its name for the request, on one line."""
         place = f" at {self.path}" if self.path and self.status in _STATUSES_OF_A_PLACE else ""
         identifier = self.headers.get("apim-request-id") or self.headers.get("x-request-id")
         request = f" [request {one_line(identifier)[:60]}]" if identifier else ""
-        return f"HTTP {self.status}{place}{self.error.told()}{request}"
+        return f"HTTP {self.status}{place}{self.error.quoted()}{request}"
 
     def wait(self) -> float | None:
         return asked_wait(self.headers, self.error.message)

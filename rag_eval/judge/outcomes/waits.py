@@ -15,7 +15,7 @@ def asked_wait(headers: Mapping[str, str], message: str) -> float | None:
     seconds = duration(header)
     if seconds is None:
         seconds = _seconds_until(header, headers.get("date"))
-    return _seconds_told(message) if seconds is None else seconds
+    return _seconds_in_words(message) if seconds is None else seconds
 
 
 def duration(text: str) -> float | None:
@@ -55,11 +55,11 @@ _WAIT_IN_WORDS = re.compile(
 )
 
 
-def _seconds_told(message: str) -> float | None:
+def _seconds_in_words(message: str) -> float | None:
     """Seconds from words such as 'retry after 9 seconds' or 'try again in 1m2.5s'."""
-    found = _WAIT_IN_WORDS.search(message)
-    if found is None or not any(found.groups()):
+    match = _WAIT_IN_WORDS.search(message)
+    if match is None or not any(match.groups()):
         return None
-    hours, minutes, number, unit = found.groups()
+    hours, minutes, number, unit = match.groups()
     seconds = float(number or 0) / (1000 if (unit or "").lower().startswith("m") else 1)
     return 3600 * float(hours or 0) + 60 * float(minutes or 0) + seconds
