@@ -16,7 +16,10 @@ METRIC_LABELS: Mapping[str, str] = MappingProxyType(
         "context_recall": "Context Recall",
     }
 )
-"""The five metrics that enter RQS, by name, in the order of the report's columns."""
+"""The metrics that enter RQS, by name, in the order of the report's columns.
+
+Whatever else is known of a metric stands in the module rag_eval.metrics.<name>.
+"""
 
 FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
     {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"}
@@ -111,6 +114,11 @@ class Score:
     evidence: tuple[Evidence, ...] = ()
     samples: tuple[float, ...] = ()
     """What the value is the mean of, when the judge was asked several times; otherwise empty."""
+
+    @property
+    def against(self) -> list[Evidence]:
+        """The evidence that speaks against a high score."""
+        return [each for each in self.evidence if not each.favourable]
 
     @classmethod
     def scored(

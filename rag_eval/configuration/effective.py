@@ -12,6 +12,7 @@ from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.masking import secrets_in
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 from rag_eval.texts.redaction import Redactor
 from rag_eval.texts.shortening import Shortener
@@ -124,8 +125,6 @@ def thresholds_in_force(settings: Settings, *, is_proxy: bool) -> dict[str, floa
     configured: dict[str, float] = settings.thresholds.model_dump()
     if not is_proxy:
         return configured
-    from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
-
     own = _calibrated(settings)
     return {name: CALIBRATED_THRESHOLDS[name] if name in own else value for name, value in configured.items()}
 
@@ -158,7 +157,8 @@ def _calibrated(settings: Settings) -> frozenset[str]:
         return frozenset()
     if settings.offline.thresholds == "calibrated":
         return frozenset(METRIC_LABELS)
-    return frozenset(METRIC_LABELS) - settings.thresholds.model_fields_set
+    configured: set[str] = settings.thresholds.model_fields_set
+    return frozenset(METRIC_LABELS) - configured
 
 
 def weights_in_force(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:

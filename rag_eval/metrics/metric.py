@@ -1,10 +1,15 @@
-"""What every metric is, and what is known about a case before any judge is asked."""
+"""What a metric is: how it comes to a score, and what readers, settings and reports know of it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rag_eval.errors import JudgeError
-from rag_eval.records import Case, Score
+from rag_eval.records import METRIC_LABELS, Case, Evidence, FailureMode, Score
+
+NO_CONTEXT = "the sheet has no context column for this bot"
+NO_REFERENCE = "the row has no ground truth"
 
 
 class Metric(ABC):
@@ -20,7 +25,7 @@ class Metric(ABC):
 
     async def measure(self, case: Case) -> Score:
         """The score of `case`, settled without the judge where the cells alone decide it."""
-        settled = settle_without_judge(self.name, case)
+        settled = self.settle(case)
         if settled is not None:
             return settled
         try:
@@ -28,65 +33,68 @@ class Metric(ABC):
         except JudgeError as error:
             return Score.failed(self.name, error.code, str(error))
 
+    def settle(self, case: Case) -> Score | None:
+        """The score that the cells alone decide, or None when the judge must be asked.
+
+        A failure of the bot is a score: an empty response is irrelevant and incorrect (0), an empty context
+        retrieved nothing (0). A part that was never asked for is not applicable.
+        """
+        return None
+
     @abstractmethod
     async def judge(self, case: Case) -> Score:
         """Score a case that has all the parts this metric needs. May raise JudgeError."""
 
 
-def settle_without_judge(metric: str, case: Case) -> Score | None:
-    """The score that the cells alone decide, or None when the judge must be asked.
-
-    A failure of the bot is a score: an empty response is irrelevant and incorrect (0), an empty context
-    retrieved nothing (0). A part that was never asked for is not applicable.
-    """
-    rule = _RULES.get(metric)
-    return rule(metric, case) if rule else None
+def _no_advice(case: Case, score: Score) -> Iterable[str]:
+    return ()
 
 
-def _faithfulness(metric: str, case: Case) -> Score | None:
-    if not case.has_response:
-        return Score.not_applicable(metric, "empty response: nothing that could be grounded")
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if not case.chunks:
-        return Score.scored(metric, 0.0, "empty context: nothing was retrieved, so nothing is grounded")
-    return None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricInfo:
+    """One metric that enters RQS. Settings, report columns, failure modes and advice follow from this."""
+
+    name: str
+    """A key of METRIC_LABELS, and the name of the module that defines the metric."""
+    about: str
+    """What it says and its range, as the note on the column."""
+    llm: type[Metric]
+    """The form that asks an LLM judge."""
+    offline: type[Metric]
+    """The form that compares words."""
+    weight: float
+    """Its default share in RQS, before the weights are normalised."""
+    threshold: float
+    """A score below it is red, by default."""
+    offline_threshold: float
+    """The same for the offline judge, calibrated against people's verdicts where there are any."""
+    failure: FailureMode | None = None
+    """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
+    advise: Callable[[Case, Score], Iterable[str]] = _no_advice
+    """Sentences of advice about a score that leaves room for improvement."""
+    advice_rank: int = 9
+    """Its advice comes before that of metrics with a higher rank: the first cause explains most of what follows."""
+    width: float = 9.5
+    """Of the column, in characters."""
+
+    @property
+    def label(self) -> str:
+        """Header of the column."""
+        return METRIC_LABELS[self.name]
 
 
-def _answer_relevancy(metric: str, case: Case) -> Score | None:
-    return None if case.has_response else Score.scored(metric, 0.0, "empty response")
+def share_favourable(evidence: Sequence[Evidence]) -> float:
+    """0..1; expects at least one piece of evidence."""
+    return sum(each.favourable for each in evidence) / len(evidence)
 
 
-def _answer_correctness(metric: str, case: Case) -> Score | None:
-    if case.reference is None:
-        return Score.not_applicable(metric, _NO_REFERENCE)
-    return None if case.has_response else Score.scored(metric, 0.0, "empty response")
+def quoted(evidence: Sequence[Evidence]) -> str:
+    """The first two texts in quotation marks, and how many more there are."""
+    shown = ", ".join(f"“{shortened(each.text, 100)}”" for each in evidence[:2])
+    return f"{shown} and {len(evidence) - 2} more" if len(evidence) > 2 else shown
 
 
-def _context_precision(metric: str, case: Case) -> Score | None:
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if not case.chunks:
-        return Score.scored(metric, 0.0, "empty context: nothing was retrieved")
-    if case.reference is None and not case.has_response:
-        return Score.not_applicable(metric, "no ground truth and an empty response: nothing to judge by")
-    return None
-
-
-def _context_recall(metric: str, case: Case) -> Score | None:
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if case.reference is None:
-        return Score.not_applicable(metric, _NO_REFERENCE)
-    return None if case.chunks else Score.scored(metric, 0.0, "empty context: nothing was retrieved")
-
-
-_NO_CONTEXT = "the sheet has no context column for this bot"
-_NO_REFERENCE = "the row has no ground truth"
-_RULES = {
-    "faithfulness": _faithfulness,
-    "answer_relevancy": _answer_relevancy,
-    "answer_correctness": _answer_correctness,
-    "context_precision": _context_precision,
-    "context_recall": _context_recall,
-}
+def shortened(text: str, length: int) -> str:
+    """The text on one line, at most `length` characters, with an ellipsis where it was cut."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
