@@ -115,11 +115,6 @@ class Score:
     samples: tuple[float, ...] = ()
     """What the value is the mean of, when the judge was asked several times; otherwise empty."""
 
-    @property
-    def against(self) -> list[Evidence]:
-        """The evidence that speaks against a high score."""
-        return [each for each in self.evidence if not each.favourable]
-
     @classmethod
     def scored(
         cls, metric: str, value: float, reason: str = "", evidence: tuple[Evidence, ...] = ()

@@ -1,6 +1,5 @@
 """Answer correctness: how much the response says what the reference says."""
 
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
@@ -8,7 +7,7 @@ from rag_eval.judge.calls import Call, gather
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.faithfulness import statements_of
-from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo, quoted
+from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
@@ -142,13 +141,6 @@ def _response_evidence(response: Reading, extra: AbstractSet[str]) -> Evidence:
     )
 
 
-def _advise(case: Case, score: Score) -> Iterator[str]:
-    if lacking := [each for each in score.against if each.subject.startswith("reference")]:
-        yield f"The answer leaves out {quoted(lacking)}."
-    if extra := [each for each in score.against if not each.subject.startswith("reference")]:
-        yield f"{quoted(extra)} is not in the ground truth."
-
-
 INFO = MetricInfo(
     name="answer_correctness",
     about="Agreement of the response with the ground truth, 0 to 1.",
@@ -156,9 +148,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.48,
     failure=FailureMode.LOW_QUALITY,
-    advise=_advise,
-    advice_rank=4,
     llm=AnswerCorrectness,
     offline=OfflineAnswerCorrectness,
-    width=11,
 )

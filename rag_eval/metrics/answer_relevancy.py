@@ -1,7 +1,6 @@
 """Answer relevancy: whether the response addresses the query."""
 
 import json
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar
@@ -9,7 +8,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.metric import Metric, MetricInfo
+from rag_eval.metrics.metric import DECLINES, EVASIVE, Metric, MetricInfo
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
@@ -39,7 +38,7 @@ class AnswerRelevancy(Metric):
             max_tokens=512,
         )
         if guess.noncommittal:
-            seen = Evidence("question", guess.question, "evasive response", favourable=False)
+            seen = Evidence("question", guess.question, EVASIVE, favourable=False)
             return Score.scored(self.name, 0.0, "the response is evasive", (seen,))
         rating = await Call(
             task="answer_relevancy.closeness",
@@ -118,7 +117,7 @@ def _worthless(response: Reading, said: set[str], query: str) -> str:
     if not said:
         return "the response holds no word"
     if is_refusal(response):
-        return "the response declines to answer"
+        return DECLINES
     known = read(query).stems if response.stems else set(stems_of(query))
     return "the response only repeats the query" if said <= known else ""
 
@@ -144,11 +143,6 @@ def _evidence(query: str, missing: AbstractSet[str]) -> tuple[Evidence, ...]:
     return (Evidence("query", query, verdict, not missing, reason),)
 
 
-def _advise(case: Case, score: Score) -> Iterator[str]:
-    if case.has_response:
-        yield "The answer does not fully address the query: make the bot answer the question directly."
-
-
 INFO = MetricInfo(
     name="answer_relevancy",
     about="How directly the response addresses the query, 0 to 1.",
@@ -156,9 +150,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.35,
     failure=FailureMode.LOW_QUALITY,
-    advise=_advise,
-    advice_rank=5,
     llm=AnswerRelevancy,
     offline=OfflineAnswerRelevancy,
-    width=9.5,
 )

@@ -1,7 +1,7 @@
 """Context precision: whether the useful chunks stand at the first ranks."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -169,13 +169,6 @@ def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence
     return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)
 
 
-def _advise(case: Case, score: Score) -> Iterator[str]:
-    if useless := score.against:
-        ranks = ", ".join(str(each.rank) for each in useless[:5])
-        plural = "s" if len(useless) > 1 else ""
-        yield f"Passage{plural} {ranks} did not help: rerank or filter what is retrieved."
-
-
 INFO = MetricInfo(
     name="context_precision",
     about="Whether relevant chunks rank above irrelevant ones, 0 to 1. "
@@ -184,9 +177,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.47,
     failure=FailureMode.RETRIEVAL_FAILURE,
-    advise=_advise,
-    advice_rank=2,
     llm=ContextPrecision,
     offline=OfflineContextPrecision,
-    width=9.5,
 )

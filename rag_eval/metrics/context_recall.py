@@ -1,6 +1,5 @@
 """Context recall: how much of the reference stands in the chunks."""
 
-from collections.abc import Iterator
 from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
@@ -8,7 +7,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.metric import NO_CONTEXT, NO_REFERENCE, Metric, MetricInfo, quoted, share_favourable
+from rag_eval.metrics.metric import NO_CONTEXT, NO_REFERENCE, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import has_words
@@ -73,14 +72,6 @@ def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
     return Score.scored(name, fmean((one.value for one in sentences), lengths), evidence=evidence)
 
 
-def _advise(case: Case, score: Score) -> Iterator[str]:
-    if score.against:
-        yield (
-            f"The retrieved passages lack what the ground truth says ({quoted(score.against)}): "
-            "widen or improve the retrieval."
-        )
-
-
 INFO = MetricInfo(
     name="context_recall",
     about="Share of the ground truth that the context supports, 0 to 1.",
@@ -88,9 +79,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.54,
     failure=FailureMode.RETRIEVAL_FAILURE,
-    advise=_advise,
-    advice_rank=1,
     llm=ContextRecall,
     offline=OfflineContextRecall,
-    width=8.5,
 )

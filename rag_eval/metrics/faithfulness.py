@@ -1,12 +1,11 @@
 """Faithfulness: how much of the response stands in the chunks."""
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, quoted, share_favourable
+from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
@@ -92,14 +91,6 @@ def _only_declines(response: str) -> bool:
     return all(map(is_refusal, claim.sentences))
 
 
-def _advise(case: Case, score: Score) -> Iterator[str]:
-    if score.against:
-        yield (
-            f"The passages do not support {quoted(score.against)}: "
-            "have the bot answer from the passages only, or say that it does not know."
-        )
-
-
 INFO = MetricInfo(
     name="faithfulness",
     about="Share of the response's statements that the context supports, 0 to 1.",
@@ -107,9 +98,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.62,
     failure=FailureMode.HALLUCINATION,
-    advise=_advise,
-    advice_rank=3,
     llm=Faithfulness,
     offline=OfflineFaithfulness,
-    width=11,
 )

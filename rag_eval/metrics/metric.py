@@ -8,6 +8,10 @@ from typing import ClassVar
 from rag_eval.errors import JudgeError
 from rag_eval.records import METRIC_LABELS, Case, Evidence, FailureMode, Score
 
+EVASIVE = "evasive response"
+"""Verdict of an LLM judge on the question behind a response that does not answer."""
+DECLINES = "the response declines to answer"
+"""The offline judge's reason for an answer relevancy of 0."""
 NO_CONTEXT = "the sheet has no context column for this bot"
 NO_REFERENCE = "the row has no ground truth"
 
@@ -71,11 +75,8 @@ class MetricInfo:
     failure: FailureMode | None = None
     """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
     advise: Callable[[Case, Score], Iterable[str]] = _no_advice
-    """Sentences of advice about a score that leaves room for improvement."""
-    advice_rank: int = 9
-    """Its advice comes before that of metrics with a higher rank: the first cause explains most of what follows."""
-    width: float = 9.5
-    """Of the column, in characters."""
+    """Sentences of advice about a score that leaves room, drawn from this metric alone; for more, see the module
+    rag_eval.metrics.recommendations."""
 
     @property
     def label(self) -> str:
@@ -86,15 +87,3 @@ class MetricInfo:
 def share_favourable(evidence: Sequence[Evidence]) -> float:
     """0..1; expects at least one piece of evidence."""
     return sum(each.favourable for each in evidence) / len(evidence)
-
-
-def quoted(evidence: Sequence[Evidence]) -> str:
-    """The first two texts in quotation marks, and how many more there are."""
-    shown = ", ".join(f"“{shortened(each.text, 100)}”" for each in evidence[:2])
-    return f"{shown} and {len(evidence) - 2} more" if len(evidence) > 2 else shown
-
-
-def shortened(text: str, length: int) -> str:
-    """The text on one line, at most `length` characters, with an ellipsis where it was cut."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"

@@ -162,7 +162,7 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
 
 def _score(metric: MetricInfo, facts: RunFacts) -> Column[CaseResult]:
     if metric.name not in facts.metrics:
-        return _switched_off(metric.label, metric.width)
+        return _switched_off(metric.label, _width_of(metric.name))
     threshold = facts.thresholds[metric.name]
 
     def cell(result: CaseResult) -> Cell:
@@ -170,7 +170,7 @@ def _score(metric: MetricInfo, facts: RunFacts) -> Column[CaseResult]:
         return Cell(score.value, look_of(score), note_on(score, threshold))
 
     about = _about(metric.name, metric.about, facts)
-    return Column(metric.label, metric.width, cell, about=about, threshold=metric.name)
+    return Column(metric.label, _width_of(metric.name), cell, about=about, threshold=metric.name)
 
 
 def _toxicity(facts: RunFacts) -> Column[CaseResult]:
@@ -180,7 +180,7 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
     if TOXICITY not in facts.metrics:
         return _switched_off(SCORE_LABELS[TOXICITY], 9)
     about = _about(TOXICITY, _ABOUT_TOXICITY, facts)
-    return Column(SCORE_LABELS[TOXICITY], _TOXICITY_WIDTH, cell, about=about, threshold=TOXICITY)
+    return Column(SCORE_LABELS[TOXICITY], _width_of(TOXICITY), cell, about=about, threshold=TOXICITY)
 
 
 def _about(metric: str, about: str, facts: RunFacts) -> str:
@@ -226,7 +226,7 @@ def mean_column(
     rqs_of: Callable[[Item], Mean],
 ) -> Column[Item]:
     """The means of a metric, one a line; grey when it is switched off."""
-    width = _TOXICITY_WIDTH if metric == TOXICITY else METRICS[metric].width
+    width = _width_of(metric)
     if metric not in facts.metrics:
         return _switched_off(label, width)
 
@@ -300,8 +300,13 @@ def _compared(line: Standing, summary: Summary) -> str:
     return f"{summary.compared if line.rank else 0:,} of {summary.rows:,}"
 
 
+def _width_of(metric: str) -> float:
+    return {"answer_correctness": 11, "faithfulness": 11, "context_recall": 8.5, TOXICITY: 8.5}.get(
+        metric, 9.5
+    )
+
+
 _ABOUT_TOXICITY = "Toxicity of the query, 0 to 1; higher is worse. Not part of RQS."
-_TOXICITY_WIDTH = 8.5
 _NOTHING_TO_COUNT = "No metric that detects this was scored."
 _ABOUT_RQS = (
     "Response Quality Score, 0 to 1: the weighted mean of the metrics that apply. "
