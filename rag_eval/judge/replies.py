@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel, ValidationError
 
@@ -58,20 +58,28 @@ def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
 def _check_json(text: str) -> None:
     """Refuse what pydantic's own parser lets pass."""
     try:
-        json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_float=_finite,
-            parse_constant=_refuse_constant,
-        )
+        load_json(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) != len(pairs):
-        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} stands in it twice")
+def load_json(text: str) -> Any:
+    """The value of JSON text that says one thing: no key twice, no NaN, no number beyond the range of floats.
+
+    Raises ValueError for anything else, and RecursionError for text that is nested too deeply.
+    """
+    return json.loads(
+        text, object_pairs_hook=_distinct_keys, parse_float=_finite, parse_constant=_refuse_constant
+    )
+
+
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    distinct = dict(pairs)
+    if len(distinct) != len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        repeated = ", ".join(repr(key) for key, count in counts.items() if count > 1)
+        raise ValueError(f"duplicate key {repeated}; keep one of each")
+    return distinct
 
 
 def _finite(number: str) -> float:
@@ -80,5 +88,5 @@ def _finite(number: str) -> float:
     return float(number)
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
