@@ -185,9 +185,11 @@ def numbers(stems: Iterable[str]) -> list[str]:
 def quote(text: Reading, stems: AbstractSet[str], most: int = 8) -> str:
     """At most `most` words of a text that have one of the stems, as the text spells them, in its order."""
     has_one = map(not_, map(stems.isdisjoint, text.stems_by_piece))
-    held = islice(compress(text.pieces, has_one), most + 1)
-    spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in held]
-    if not spelled or max(map(len, spelled)) > _LONGEST_QUOTED:
+    spelled = list(islice(compress(text.pieces, has_one), most + 1))
+    whole = "".join(spelled)
+    if not whole.isalnum():
+        spelled = [piece if piece.isalnum() else piece.strip(_PUNCTUATION) for piece in spelled]
+    if not spelled or (len(whole) > _LONGEST_QUOTED and max(map(len, spelled)) > _LONGEST_QUOTED):
         spelled = sorted(stems)
     return ", ".join(dict.fromkeys(spelled[:most])) + (", …" if len(spelled) > most else "")
 

@@ -28,9 +28,12 @@ def is_refusal(response: Reading) -> bool:
         return True
     if not SIGNS.isdisjoint(early) or (not beginning.isascii() and _WITHOUT_SIGNS.search(beginning)):
         return _declines_elsewhere(response, beginning, WORDINGS)
-    return (
-        has_sign and _NO.search(beginning) is not None and _declines_elsewhere(response, beginning, WITH_NO)
-    )
+    return has_sign and _may_be_spanish(beginning) and _declines_elsewhere(response, beginning, WITH_NO)
+
+
+def _may_be_spanish(beginning: str) -> bool:
+    """Whether the sign may be the "no" of Spanish, told fast."""
+    return _NO.search(beginning) is not None or any(sign in beginning for sign in _BESIDE_NO)
 
 
 def _declines_in_english(response: Reading, beginning: str) -> bool:
@@ -56,10 +59,9 @@ def _goes_on(response: Reading, place: int) -> bool:
 _TURN = re.compile(rf"\b(?i:{'|'.join(TURNS.split())}|that said)\b|{'|'.join(UNSPACED_TURNS)}")
 _WITHOUT_SIGNS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 """Scripts whose words cannot be looked up."""
-_NO = re.compile(
-    "[Nn]o (?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)|[Ll]o sient|[Ll]ament"
-)
-"""What of Spanish an English negation can be, told fast."""
+_NO = re.compile("o (?<=[Nn]o )(?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)")
+"""What of Spanish an English negation can be. It begins with plain letters, which are searched fastest."""
+_BESIDE_NO = ("lo sient", "Lo sient", "lament", "Lament")
 _WITHIN_UNSPACED = 80
 """Scripts without spaces need fewer characters for a sentence."""
 _LEAST_ANSWER = 40

@@ -23,6 +23,7 @@ class Faults(NamedTuple):
     """Counts of what can be wrong in a text beside its plain words."""
 
     numbers: int
+    """0 when none of them is wrong."""
     wrong_numbers: int
     names: int
     wrong_names: int
@@ -83,7 +84,8 @@ def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = froze
     claim, evidence = read_claim(text), read_all(chunks)
     whole = ground(claim.whole, evidence)
     parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
-    told = frozenset(numbers(claim.whole.stems))
+    may_be_wrong = numbers(whole.missing - stated)
+    told = frozenset(numbers(claim.whole.stems) if may_be_wrong else ())
     denied = find_denied(chunks)
     sentences = []
     for part, grounding in parts:
@@ -100,15 +102,19 @@ def _faults(
     evidence: Sequence[Reading],
     denied: AbstractSet[tuple[str, str]],
 ) -> Faults:
-    """`told` are the numbers of the whole text, found once for all of its sentences."""
+    """`told` are the numbers of the whole text, found once for all of its sentences; none when all are right."""
     all_names = names(sentence)
     negates = NEGATION in sentence.stems
+    n_wrong_names = len([name for name in all_names if not wrong.isdisjoint(name)]) if all_names else 0
+    is_denial = negates and denies(sentence, evidence)
+    is_omission = not negates and not denied.isdisjoint(sentence.pairs)
+    # In the order of the fields: names of arguments take half as long again, for every sentence.
     return Faults(
-        numbers=len(told & sentence.stems),
-        wrong_numbers=len(told & wrong),
-        names=len(all_names),
-        wrong_names=len([name for name in all_names if not wrong.isdisjoint(name)]),
-        sentences=1,
-        denials=int(negates and denies(sentence, evidence)),
-        omissions=int(not negates and not denied.isdisjoint(sentence.pairs)),
+        len(told & sentence.stems),
+        len(told & wrong),
+        len(all_names),
+        n_wrong_names,
+        1,
+        is_denial,
+        is_omission,
     )

@@ -40,7 +40,7 @@ class Likeness(NamedTuple):
     @property
     def share(self) -> float:
         """0..1: share of the words found, where one in another form counts SIMILAR."""
-        return 1 - _lost(self.missing, self.alike) / len(self.wanted)
+        return 1 - _lost(len(self.missing), len(self.alike)) / len(self.wanted)
 
     def exactly(self) -> "Likeness":
         """The same with the words in another form counted as missing."""
@@ -53,17 +53,19 @@ class Likeness(NamedTuple):
         """
         if asked.isdisjoint(self.wanted) or asked >= self.wanted:
             return self.share
-        n_asked = len(self.wanted & asked)
+        n_asked, missing_asked, alike_asked = (
+            len(words & asked) if words else 0 for words in (self.wanted, self.missing, self.alike)
+        )
         n_new = len(self.wanted) - n_asked
-        lost_asked = _lost(self.missing & asked, self.alike & asked)
-        found_new = 1 - _lost(self.missing - asked, self.alike - asked) / n_new
+        lost_asked = _lost(missing_asked, alike_asked)
+        found_new = 1 - _lost(len(self.missing) - missing_asked, len(self.alike) - alike_asked) / n_new
         return (n_new * found_new + weight * (n_asked - lost_asked * (1 - found_new))) / (
             n_new + weight * n_asked
         )
 
 
-def _lost(missing: AbstractSet[str], alike: AbstractSet[str]) -> float:
-    return len(missing) + (1 - SIMILAR) * len(alike)
+def _lost(missing: int, alike: int) -> float:
+    return missing + (1 - SIMILAR) * alike
 
 
 def raised(share: float, by: float) -> float:
@@ -95,8 +97,11 @@ def find_exactly(wanted: AbstractSet[str], given: AbstractSet[str]) -> Likeness:
 
 
 def _alike(missing: AbstractSet[str], found: Collection[str], given: AbstractSet[str]) -> set[str]:
+    written = " ".join(["", *given])
     beginnings = {word[:PREFIX] for word in missing if len(word) >= PREFIX}
-    candidates = [word for word in given if word[:PREFIX] in beginnings]
+    # Looking through all of the text at once tells fast that most beginnings do not occur.
+    shared = {beginning for beginning in beginnings if f" {beginning}" in written}
+    candidates = [word for word in given if word[:PREFIX] in shared] if shared else []
     alike = {word for other in candidates for word in missing if _is_alike(word, other)}
     if not "".join(missing).isascii():
         alike |= _alike_by_root(missing, given) | _alike_by_neighbours(missing, found, given)
