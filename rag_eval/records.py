@@ -149,9 +149,9 @@ class RubricOutcome:
     outcome: Outcome
     passed: bool | None = None
     score: int | None = None
-    """Cumulative criteria that passed …"""
+    """Number of the cumulative criteria that passed."""
     of: int | None = None
-    """… of so many that apply."""
+    """Number of the cumulative criteria that apply."""
     verdicts: tuple[CriterionVerdict, ...] = ()
     """Of the criteria that apply, in the rubric's order."""
     criteria: tuple[str, ...] = ()

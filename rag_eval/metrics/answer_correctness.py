@@ -15,7 +15,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
 
-class AnswerCorrectness(Metric):
+class _AnswerCorrectness(Metric):
     """F1 of the statements of response and reference. 0 when only one side makes any, not applicable when none does."""
 
     name = "answer_correctness"
@@ -44,13 +44,9 @@ class AnswerCorrectness(Metric):
             agrees_with={"response_statements": ours, "reference_statements": theirs},
             max_tokens=4096,
         )
-        return Score.scored(self.name, f1(reply), evidence=_classified(reply))
-
-
-def f1(classes: replies.Classification) -> float:
-    """2·TP ÷ (2·TP + FP + FN); 0.0 without a true positive."""
-    hits = len(classes.TP)
-    return 2 * hits / (2 * hits + len(classes.FP) + len(classes.FN)) if hits else 0.0
+        hits = len(reply.TP)
+        f1 = 2 * hits / (2 * hits + len(reply.FP) + len(reply.FN)) if hits else 0.0
+        return Score.scored(self.name, f1, evidence=_classified(reply))
 
 
 def _classified(classes: replies.Classification) -> tuple[Evidence, ...]:
@@ -78,7 +74,7 @@ _HALF_WAY = 50
 _MOST_LENIENCE = 2.0
 
 
-class OfflineAnswerCorrectness(AnswerCorrectness):
+class _OfflineAnswerCorrectness(_AnswerCorrectness):
     explanation: ClassVar[str] = (
         "The share of the reference's content words that the response contains. The longer the reference, the "
         "more the balance (F1) with the share of the response that the reference contains counts, and the less of "
@@ -148,6 +144,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.48,
     failure=FailureMode.LOW_QUALITY,
-    llm=AnswerCorrectness,
-    offline=OfflineAnswerCorrectness,
+    llm=_AnswerCorrectness,
+    offline=_OfflineAnswerCorrectness,
 )

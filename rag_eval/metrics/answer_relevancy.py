@@ -17,7 +17,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read, read_claim, stems_of
 
 
-class AnswerRelevancy(Metric):
+class _AnswerRelevancy(Metric):
     """How close in intent the question that the response answers is to the query; 0 for an evasive response.
 
     ragas compares the two questions by embeddings and asks for three guesses; at temperature 0 these are one
@@ -85,7 +85,7 @@ _LEAST_SHARE_OF_SOURCE = 0.5
 """A chunk sentence is taken for the source of a short response that it holds so much of."""
 
 
-class OfflineAnswerRelevancy(AnswerRelevancy):
+class _OfflineAnswerRelevancy(_AnswerRelevancy):
     explanation: ClassVar[str] = (
         "The share of the query's content words that the response (or, when it is short, the chunk sentence it "
         "comes from) takes up, halved when the expected kind of answer is missing; 0 for a refusal or an echo."
@@ -150,6 +150,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.35,
     failure=FailureMode.LOW_QUALITY,
-    llm=AnswerRelevancy,
-    offline=OfflineAnswerRelevancy,
+    llm=_AnswerRelevancy,
+    offline=_OfflineAnswerRelevancy,
 )

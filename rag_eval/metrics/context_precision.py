@@ -16,7 +16,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
 
 
-class ContextPrecision(Metric):
+class _ContextPrecision(Metric):
     """Average precision of the chunks' usefulness in rank order; 0 when no chunk is useful.
 
     A chunk is useful for arriving at the reference or, where the row has none, at the response.
@@ -74,7 +74,7 @@ _FEWEST_NEW_WORDS = 3
 """A sentence of the reference is sought on its own when it says at least so many words that the query does not."""
 
 
-class OfflineContextPrecision(ContextPrecision):
+class _OfflineContextPrecision(_ContextPrecision):
     explanation: ClassVar[str] = (
         "Average precision over the ranks, where a chunk is useful when it holds enough of the best matching "
         "reference sentence (of the response, without a reference) and of the query's words for its length."
@@ -114,7 +114,12 @@ def average_precision(verdicts: Sequence[int]) -> float:
 def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]
-    evidence = tuple(map(_evidence, range(1, len(chunks) + 1), chunks, relevance, useful))
+    evidence = tuple(
+        Evidence(
+            "chunk", chunk, "useful" if is_useful else "not useful", is_useful, f"relevance {value:.2f}", rank
+        )
+        for rank, (chunk, value, is_useful) in enumerate(zip(chunks, relevance, useful, strict=True), 1)
+    )
     return Score.scored(name, average_precision(useful), evidence=evidence)
 
 
@@ -164,11 +169,6 @@ def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:
     return min(1.0, _COSINE_SCALE * cosine)
 
 
-def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
-    reason = f"relevance {relevance:.2f}"
-    return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)
-
-
 INFO = MetricInfo(
     name="context_precision",
     about="Whether relevant chunks rank above irrelevant ones, 0 to 1. "
@@ -177,6 +177,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.47,
     failure=FailureMode.RETRIEVAL_FAILURE,
-    llm=ContextPrecision,
-    offline=OfflineContextPrecision,
+    llm=_ContextPrecision,
+    offline=_OfflineContextPrecision,
 )

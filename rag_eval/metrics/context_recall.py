@@ -13,7 +13,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import has_words
 
 
-class ContextRecall(Metric):
+class _ContextRecall(Metric):
     """Share of the reference's statements that the chunks hold. Not applicable without any statement."""
 
     name = "context_recall"
@@ -50,7 +50,7 @@ class ContextRecall(Metric):
         return Score.scored(self.name, share_favourable(evidence), evidence=evidence)
 
 
-class OfflineContextRecall(ContextRecall):
+class _OfflineContextRecall(_ContextRecall):
     explanation: ClassVar[str] = (
         "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
         "word pairs (a third) that stand in the chunks, lowered for numbers and names that do not and for "
@@ -79,6 +79,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.54,
     failure=FailureMode.RETRIEVAL_FAILURE,
-    llm=ContextRecall,
-    offline=OfflineContextRecall,
+    llm=_ContextRecall,
+    offline=_OfflineContextRecall,
 )

@@ -13,7 +13,7 @@ from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import has_words, read, read_claim
 
 
-class Faithfulness(Metric):
+class _Faithfulness(Metric):
     """Share of the response's statements that the chunks support. Not applicable without any statement."""
 
     name = "faithfulness"
@@ -67,7 +67,7 @@ MOST_WORDS_OF_A_MERE_REFUSAL = 16
 """Content words; a longer one mostly says something of the matter as well."""
 
 
-class OfflineFaithfulness(Faithfulness):
+class _OfflineFaithfulness(_Faithfulness):
     explanation: ClassVar[str] = (
         "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
         "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
@@ -77,18 +77,13 @@ class OfflineFaithfulness(Faithfulness):
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
             return Score.not_applicable(self.name, "the response holds no word")
-        if _only_declines(case.response):
+        claim = read_claim(case.response)
+        is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
+        if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
         found = support(case.response, case.chunks or (), stated=read(case.query).stems)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)
-
-
-def _only_declines(response: str) -> bool:
-    claim = read_claim(response)
-    if not claim.sentences or count_words(claim.whole.content) > MOST_WORDS_OF_A_MERE_REFUSAL:
-        return False
-    return all(map(is_refusal, claim.sentences))
 
 
 INFO = MetricInfo(
@@ -98,6 +93,6 @@ INFO = MetricInfo(
     threshold=0.3,
     offline_threshold=0.62,
     failure=FailureMode.HALLUCINATION,
-    llm=Faithfulness,
-    offline=OfflineFaithfulness,
+    llm=_Faithfulness,
+    offline=_OfflineFaithfulness,
 )

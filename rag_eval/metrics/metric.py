@@ -50,10 +50,6 @@ class Metric(ABC):
         """Score a case that has all the parts this metric needs. May raise JudgeError."""
 
 
-def _no_advice(case: Case, score: Score) -> Iterable[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
     """One metric that enters RQS. Settings, report columns, failure modes and advice follow from this."""
@@ -74,7 +70,7 @@ class MetricInfo:
     """The same for the offline judge, calibrated against people's verdicts where there are any."""
     failure: FailureMode | None = None
     """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
-    advise: Callable[[Case, Score], Iterable[str]] = _no_advice
+    advise: Callable[[Case, Score], Iterable[str]] = lambda case, score: ()
     """Sentences of advice about a score that leaves room, drawn from this metric alone; for more, see the module
     rag_eval.metrics.recommendations."""
 

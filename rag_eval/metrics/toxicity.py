@@ -63,9 +63,8 @@ class OfflineToxicity:
 
     async def judge_query(self, query: str) -> Score:
         """0 when nothing of the list is found, at most 1."""
-        found = [
-            (match.group(), _GRADES[match.lastgroup or ""]) for match in _pattern().finditer(_flat(query))
-        ]
+        flat = " ".join(normalise(query).replace("’", "'").split())
+        found = [(match.group(), _GRADES[match.lastgroup or ""]) for match in _pattern().finditer(flat)]
         if not found:
             return Score.scored(self.name, 0.0)
         value = min(1.0, max(grade.weight for _, grade in found) + EACH_FURTHER * (len(found) - 1))
@@ -75,7 +74,3 @@ class OfflineToxicity:
 
 _pattern = lru_cache(maxsize=1)(compile_grades)
 _GRADES = {grade.kind: grade for grade in GRADES} | {"unspaced": UNSPACED}
-
-
-def _flat(query: str) -> str:
-    return " ".join(normalise(query).replace("’", "'").split())
