@@ -32,7 +32,7 @@ from rag_eval.configuration import load_settings
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
-from rag_eval.report.csv_files import NAMES, CsvReport, guarded
+from rag_eval.report.csv_files import NAMES, CsvReport, quoted
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.json_file import JsonReport, read_usage
 from rag_eval.report.outputs import Outputs
@@ -41,7 +41,6 @@ from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import Table
 from rag_eval.results.findings import find, verdict
-from rag_eval.texts.display import printable
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
@@ -239,7 +238,7 @@ def test_a_table_whose_place_is_a_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_r69_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
-    assert printable(guarded(text)) == shown
+    assert quoted(text) == shown
 
 
 def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
@@ -261,9 +260,7 @@ def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> Non
         for line, cells in zip(shown, _rows(sheet), strict=True):
             for header, value in line.items():
                 expected = cells[header]
-                assert value == (
-                    printable(guarded(expected)) if isinstance(expected, str) else expected or value
-                )
+                assert value == (quoted(expected) if isinstance(expected, str) else expected or value)
     cases = (tmp_path / "tables" / NAMES[0]).read_text(encoding="utf-8-sig")
     assert """"'-1+1","The answer.","'=GPT4","'=cmd|""x"",y;z\nnext","c",0.8""" in cases
     assert "95 % minus" not in (tmp_path / "tables" / NAMES[2]).read_text(encoding="utf-8-sig")

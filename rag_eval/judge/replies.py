@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,8 +11,6 @@ from rag_eval.judge.calls import Call
 
 NEW = "is_new"
 """Is true in the validation context of a reply that has just come, and not in that of a stored one."""
-
-
 A_REASON = "A reason of one sentence, as judges give them when they are asked to explain a verdict."
 """Stands in replies that are made up for an estimate."""
 
@@ -58,28 +56,20 @@ def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
 def _check_json(text: str) -> None:
     """Refuse what pydantic's own parser lets pass."""
     try:
-        load_json(text)
+        json.loads(
+            text,
+            object_pairs_hook=_without_repeats,
+            parse_float=_finite,
+            parse_constant=_refuse_constant,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def load_json(text: str) -> Any:
-    """The value of JSON text that says one thing: no key twice, no NaN, no number beyond the range of floats.
-
-    Raises ValueError for anything else, and RecursionError for text that is nested too deeply.
-    """
-    return json.loads(
-        text, object_pairs_hook=_distinct_keys, parse_float=_finite, parse_constant=_refuse_constant
-    )
-
-
-def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    distinct = dict(pairs)
-    if len(distinct) != len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        repeated = ", ".join(repr(key) for key, count in counts.items() if count > 1)
-        raise ValueError(f"duplicate key {repeated}; keep one of each")
-    return distinct
+def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) != len(pairs):
+        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r} stands in it twice")
 
 
 def _finite(number: str) -> float:
@@ -88,5 +78,5 @@ def _finite(number: str) -> float:
     return float(number)
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")

@@ -54,7 +54,7 @@ class _ContextPrecision(Metric):
                 "useful" if each.verdict else "not useful",
                 bool(each.verdict),
                 each.reason,
-                rank,
+                rank=rank,
             )
             for rank, (chunk, each) in enumerate(zip(chunks, verdicts, strict=True), 1)
         )
@@ -116,7 +116,12 @@ def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score
     useful = [value >= USEFUL_FROM for value in relevance]
     evidence = tuple(
         Evidence(
-            "chunk", chunk, "useful" if is_useful else "not useful", is_useful, f"relevance {value:.2f}", rank
+            "chunk",
+            chunk,
+            "useful" if is_useful else "not useful",
+            is_useful,
+            f"relevance {value:.2f}",
+            rank=rank,
         )
         for rank, (chunk, value, is_useful) in enumerate(zip(chunks, relevance, useful, strict=True), 1)
     )

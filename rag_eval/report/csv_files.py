@@ -124,17 +124,12 @@ class _CsvTable(Generic[Item]):
 
     def _writerow(self, values: Sequence[Value]) -> None:
         with output_errors(self._target, _OPTION):
-            self._writer.writerow(
-                [printable(guarded(value)) if isinstance(value, str) else value for value in values]
-            )
+            self._writer.writerow([quoted(value) if isinstance(value, str) else value for value in values])
 
 
 _STARTS_A_FORMULA = tuple("=+-@\t\r\n\0＝＋－＠")
 
 
-def guarded(text: str) -> str:
-    """`text` after an apostrophe where a spreadsheet program could take it for a formula.
-
-    Those are the first characters that OWASP lists, and their full-width forms.
-    """
-    return f"'{text}" if text.startswith(_STARTS_A_FORMULA) else text
+def quoted(text: str) -> str:
+    """`text` after an apostrophe where a spreadsheet program could take it for a formula (the set of OWASP)."""
+    return ("'" if text.startswith(_STARTS_A_FORMULA) else "") + printable(text)

@@ -6,6 +6,7 @@ A line a query, written as the scores come, and moved into place once the file i
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -15,7 +16,6 @@ from typing import Any, Protocol
 from rag_eval.errors import InputError
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Cell, Column
-from rag_eval.report.csv_files import guarded
 from rag_eval.report.styles import Formats, Look
 from rag_eval.report.worksheet import Table
 from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
@@ -146,10 +146,19 @@ class _Csv:
         writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
 
     def add(self, scores: RetrievalScores) -> None:
-        self._writer.writerow([guarded(scores.qid), *_fields(scores, self._cutoffs).values()])
+        self._writer.writerow([_formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
 
     def finish(self, summary: RetrievalSummary) -> None:
         """The rows are all there is."""
+
+
+def _formula_safe(text: str) -> str:
+    """With an apostrophe before what a spreadsheet program would take for the beginning of a formula."""
+    return f"'{text}" if _FORMULA_BEGIN.match(text) else text
+
+
+_FORMULA_BEGIN = re.compile("[=+\\-@\t\r\n\0＝＋－＠]")
+"""As OWASP lists them, and their full-width forms."""
 
 
 # --- workbook ---------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rag_eval.errors import SettingsError
-from rag_eval.judge.replies import load_json
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
+from rag_eval.rubric.json_text import load_json
 from rag_eval.tables.bounds import MOST_LISTED, first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
 
