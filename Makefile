@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 REPORT ?= sample_report.xlsx
 
 .PHONY: report test lint types check lock audit clean
@@ -23,24 +24,29 @@ types: $(VENV)/full
 
 check: lint types test
 
-# Enough for the offline judge and the report: seconds, not minutes.
-$(VENV)/core: pyproject.toml requirements.txt
+# Enough for every judge and the report: half a minute. ragas only gives its prompts, so its own requirements stay away.
+$(VENV)/core: pyproject.toml requirements-light.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt --editable .
+	@$(PIP) --no-deps --require-hashes --only-binary :all: --requirement requirements-light.lock
+	@$(PIP) --no-deps --editable .
 	@touch $@
 
-# What LLM judges and the tests need on top.
+# What the tests need on top.
 $(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
-	@echo "Installing ragas and what the tests need (once, one to several minutes) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
+	@echo "Installing what the tests need (once, one to several minutes) ..."
+	@$(PIP) --requirement requirements.txt --requirement requirements-dev.txt
 	@touch $@
 
-lock: ## requirements.lock anew from requirements.txt; needs uv
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--output-file requirements.lock.new requirements.txt
-	(sed -n '/^#/p' requirements.lock; cat requirements.lock.new) > requirements.lock.both
-	mv requirements.lock.both requirements.lock && rm requirements.lock.new
+COMPILE := uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11
+
+lock: ## both lists of hashes again, from requirements.txt and pyproject.toml; needs uv
+	$(COMPILE) --universal --output-file requirements.lock.new requirements.txt
+	$(COMPILE) --universal --constraint requirements.txt --output-file requirements-light.lock.new pyproject.toml
+	sed -n '/^ragas==/p' requirements.txt | $(COMPILE) --no-deps - >> requirements-light.lock.new
+	for list in requirements.lock requirements-light.lock; do \
+		(sed -n '/^#/p' $$list; cat $$list.new) > $$list.both && mv $$list.both $$list && rm $$list.new || exit 1; \
+	done
 
 audit: ## known vulnerabilities of the pinned packages; needs pip-audit and the network
 	pip-audit --no-deps --disable-pip --requirement requirements.txt

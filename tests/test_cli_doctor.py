@@ -275,7 +275,7 @@ WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
 @pytest.mark.parametrize(
     ("damage", "arguments", "config", "said"),
     [
-        (WITHOUT_RAGAS, ["--no-call"], "", "pip install '.[ragas]'"),
+        (WITHOUT_RAGAS, ["--no-call"], "", "pip install --no-deps ragas==0.4.3"),
         (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install '.[entra]'"),
         (
             WITHOUT_OPENPYXL,

@@ -480,6 +480,7 @@ def test_context_metrics_are_judged_for_an_empty_response() -> None:
 @given(st.text(max_size=80), st.lists(st.text(max_size=40), max_size=3))
 def test_prompts_are_those_of_ragas_to_the_byte(context: str, statements: list[str]) -> None:
     """The part before and after the input is rendered once; the whole equals what ragas renders."""
+    pytest.importorskip("langchain_core", reason="ragas as a whole needs its own requirements")
     from ragas.metrics.collections.faithfulness import util
 
     from rag_eval.metrics.ragas_prompts import verdicts_prompt
@@ -492,6 +493,7 @@ def test_prompts_are_those_of_ragas_to_the_byte(context: str, statements: list[s
 
 def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
     """Its packages import hundreds of modules in seconds. Who wants ragas as a whole still gets it."""
+    pytest.importorskip("langchain_core", reason="ragas as a whole needs its own requirements")
     loaded = of_a_process(
         """
         from rag_eval.metrics.ragas_prompts import question_prompt, statements_prompt

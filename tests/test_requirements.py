@@ -8,6 +8,8 @@ import xml.parsers.expat
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from rag_eval.metrics.ragas_prompts import _TESTED
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -23,6 +25,24 @@ def test_r87_every_pin_has_the_hashes_of_its_files() -> None:
     assert all(" ; " in rest.splitlines()[0] for name, _, rest in entries if normal(name) not in pinned)
     assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", rest) for _, _, rest in entries)
     assert "://" not in lock, "packages come from the index that pip is set up with"
+
+
+def test_r87_the_light_installation_has_the_same_pins_and_ragas_without_its_requirements() -> None:
+    """R-87: what is in it is in requirements.lock too, of the same version and with the same hashes."""
+    whole, light = (entries_of(ROOT / name) for name in ("requirements.lock", "requirements-light.lock"))
+    assert light.items() <= whole.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {normal(re.split(r"[<>=\[ ]", each)[0]) for each in project["dependencies"]}
+    assert needed | {"ragas"} <= light.keys()
+    assert light.keys().isdisjoint({"datasets", "langchain-core", "pandas", "pyarrow"})
+    assert _TESTED in project["optional-dependencies"]["ragas"]
+    assert _TESTED in (ROOT / "requirements-light.lock").read_text()
+
+
+def entries_of(path: Path) -> dict[str, tuple[str, ...]]:
+    """Version and hashes of each package in a list of pins."""
+    found = re.findall(r"^([\w.-]+)==(\S+)(.*?)(?=^\w|\Z)", path.read_text(), re.MULTILINE | re.DOTALL)
+    return {normal(name): (version, *re.findall(r"sha256:\w+", rest)) for name, version, rest in found}
 
 
 def test_r87_the_xml_parser_withstands_billions_of_laughs() -> None:
