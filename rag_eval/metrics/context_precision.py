@@ -114,7 +114,7 @@ def average_precision(verdicts: Sequence[int]) -> float:
 def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]
-    evidence = tuple(
+    evidence = [
         Evidence(
             "chunk",
             chunk,
@@ -124,8 +124,8 @@ def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score
             rank=rank,
         )
         for rank, (chunk, value, is_useful) in enumerate(zip(chunks, relevance, useful, strict=True), 1)
-    )
-    return Score.scored(name, average_precision(useful), evidence=evidence)
+    ]
+    return Score.scored(name, average_precision(useful), evidence=tuple(evidence))
 
 
 class _Sought(NamedTuple):
