@@ -30,8 +30,8 @@ from rag_eval.configuration.effective import CACHE_NAME, endpoint_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
-from rag_eval.metrics.offline.context_precision import USEFUL_FROM, chunk_relevance
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
+from rag_eval.metrics.context_precision import USEFUL_FROM, chunk_relevance
 from rag_eval.records import METRIC_LABELS, Case, Score
 from rag_eval.run.judges import Judges
 from rag_eval.store.reply_store import Store

@@ -20,7 +20,7 @@ from scipy.stats import rankdata
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.metrics.offline.support import PENALTY, support
 from rag_eval.texts.words import read
 

@@ -24,7 +24,7 @@ from pydoc_data.topics import topics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag_eval.metrics.offline import offline_metrics
+from rag_eval.metrics.catalogue import offline_metrics
 from rag_eval.records import METRIC_LABELS, Case
 
 BATCH = 200

@@ -16,7 +16,10 @@ METRIC_LABELS: Mapping[str, str] = MappingProxyType(
         "context_recall": "Context Recall",
     }
 )
-"""The five metrics that enter RQS, by name, in the order of the report's columns."""
+"""The metrics that enter RQS, by name, in the order of the report's columns.
+
+Whatever else is known of a metric stands in the module rag_eval.metrics.<name>.
+"""
 
 FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
     {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"}
@@ -146,9 +149,9 @@ class RubricOutcome:
     outcome: Outcome
     passed: bool | None = None
     score: int | None = None
-    """Cumulative criteria that passed …"""
+    """Number of the cumulative criteria that passed."""
     of: int | None = None
-    """… of so many that apply."""
+    """Number of the cumulative criteria that apply."""
     verdicts: tuple[CriterionVerdict, ...] = ()
     """Of the criteria that apply, in the rubric's order."""
     criteria: tuple[str, ...] = ()

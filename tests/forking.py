@@ -244,7 +244,7 @@ _OFFLINE_MODULES = [
     "rag_eval.cli.run",
     "rag_eval.configuration",
     "rag_eval.texts.injection",
-    "rag_eval.metrics.offline",
+    "rag_eval.metrics.catalogue",
     "rag_eval.results.noise",
     "rag_eval.report.annotation_lines",
     "rag_eval.report.provenance",
@@ -266,7 +266,7 @@ _LLM_MODULES = [
     "openai.resources.chat.completions",
     "rag_eval.judge.connection",
     "rag_eval.judge.transport",
-    "rag_eval.metrics.ragas_metrics",
+    "rag_eval.metrics.ragas_import",
     "rag_eval.store.reply_store",
 ]
 

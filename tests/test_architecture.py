@@ -41,7 +41,7 @@ def part_of(path: Path) -> str:
             set(),
         ),
         ("import rag_eval.run.evaluation", set()),
-        ("import rag_eval.metrics.ragas_metrics", set()),
+        ("import rag_eval.metrics.ragas_import", set()),
         ("import rag_eval.tables, rag_eval.report.workbook", set()),
     ],
 )

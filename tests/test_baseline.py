@@ -18,7 +18,7 @@ from test_outputs import SCHEMA
 from test_scoring import Value, flat, result
 
 from rag_eval.errors import InputError
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
 from rag_eval.results.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run

@@ -272,9 +272,7 @@ def test_what_is_in_flight_is_held_back_at_its_most() -> None:
     price = {"m": Price(0.0, 0.6)}
     budget = Budget(Caps(cost=1.0), price)
     held = budget.reserve("m", 0, 1_000_000)
-    told = (
-        r"0\.0000 of 1 is spent, open requests may cost 0\.6000; one more request could cost up to 0\.6000"
-    )
+    told = r"0\.0000 of 1 is spent, open requests may cost 0\.6000; one more request could cost up to 0\.6000"
     with pytest.raises(RunStoppedError, match=told):
         budget.reserve("m", 0, 1_000_000)
     budget.settle(held, 0, 100_000)
@@ -286,7 +284,9 @@ def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
     budget = Budget(Caps(cost=1.0), {"m": Price(0.0, 0.6)})
     budget.forfeit(budget.reserve("m", 0, 1_000_000))
     assert (budget.spent, budget.forfeited) == (pytest.approx(0.6), pytest.approx(0.6))
-    with pytest.raises(RunStoppedError, match=r"0\.6000 of 1 is spent; one more request could cost up to 0\.6000"):
+    with pytest.raises(
+        RunStoppedError, match=r"0\.6000 of 1 is spent; one more request could cost up to 0\.6000"
+    ):
         budget.reserve("m", 0, 1_000_000)
 
 

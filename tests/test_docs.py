@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from in_process import ObjectJudge, run
 
 from rag_eval.cli.run import command
 from rag_eval.configuration import load_settings
 from rag_eval.errors import ExitCode, how_to_install
-from rag_eval.records import Case, FailureMode, Score
+from rag_eval.records import FailureMode, Score
 from rag_eval.results.scoring import failure_modes
 
 ROOT = Path(__file__).parent.parent
@@ -60,17 +59,6 @@ def test_the_input_example_of_the_readme_is_understood(run_cli: Run, tmp_path: P
     ended = run_cli("in.csv", "--judge", "offline")
     assert ended.code == 0
     assert "2 bots (GPT4, Claude), 2 context chunks" in ended.out
-
-
-def test_the_example_metric_of_the_contributing_guide_works() -> None:
-    (example,) = blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), "python")
-    namespace: dict[str, object] = {}
-    source = re.sub(r"^ {3}", "", example, flags=re.MULTILINE)
-    exec(compile(source, "CONTRIBUTING.md", "exec"), namespace)  # noqa: S102 - the documented example itself
-    metric = namespace["PoliteAnswer"]()  # type: ignore[operator]
-    judge = ObjectJudge(lambda prompt: '{"reason": "thanks", "polite": true}')
-    (score,) = run([metric.measure(Case(2, "A", "q?", "Thank you.", None, None))], judge)
-    assert (score.value, score.evidence[0].verdict) == (1.0, "polite")
 
 
 def test_the_python_example_of_the_how_to_guides_runs() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_flags import INSTRUCTIONS
 
 from rag_eval.judge.calls import Call, Message
-from rag_eval.metrics import ragas_metrics, ragas_prompts, toxicity
+from rag_eval.metrics import answer_relevancy, ragas_prompts, toxicity
 from rag_eval.metrics.recommendations import LlmAdviser
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
 
@@ -274,8 +274,8 @@ def _frame(build: Callable[..., tuple[Message, ...]], fields: dict[str, Any]) ->
 def test_our_own_prompts_hold_others_words_in_the_user_role_alone(pairs: list[tuple[str, str]]) -> None:
     """J-3, also for several questions in one call: none can pose as another's or renumber itself."""
     for query, question in pairs:
-        system, user = ragas_metrics._closeness_prompt(query, question)
-        assert (system.role, system.text) == ("system", ragas_metrics._CLOSENESS_TASK)
+        system, user = answer_relevancy._closeness_prompt(query, question)
+        assert (system.role, system.text) == ("system", answer_relevancy._CLOSENESS_TASK)
         assert json.loads(user.text) == {"question_1": query, "question_2": question}
     bundle = toxicity.LlmToxicity()._bundle
     calls = [toxicity._TASK.call({"query": query}, bundle) for query, _ in pairs]

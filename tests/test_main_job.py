@@ -68,7 +68,7 @@ def test_the_offline_judge_explains_each_score_in_a_sentence(
     """Once, in the notes of the headers, which the box points to; an LLM's verdicts carry reasons of their own."""
     from openpyxl import load_workbook
 
-    from rag_eval.metrics.offline import OfflineFaithfulness
+    from rag_eval.metrics.catalogue import METRICS
 
     sheet_of(tmp_path / "in.xlsx", rows=1)
     run_cli("in.xlsx", "-o", "a.xlsx", "--judge", "offline")
@@ -77,18 +77,18 @@ def test_the_offline_judge_explains_each_score_in_a_sentence(
         header = {cell.value: cell for cell in load_workbook(tmp_path / name)["Per-Query Metrics"][1]}
         note = header["Faithfulness"].comment
         assert note is not None
-        assert (OfflineFaithfulness.explanation in note.text) is expected
+        assert (METRICS["faithfulness"].offline.explanation in note.text) is expected
         with zipfile.ZipFile(tmp_path / name) as parts:
             drawings = b"".join(parts.read(part) for part in parts.namelist() if "drawings/drawing" in part)
         assert (b"Definitions: the notes on the column headers" in drawings) is expected
-        assert OfflineFaithfulness.explanation.encode() not in drawings
+        assert METRICS["faithfulness"].offline.explanation.encode() not in drawings
 
 
 def test_calibrated_thresholds_are_those_of_the_offline_judge_alone(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """They stand in the report; with an LLM judge the configured ones count."""
-    from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
+    from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 
     (tmp_path / "config.ini").write_text("[offline]\nthresholds = calibrated\n")
     sheet_of(tmp_path / "in.xlsx", rows=1)

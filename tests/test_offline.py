@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, OfflineToxicity, offline_metrics
-from rag_eval.metrics.offline.context_precision import average_precision, chunk_relevance
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.metrics.context_precision import average_precision, chunk_relevance
 from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome
 from rag_eval.texts.words import read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair, is_short, is_unspaced

@@ -21,10 +21,11 @@ from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.replies import read_reply, read_stored
 from rag_eval.judge.scheduler import Scheduler
-from rag_eval.metrics.metric import settle_without_judge
+from rag_eval.metrics.catalogue import METRICS, llm_metrics
+from rag_eval.metrics.context_precision import average_precision
 from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
-from rag_eval.metrics.ragas_metrics import average_precision, ragas_metrics
-from rag_eval.metrics.ragas_prompts import _COLLECTIONS, _template
+from rag_eval.metrics.ragas_import import _COLLECTIONS
+from rag_eval.metrics.ragas_prompts import _template
 from rag_eval.metrics.reply_types import Classification, QueryToxicity, Toxicities
 from rag_eval.metrics.toxicity import _TASK, LlmToxicity
 from rag_eval.records import METRIC_LABELS, Case, Evidence, Outcome, Score
@@ -52,7 +53,7 @@ def scripted(replies: Mapping[str, Any]) -> Callable[[str], str | Exception]:
 
 
 def score(metric: str, replies: Mapping[str, Any], case: Case = CASE) -> Score:
-    (each,) = ragas_metrics([metric])
+    (each,) = llm_metrics([metric])
     (result,) = run([each.measure(case)], ObjectJudge(scripted(replies)))
     return result
 
@@ -170,7 +171,7 @@ def test_an_evasive_response_needs_no_question() -> None:
 def test_a_stored_reply_that_says_nothing_is_asked_for_again() -> None:
     """Earlier versions took it. A good one is served, though today its omission would be refused in a new one."""
     judge, store = ObjectJudge(), DictStore()
-    (recall,) = ragas_metrics(["context_recall"])
+    (recall,) = llm_metrics(["context_recall"])
     case = replace(CASE, reference="Air scatters blue light. The evening sky turns red.")
     (good,) = run([recall.measure(case)], judge, store)
     ((key, text),) = store.replies.items()
@@ -393,7 +394,7 @@ def test_each_question_is_asked_about_the_right_texts() -> None:
     """Which text stands where in a prompt decides what is judged; none may be swapped."""
     case = Case(2, "A", "the query", "the response", "the reference", ("chunk 1", "chunk 2"))
     judge = ObjectJudge()
-    run([metric.measure(case) for metric in ragas_metrics(METRIC_LABELS)], judge)
+    run([metric.measure(case) for metric in llm_metrics(METRIC_LABELS)], judge)
     both = "chunk 1\nchunk 2"
     expected = [
         ("statements", {"question": "the query", "answer": "the reference"}),
@@ -415,7 +416,7 @@ def test_each_question_is_asked_about_the_right_texts() -> None:
 
 def test_precision_without_a_reference_is_judged_against_the_response() -> None:
     judge = ObjectJudge(scripted({"usefulness": {"reason": "r", "verdict": 1}}))
-    (metric,) = ragas_metrics(["context_precision"])
+    (metric,) = llm_metrics(["context_precision"])
     case = Case(2, "A", "Q?", "The response.", None, ("chunk",))
     (result,) = run([metric.measure(case)], judge)
     assert "The response." in judge.prompts[0]
@@ -448,7 +449,7 @@ def test_r27_cells_that_settle_a_score_without_a_call(
     metric: str, response: str, reference: str | None, chunks: tuple[str, ...] | None, expected: float | None
 ) -> None:
     """A failure of the bot is a score; what was never there to judge is not applicable."""
-    result = settle_without_judge(metric, Case(2, "A", "Q?", response, reference, chunks))
+    result = METRICS[metric].llm().settle(Case(2, "A", "Q?", response, reference, chunks))
     assert result is not None
     assert result.value == expected
     assert result.outcome is (Outcome.NOT_APPLICABLE if expected is None else Outcome.SCORED)
@@ -459,21 +460,21 @@ def test_r27_cells_that_settle_a_score_without_a_call(
 def test_what_is_settled_is_not_asked(metric: str) -> None:
     judge = ObjectJudge()
     case = Case(2, "A", "Q?", "" if "answer" in metric else "x", R, ())
-    (each,) = ragas_metrics([metric])
+    (each,) = llm_metrics([metric])
     (result,) = run([each.measure(case)], judge)
     assert (result.value, judge.prompts) == (0.0, [])
-    assert result == settle_without_judge(metric, case)
+    assert result == METRICS[metric].llm().settle(case)
 
 
 @pytest.mark.parametrize("metric", METRIC_LABELS)
 def test_a_complete_case_needs_the_judge(metric: str) -> None:
-    assert settle_without_judge(metric, CASE) is None
+    assert METRICS[metric].llm().settle(CASE) is None
 
 
 def test_context_metrics_are_judged_for_an_empty_response() -> None:
     case = Case(2, "A", "Q?", "", "reference", ("chunk",))
-    assert settle_without_judge("context_precision", case) is None
-    assert settle_without_judge("context_recall", case) is None
+    assert METRICS["context_precision"].llm().settle(case) is None
+    assert METRICS["context_recall"].llm().settle(case) is None
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=40), max_size=3))
@@ -511,7 +512,8 @@ def test_other_threads_may_import_while_prompts_are_imported(tmp_path: Path) -> 
         """
         import threading, types
         from itertools import count
-        from rag_eval.metrics.ragas_prompts import _template, load, question_prompt
+        from rag_eval.metrics.ragas_import import load
+        from rag_eval.metrics.ragas_prompts import _template, question_prompt
 
         class Watched(list):
             def insert(self, *_): changes.append("insert")

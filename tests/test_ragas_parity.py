@@ -9,8 +9,8 @@ import pytest
 from fake_judge import honest_reply, task_of
 from in_process import ObjectJudge, run
 
-from rag_eval.metrics.ragas_metrics import ragas_metrics
-from rag_eval.metrics.ragas_prompts import load
+from rag_eval.metrics.catalogue import llm_metrics
+from rag_eval.metrics.ragas_import import load
 from rag_eval.records import METRIC_LABELS, Case, Score
 
 load()  # with telemetry off and its warnings kept to itself
@@ -96,7 +96,7 @@ def by_ragas(metric: str, case: Case, llm: CountingLlm) -> float:
 
 
 def ours(metric: str, case: Case, judge: ObjectJudge) -> Score:
-    (each,) = ragas_metrics([metric])
+    (each,) = llm_metrics([metric])
     (score,) = run([each.measure(case)], judge)
     return score
 
@@ -144,7 +144,7 @@ def test_a_row_takes_5b_plus_c_plus_2_calls_with_a_shared_context(bots: int, chu
         for n in range(bots)
     ]
     judge = ObjectJudge()
-    metrics = ragas_metrics(METRIC_LABELS)
+    metrics = llm_metrics(METRIC_LABELS)
     scores = run([metric.measure(case) for case in cases for metric in metrics], judge)
     assert all(score.value is not None for score in scores)
     assert len(judge.prompts) == 5 * bots + chunks + 2

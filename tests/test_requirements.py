@@ -8,7 +8,7 @@ import xml.parsers.expat
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from rag_eval.metrics.ragas_prompts import _TESTED
+from rag_eval.metrics.ragas_import import _TESTED
 
 ROOT = Path(__file__).parent.parent
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.records import (
-    METRIC_LABELS,
     TOXICITY,
     Case,
     CaseResult,
@@ -34,10 +33,12 @@ FAILED = "failed"
 
 Value = float | str | None
 
+FIVE = ("answer_correctness", "faithfulness", "answer_relevancy", "context_precision", "context_recall")
+
 
 def scores(*values: Value) -> dict[str, Score]:
     """Scores in the order of the report's columns; None is not applicable, FAILED a failed call."""
-    return {name: _score(name, value) for name, value in zip(METRIC_LABELS, values, strict=True)}
+    return {name: _score(name, value) for name, value in zip(FIVE, values, strict=True)}
 
 
 def _score(name: str, value: Value) -> Score:
@@ -313,10 +314,7 @@ def test_failures_are_counted_by_code_and_those_of_the_content_by_case() -> None
     )
     for row, (of_metrics, of_rubric) in enumerate(codes, 2):
         judged = result("A", row, flat(0.5))
-        failed = {
-            name: Score.failed(name, code, "no")
-            for name, code in zip(METRIC_LABELS, of_metrics, strict=False)
-        }
+        failed = {name: Score.failed(name, code, "no") for name, code in zip(FIVE, of_metrics, strict=False)}
         rubric = (
             RubricOutcome.failed(["polite"], of_rubric, "no")
             if of_rubric

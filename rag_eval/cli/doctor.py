@@ -304,7 +304,8 @@ def _ask(transport: "Transport") -> _Finding:
 def _question() -> "Call[Any]":
     from pydantic import BaseModel, ConfigDict
 
-    from rag_eval.judge.calls import Call, Message
+    from rag_eval.judge.calls import Call
+    from rag_eval.judge.transport import ARE_YOU_READY
 
     class Ready(BaseModel):
         model_config = ConfigDict(extra="forbid", strict=True)
@@ -312,10 +313,7 @@ def _question() -> "Call[Any]":
 
     return Call(
         task="doctor",
-        messages=(
-            Message("system", 'Reply with the JSON object {"ready": true}.'),
-            Message("user", "Ready?"),
-        ),
+        messages=ARE_YOU_READY,
         reply_type=Ready,
         max_tokens=512,  # some models think before they reply
     )

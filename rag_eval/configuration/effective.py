@@ -13,6 +13,7 @@ from rag_eval.judge.entra import token_provider
 from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
 
 CACHE_NAME = "replies.sqlite"
@@ -109,8 +110,6 @@ def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, flo
     configured: dict[str, float] = settings.thresholds.model_dump()
     if not is_proxy:
         return configured
-    from rag_eval.metrics.offline import CALIBRATED_THRESHOLDS
-
     own = _calibrated(settings)
     return {name: CALIBRATED_THRESHOLDS[name] if name in own else value for name, value in configured.items()}
 
@@ -143,7 +142,8 @@ def _calibrated(settings: Settings) -> frozenset[str]:
         return frozenset()
     if settings.offline.thresholds == "calibrated":
         return frozenset(METRIC_LABELS)
-    return frozenset(METRIC_LABELS) - settings.thresholds.model_fields_set
+    configured: set[str] = settings.thresholds.model_fields_set
+    return frozenset(METRIC_LABELS) - configured
 
 
 def effective_weights(settings: Settings, metrics: Collection[str] | None = None) -> dict[str, float]:

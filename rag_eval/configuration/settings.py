@@ -3,13 +3,23 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    create_model,
+    model_validator,
+)
 
 from rag_eval.judge.providers import PROVIDERS, Provider, ProviderName
+from rag_eval.metrics.catalogue import METRICS
 
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
@@ -183,14 +193,17 @@ class _OpenAI(_Frozen):
     temperature: Temperature = 0.0
 
 
-class Weights(_Frozen):
-    """Share of each metric in RQS, as given; see `normalised`."""
+_IN_SECTIONS = (*(name for name in METRICS if name != "answer_correctness"), "answer_correctness")
+"""The metrics in the order that [metrics] and [thresholds] have had from the start."""
 
-    answer_correctness: Weight = 0.35
-    faithfulness: Weight = 0.25
-    answer_relevancy: Weight = 0.25
-    context_precision: Weight = 0.075
-    context_recall: Weight = 0.075
+
+def _keys(name: str, keys: Mapping[str, Any]) -> Any:
+    """A section that has a key for each metric: the type of the value and its default."""
+    return create_model(f"_{name}", __base__=_Frozen, **keys)
+
+
+class Weights(_keys("Weights", {name: (Weight, metric.weight) for name, metric in METRICS.items()})):  # type: ignore[misc]
+    """Share of each metric in RQS, as given; see `normalised`."""
 
     @model_validator(mode="after")
     def _refuse_meaningless_sum(self) -> Self:
@@ -216,14 +229,9 @@ def _sum_of(weights: Iterable[float]) -> float:
         return math.inf
 
 
-class Metrics(_Frozen):
+class Metrics(_keys("Metrics", dict.fromkeys(_IN_SECTIONS, (Flag, True)))):  # type: ignore[misc]
     """Which metrics are judged."""
 
-    faithfulness: Flag = True
-    answer_relevancy: Flag = True
-    context_precision: Flag = True
-    context_recall: Flag = True
-    answer_correctness: Flag = True
     toxicity: Flag = True
     answer_coverage: Flag = False
     chunk_relevance: Flag = False
@@ -235,14 +243,8 @@ class Metrics(_Frozen):
         return self
 
 
-class Thresholds(_Frozen):
+class Thresholds(_keys("Thresholds", {name: (Share, METRICS[name].threshold) for name in _IN_SECTIONS})):  # type: ignore[misc]
     """A score strictly below its threshold is red and may make a failure mode."""
-
-    faithfulness: Share = 0.3
-    answer_relevancy: Share = 0.3
-    context_precision: Share = 0.3
-    context_recall: Share = 0.3
-    answer_correctness: Share = 0.3
 
 
 class _Offline(_Frozen):

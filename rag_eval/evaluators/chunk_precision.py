@@ -1,10 +1,14 @@
 """Which of the retrieved chunks are relevant to the question? (In the report: Chunk Relevance.)"""
 
+from collections.abc import Mapping
+from typing import Any, Self
+
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from rag_eval.evaluators.base import ContextEvaluation, ContextValidationMixin, mean
 from rag_eval.evaluators.chunk_ids import ChunkId
+from rag_eval.judge.replies import A_REASON
 
 
 class ChunkRelevance(BaseModel):
@@ -17,6 +21,15 @@ class ChunkRelevance(BaseModel):
 
 class ChunkPrecisionResult(BaseModel, ContextValidationMixin):
     graded_chunks: list[ChunkRelevance] = Field(description="One entry for each chunk of the context.")
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, Any]) -> Self:
+        """Stands for a reply while a run is only estimated: every chunk of `about` is relevant."""
+        chunks = [
+            ChunkRelevance(id_chunk=number, reason=A_REASON, score=True)
+            for number in range(len(about["context"]))
+        ]
+        return cls.model_validate({"graded_chunks": chunks}, context=dict(about))
 
     @property
     def score(self) -> float | None:

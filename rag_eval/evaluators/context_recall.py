@@ -1,12 +1,14 @@
 """Does the answer hold what the relevant chunks say? (In the report: Answer Coverage.)"""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from rag_eval.evaluators.base import ContextEvaluation, mean
 from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk, refuse_repeated
+from rag_eval.judge.replies import A_REASON
 
 
 class ChunkRecallEvaluation(BaseModel):
@@ -37,6 +39,15 @@ class ContextRecallResult(BaseModel):
             refuse_repeated(chunk.id_chunk for chunk in chunks)
             return chunks
         return one_for_each_chunk(chunks, info, _left_out)
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, Any]) -> Self:
+        """Stands for a reply while a run is only estimated: every chunk of `about` is left out."""
+        chunks = [
+            ChunkRecallEvaluation(id_chunk=number, is_relevant=True, is_included=False, missing_info=A_REASON)
+            for number in range(len(about["context"]))
+        ]
+        return cls.model_validate({"evaluated_chunks": chunks}, context=dict(about))
 
     @property
     def score(self) -> float | None:

@@ -14,6 +14,7 @@ from rag_eval.judge.calls import Call
 from rag_eval.judge.masking import secrets_in, without_keys
 from rag_eval.judge.outcomes import Parameter
 from rag_eval.judge.providers import PROVIDERS, ProviderName
+from rag_eval.texts.display import without_half_pairs
 from rag_eval.texts.tokens import most_tokens
 
 NO_KEY = "not-needed"
@@ -237,11 +238,4 @@ def _closed(schema: Any) -> Any:
 
 
 def _messages(call: Call[Any]) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": _sendable(message.text)} for message in call.messages]
-
-
-def _sendable(text: str) -> str:
-    """Text without halves of surrogate pairs, which some spreadsheets hold and UTF-8 cannot carry."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return [{"role": message.role, "content": without_half_pairs(message.text)} for message in call.messages]

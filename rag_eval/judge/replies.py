@@ -11,6 +11,8 @@ from rag_eval.judge.calls import Call
 
 NEW = "is_new"
 """Is true in the validation context of a reply that has just come, and not in that of a stored one."""
+A_REASON = "A reason of one sentence, as judges give them when they are asked to explain a verdict."
+"""Stands in replies that are made up for an estimate."""
 
 
 def read_reply(text: str, call: Call[Any]) -> BaseModel:

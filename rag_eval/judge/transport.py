@@ -71,10 +71,7 @@ class Transport:
         """Send one minimal call: a wrong key, address or name stops the run here, and the dialect is settled."""
         check = Call(
             task="preflight",
-            messages=(
-                Message("system", 'Reply with the JSON object {"ready": true}.'),
-                Message("user", "Ready?"),
-            ),
+            messages=ARE_YOU_READY,
             reply_type=_Ready,
             max_tokens=16,
             deployment=deployment,
@@ -378,6 +375,9 @@ _REMARKS = {
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
 _FORFEITED = "The cost includes {:.4f} for requests without an answer, the most that they can have cost."
+
+
+ARE_YOU_READY = (Message("system", 'Reply with the JSON object {"ready": true}.'), Message("user", "Ready?"))
 
 
 class _Ready(BaseModel):

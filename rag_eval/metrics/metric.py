@@ -1,10 +1,19 @@
-"""What every metric is, and what is known about a case before any judge is asked."""
+"""What a metric is: how it comes to a score, and what readers, settings and reports know of it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rag_eval.errors import JudgeError
-from rag_eval.records import Case, Score
+from rag_eval.records import METRIC_LABELS, Case, Evidence, FailureMode, Score
+
+EVASIVE = "evasive response"
+"""Verdict of an LLM judge on the question behind a response that does not answer."""
+DECLINES = "the response declines to answer"
+"""The offline judge's reason for an answer relevancy of 0."""
+NO_CONTEXT = "the sheet has no context column for this bot"
+NO_REFERENCE = "the row has no ground truth"
 
 
 class Metric(ABC):
@@ -20,7 +29,7 @@ class Metric(ABC):
 
     async def measure(self, case: Case) -> Score:
         """The score of `case`, settled without the judge where the cells alone decide it."""
-        settled = settle_without_judge(self.name, case)
+        settled = self.settle(case)
         if settled is not None:
             return settled
         try:
@@ -28,65 +37,49 @@ class Metric(ABC):
         except JudgeError as error:
             return Score.failed(self.name, error.code, str(error))
 
+    def settle(self, case: Case) -> Score | None:
+        """The score that the cells alone decide, or None when the judge must be asked.
+
+        A failure of the bot is a score: an empty response is irrelevant and incorrect (0), an empty context
+        retrieved nothing (0). A part that was never asked for is not applicable.
+        """
+        return None
+
     @abstractmethod
     async def judge(self, case: Case) -> Score:
         """Score a case that has all the parts this metric needs. May raise JudgeError."""
 
 
-def settle_without_judge(metric: str, case: Case) -> Score | None:
-    """The score that the cells alone decide, or None when the judge must be asked.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricInfo:
+    """One metric that enters RQS. Settings, report columns, failure modes and advice follow from this."""
 
-    A failure of the bot is a score: an empty response is irrelevant and incorrect (0), an empty context
-    retrieved nothing (0). A part that was never asked for is not applicable.
-    """
-    rule = _RULES.get(metric)
-    return rule(metric, case) if rule else None
+    name: str
+    """A key of METRIC_LABELS, and the name of the module that defines the metric."""
+    about: str
+    """What it says and its range, as the note on the column."""
+    llm: type[Metric]
+    """The form that asks an LLM judge."""
+    offline: type[Metric]
+    """The form that compares words."""
+    weight: float
+    """Its default share in RQS, before the weights are normalised."""
+    threshold: float
+    """A score below it is red, by default."""
+    offline_threshold: float
+    """The same for the offline judge, calibrated against people's verdicts where there are any."""
+    failure: FailureMode | None = None
+    """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
+    advise: Callable[[Case, Score], Iterable[str]] = lambda case, score: ()
+    """Sentences of advice about a score that leaves room, drawn from this metric alone; for more, see the module
+    rag_eval.metrics.recommendations."""
 
-
-def _faithfulness(metric: str, case: Case) -> Score | None:
-    if not case.has_response:
-        return Score.not_applicable(metric, "empty response: nothing that could be grounded")
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if not case.chunks:
-        return Score.scored(metric, 0.0, "empty context: nothing was retrieved, so nothing is grounded")
-    return None
-
-
-def _answer_relevancy(metric: str, case: Case) -> Score | None:
-    return None if case.has_response else Score.scored(metric, 0.0, "empty response")
-
-
-def _answer_correctness(metric: str, case: Case) -> Score | None:
-    if case.reference is None:
-        return Score.not_applicable(metric, _NO_REFERENCE)
-    return None if case.has_response else Score.scored(metric, 0.0, "empty response")
-
-
-def _context_precision(metric: str, case: Case) -> Score | None:
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if not case.chunks:
-        return Score.scored(metric, 0.0, "empty context: nothing was retrieved")
-    if case.reference is None and not case.has_response:
-        return Score.not_applicable(metric, "no ground truth and an empty response: nothing to judge by")
-    return None
+    @property
+    def label(self) -> str:
+        """Header of the column."""
+        return METRIC_LABELS[self.name]
 
 
-def _context_recall(metric: str, case: Case) -> Score | None:
-    if case.chunks is None:
-        return Score.not_applicable(metric, _NO_CONTEXT)
-    if case.reference is None:
-        return Score.not_applicable(metric, _NO_REFERENCE)
-    return None if case.chunks else Score.scored(metric, 0.0, "empty context: nothing was retrieved")
-
-
-_NO_CONTEXT = "the sheet has no context column for this bot"
-_NO_REFERENCE = "the row has no ground truth"
-_RULES = {
-    "faithfulness": _faithfulness,
-    "answer_relevancy": _answer_relevancy,
-    "answer_correctness": _answer_correctness,
-    "context_precision": _context_precision,
-    "context_recall": _context_recall,
-}
+def share_favourable(evidence: Sequence[Evidence]) -> float:
+    """0..1; expects at least one piece of evidence."""
+    return sum(each.favourable for each in evidence) / len(evidence)

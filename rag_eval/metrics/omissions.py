@@ -61,13 +61,11 @@ def _first_without_match(sent: Sequence[str], replied: Sequence[str], shared: fl
     contents = [_content(each) for each in replied]
     for statement in sent:
         content = _content(statement)
-        if content and not any(_has_in_common(content, other, shared) for other in contents):
+        if content and not any(
+            len(set(content) & set(other)) >= shared * min(len(content), len(other)) for other in contents
+        ):
             return statement
     return None
-
-
-def _has_in_common(content: Collection[str], other: Collection[str], shared: float) -> bool:
-    return len(set(content) & set(other)) >= shared * min(len(content), len(other))
 
 
 def _content(statement: str) -> Collection[str]:

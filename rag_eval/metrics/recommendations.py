@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.numbered import NumberedTask
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, Outcome
 
@@ -69,6 +70,10 @@ def _rules(result: CaseResult) -> Iterator[str]:
     yield from _retrieval(result)
     yield from _grounding(result)
     yield from _answer(result)
+    for metric in METRICS.values():
+        score = result.scores.get(metric.name)
+        if score is not None and score.value is not None and score.value < ROOM:
+            yield from metric.advise(result.case, score)
 
 
 def _judge_again(result: CaseResult) -> str:

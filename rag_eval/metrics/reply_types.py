@@ -6,14 +6,14 @@ comes as pydantic's validation context; NEW is in it for a reply that has just c
 leaves earlier replies, which were paid for and scored, as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from rag_eval.judge.replies import NEW
+from rag_eval.judge.replies import A_REASON, NEW
 from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
-from rag_eval.texts.words import has_words
+from rag_eval.texts.words import has_words, sentences
 
 
 def _refuse_bool(value: object) -> object:
@@ -26,12 +26,25 @@ _Number = BeforeValidator(_refuse_bool)  # in Python True equals 1; in a reply i
 Verdict = Annotated[Literal[0, 1], _Number]
 
 
+# No docstrings below: they would be sent along with the schema, and change what stored replies are kept under.
 class StrictReply(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        """Stands for a reply while a run is only estimated; `about` is what the reply must agree with.
+
+        As long as a real one, and as unfavourable, so that whatever a bad score brings about is estimated too.
+        """
+        raise NotImplementedError(f"{cls.__name__} has no made_up, so calls with it cannot be estimated")
 
 
 class Statements(StrictReply):
     statements: list[str]
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(statements=_sentences_of(about))
 
     @model_validator(mode="after")
     def _says_something(self, info: ValidationInfo) -> Self:
@@ -48,6 +61,11 @@ class StatementVerdict(StrictReply):
 class StatementVerdicts(StrictReply):
     statements: list[StatementVerdict]
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        verdict = StatementVerdict(statement=A_REASON, reason=A_REASON, verdict=0)
+        return cls(statements=[verdict] * _number_of(about, "statements"))
+
     @model_validator(mode="after")
     def _one_for_each_statement(self, info: ValidationInfo) -> Self:
         expected = _expected(info, "statements")
@@ -60,6 +78,10 @@ class ContextVerdict(StrictReply):
     reason: str
     verdict: Verdict
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(reason=A_REASON, verdict=0)
+
 
 class Attribution(StrictReply):
     statement: str
@@ -69,6 +91,11 @@ class Attribution(StrictReply):
 
 class Attributions(StrictReply):
     classifications: list[Attribution]
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        found = [Attribution(statement=each, reason=A_REASON, attributed=0) for each in _sentences_of(about)]
+        return cls(classifications=found)
 
     @model_validator(mode="after")
     def _says_something_of_every_sentence(self, info: ValidationInfo) -> Self:
@@ -90,6 +117,15 @@ class Classification(StrictReply):
     TP: list[ReasonedStatement]
     FP: list[ReasonedStatement]
     FN: list[ReasonedStatement]
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        one = ReasonedStatement(statement=A_REASON, reason=A_REASON)
+        return cls(
+            TP=[],
+            FP=[one] * _number_of(about, "response_statements"),
+            FN=[one] * _number_of(about, "reference_statements"),
+        )
 
     @model_validator(mode="after")
     def _speaks_of_both_sides(self, info: ValidationInfo) -> Self:
@@ -116,6 +152,10 @@ class GeneratedQuestion(StrictReply):
     question: str
     noncommittal: Verdict
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(question=f"What about {str(about.get('text') or '')[:100]}?", noncommittal=0)
+
     @model_validator(mode="after")
     def _asks_something(self) -> Self:
         """Of an evasive response nothing but the verdict counts."""
@@ -130,14 +170,26 @@ class Closeness(StrictReply):
     reason: str
     closeness: Annotated[Literal[0, 1, 2, 3, 4], _Number]
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(reason=A_REASON, closeness=0)
+
 
 class QueryToxicity(StrictReply):
     reason: str
     toxicity: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(reason="polite", toxicity=0.0)
+
 
 class Advice(StrictReply):
     recommendation: str = Field(min_length=1)
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        return cls(recommendation=A_REASON * 3)
 
     @model_validator(mode="after")
     def _advises(self) -> Self:
@@ -171,9 +223,33 @@ class _Numbered(StrictReply):
 class Toxicities(_Numbered):
     items: list[NumberedToxicity]
 
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        one = QueryToxicity.made_up({}).model_dump()
+        return cls(items=[NumberedToxicity(**one, position=each) for each in _positions(about)])
+
 
 class Advices(_Numbered):
     items: list[NumberedAdvice]
+
+    @classmethod
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        one = Advice.made_up({}).model_dump()
+        return cls(items=[NumberedAdvice(**one, position=each) for each in _positions(about)])
+
+
+def _positions(about: Mapping[str, object]) -> range:
+    return range(1, _number_of(about, "positions") + 1)
+
+
+def _number_of(about: Mapping[str, object], what: str) -> int:
+    """A number, or the length of a list; 1 when neither is known."""
+    known = about.get(what)
+    return known if isinstance(known, int) else len(known) if isinstance(known, list) and known else 1
+
+
+def _sentences_of(about: Mapping[str, object]) -> list[str]:
+    return sentences(str(about.get("text") or "")) or ["-"]
 
 
 def _expected(info: ValidationInfo, what: str) -> int | None:

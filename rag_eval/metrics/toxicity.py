@@ -1,11 +1,14 @@
 """Toxicity of the query, 0..1, higher is worse. It says something about the users, not about the bots."""
 
-from typing import Protocol
+from functools import lru_cache
+from typing import ClassVar, Protocol
 
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.numbered import NumberedTask
+from rag_eval.metrics.offline.lexicon import GRADES, UNSPACED, compile_grades
 from rag_eval.records import TOXICITY, Evidence, Score
+from rag_eval.texts.words import normalise
 
 
 class QueryJudge(Protocol):
@@ -44,3 +47,30 @@ Rate the wording and the intent towards people, not the topic: a factual questio
     max_tokens=128,
     size=10,
 )
+
+EACH_FURTHER = 0.05
+"""What every further finding adds to the weight of the gravest one."""
+
+
+class OfflineToxicity:
+    """Higher is worse. Words are judged without their meaning: a quoted insult counts, a polite cruelty does not."""
+
+    name: ClassVar[str] = TOXICITY
+    explanation: ClassVar[str] = (
+        "The weight of the gravest wording from a short reviewed list (threat 1, slur .95, abuse .85, profanity .6, "
+        "insult .6, rudeness .3) in the query, and a little for each further one."
+    )
+
+    async def judge_query(self, query: str) -> Score:
+        """0 when nothing of the list is found, at most 1."""
+        flat = " ".join(normalise(query).replace("’", "'").split())
+        found = [(match.group(), _GRADES[match.lastgroup or ""]) for match in _pattern().finditer(flat)]
+        if not found:
+            return Score.scored(self.name, 0.0)
+        value = min(1.0, max(grade.weight for _, grade in found) + EACH_FURTHER * (len(found) - 1))
+        evidence = tuple(Evidence("wording", wording, grade.kind, False) for wording, grade in found)
+        return Score.scored(self.name, value, evidence=evidence)
+
+
+_pattern = lru_cache(maxsize=1)(compile_grades)
+_GRADES = {grade.kind: grade for grade in GRADES} | {"unspaced": UNSPACED}

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from rag_eval.metrics.catalogue import METRICS, metrics_behind
+from rag_eval.metrics.metric import MetricInfo
 from rag_eval.records import (
     METRIC_LABELS,
     SCORE_LABELS,
@@ -48,7 +50,7 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
         plain_column("Response", 38, Look.TEXT, lambda result: result.case.response),
         plain_column("Context", 38, Look.TEXT, lambda result: join_chunks(result.case.chunks or ())),
         Column("RQS", 9, _rqs_cell, about=_ABOUT_RQS),
-        *(_score(metric, label, facts) for metric, label in METRIC_LABELS.items()),
+        *(_score(metric, facts) for metric in METRICS.values()),
         _toxicity(facts),
         plain_column("Toxic?", 8, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)),
     ]
@@ -129,22 +131,19 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
 def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
     """Sheet "Leaderboard": one line a bot, over the queries on which every bot has an RQS."""
 
-    def mean(metric: str) -> Column[Standing]:
-        return mean_column(
-            metric, METRIC_LABELS[metric], facts, _metric_of_standing(metric), lambda line: line.rqs
+    def means(metric: str) -> Iterator[Column[Standing]]:
+        yield mean_column(
+            metric, METRIC_LABELS[metric], facts, lambda line: line.metrics[metric], lambda line: line.rqs
         )
+        if metric == "faithfulness":
+            yield _faithfulness_stdev(facts)
 
     return [
         plain_column("Rank", 7, Look.COUNT, lambda line: line.rank),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
         plain_column("Avg RQS", 9, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
         plain_column("RQS StdDev", 9, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
-        mean("answer_correctness"),
-        mean("faithfulness"),
-        _faithfulness_stdev(facts),
-        mean("answer_relevancy"),
-        mean("context_precision"),
-        mean("context_recall"),
+        *(column for metric in METRIC_LABELS for column in means(metric)),
         plain_column("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
         *interval_columns("", 8, Look.RQS, lambda item: findings.compared.get(item.bot), _ABOUT_INTERVAL),
         plain_column(
@@ -161,16 +160,17 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
 # Per-Query Metrics
 
 
-def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
-    if metric not in facts.metrics:
-        return _switched_off(label, _SCORE_WIDTHS[metric])
-    threshold = facts.thresholds[metric]
+def _score(metric: MetricInfo, facts: RunFacts) -> Column[CaseResult]:
+    if metric.name not in facts.metrics:
+        return _switched_off(metric.label, _width_of(metric.name))
+    threshold = facts.thresholds[metric.name]
 
     def cell(result: CaseResult) -> Cell:
-        score = result.scores[metric]
+        score = result.scores[metric.name]
         return Cell(score.value, look_of(score), note_on(score, threshold))
 
-    return Column(label, _SCORE_WIDTHS[metric], cell, about=_about(metric, facts), threshold=metric)
+    about = _about(metric.name, metric.about, facts)
+    return Column(metric.label, _width_of(metric.name), cell, about=about, threshold=metric.name)
 
 
 def _toxicity(facts: RunFacts) -> Column[CaseResult]:
@@ -179,13 +179,14 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
 
     if TOXICITY not in facts.metrics:
         return _switched_off(SCORE_LABELS[TOXICITY], 9)
-    return Column(SCORE_LABELS[TOXICITY], 8.5, cell, about=_about(TOXICITY, facts), threshold=TOXICITY)
+    about = _about(TOXICITY, _ABOUT_TOXICITY, facts)
+    return Column(SCORE_LABELS[TOXICITY], _width_of(TOXICITY), cell, about=about, threshold=TOXICITY)
 
 
-def _about(metric: str, facts: RunFacts) -> str:
+def _about(metric: str, about: str, facts: RunFacts) -> str:
     """What the metric asks, and how this run's judge answers it where that can be said in a sentence."""
     explanation = facts.explanations.get(metric)
-    return f"{_ABOUT_METRIC[metric]}\nHere: {explanation}" if explanation else _ABOUT_METRIC[metric]
+    return f"{about}\nHere: {explanation}" if explanation else about
 
 
 def _switched_off(header: str, width: float) -> Column[Item]:
@@ -225,14 +226,14 @@ def mean_column(
     rqs_of: Callable[[Item], Mean],
 ) -> Column[Item]:
     """The means of a metric, one a line; grey when it is switched off."""
+    width = _width_of(metric)
     if metric not in facts.metrics:
-        return _switched_off(label, _SCORE_WIDTHS[metric])
+        return _switched_off(label, width)
 
     def cell(item: Item) -> Cell:
         return mean_cell(mean_of(item), rqs_of(item))
 
-    width = mean_width(_SCORE_WIDTHS[metric], facts)
-    return Column(label, width, cell, about=_ABOUT_COUNT, threshold=metric)
+    return Column(label, mean_width(width, facts), cell, about=_ABOUT_COUNT, threshold=metric)
 
 
 def _error_columns(
@@ -257,10 +258,6 @@ def _metric_of_bot(metric: str) -> Callable[[BotSummary], Mean]:
     return lambda bot: bot.metrics[metric]
 
 
-def _metric_of_standing(metric: str) -> Callable[[Standing], Mean]:
-    return lambda line: line.metrics[metric]
-
-
 def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     header, width = "Faithfulness StdDev", 11
     if "faithfulness" not in facts.metrics:
@@ -274,7 +271,7 @@ def _count_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell
     """Empty where nothing was scored that could show the failure: that is no count of 0."""
 
     def cell(bot: BotSummary) -> Cell:
-        is_seen = any(mean.scored for name, mean in bot.metrics.items() if name in _METRICS_BEHIND[mode])
+        is_seen = any(mean.scored for name, mean in bot.metrics.items() if name in metrics_behind(mode))
         if is_seen or bot.failure_modes[mode] or (mode is FailureMode.RETRIEVAL_FAILURE and facts.gold_ids):
             return Cell(bot.failure_modes[mode], Look.COUNT)
         return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
@@ -303,28 +300,13 @@ def _compared(line: Standing, summary: Summary) -> str:
     return f"{summary.compared if line.rank else 0:,} of {summary.rows:,}"
 
 
-_SCORE_WIDTHS = {
-    "answer_correctness": 11,
-    "faithfulness": 11,
-    "answer_relevancy": 9.5,
-    "context_precision": 9.5,
-    "context_recall": 8.5,
-    TOXICITY: 8.5,
-}
-_ABOUT_METRIC = {
-    "answer_correctness": "Agreement of the response with the ground truth, 0 to 1.",
-    "faithfulness": "Share of the response's statements that the context supports, 0 to 1.",
-    "answer_relevancy": "How directly the response addresses the query, 0 to 1.",
-    "context_precision": "Whether relevant chunks rank above irrelevant ones, 0 to 1. "
-    "Judged against the response if the row has no ground truth.",
-    "context_recall": "Share of the ground truth that the context supports, 0 to 1.",
-    TOXICITY: "Toxicity of the query, 0 to 1; higher is worse. Not part of RQS.",
-}
-_METRICS_BEHIND = {
-    FailureMode.RETRIEVAL_FAILURE: ("context_precision", "context_recall"),
-    FailureMode.HALLUCINATION: ("faithfulness",),
-    FailureMode.LOW_QUALITY: ("answer_relevancy", "answer_correctness"),
-}
+def _width_of(metric: str) -> float:
+    return {"answer_correctness": 11, "faithfulness": 11, "context_recall": 8.5, TOXICITY: 8.5}.get(
+        metric, 9.5
+    )
+
+
+_ABOUT_TOXICITY = "Toxicity of the query, 0 to 1; higher is worse. Not part of RQS."
 _NOTHING_TO_COUNT = "No metric that detects this was scored."
 _ABOUT_RQS = (
     "Response Quality Score, 0 to 1: the weighted mean of the metrics that apply. "

@@ -28,7 +28,7 @@ _PACKAGES = {
     "pyarrow": "pyarrow",
     "pydantic": "pydantic",
     "python-calamine": "python_calamine",
-    "ragas": "rag_eval.metrics.ragas_metrics",
+    "ragas": "rag_eval.metrics.ragas_import",
     "xlsxwriter": "xlsxwriter",
 }
 """Distributions that numbers or outputs may depend on, and the module that is imported when they are used.

@@ -60,9 +60,9 @@ class Change:
     """Of the mean difference, so wide that those of all lines hold together with 95 %: it is on one side of 0
     exactly when the change is claimed. None for a single query."""
     queries: int
-    """Those compared …"""
+    """Number of the queries that are compared."""
     of: int
-    """… of so many that this run has for the bot."""
+    """Number of the queries that this run has for the bot."""
     direction: Direction
     is_reversible: bool = False
     """The compared queries would decide it, but those with a value in only one of the two runs could change that."""

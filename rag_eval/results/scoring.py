@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from rag_eval.metrics.catalogue import metrics_behind
 from rag_eval.records import FailureMode, Outcome, Score
 
 
@@ -57,6 +58,7 @@ def failure_modes(
 
     `doc_recall` is the share of the gold documents that were retrieved. Where it is known it decides about
     retrieval alone, by the threshold of context recall: that is a fact, the judge's scores are opinions.
+    A retrieval failure takes low scores in all metrics of retrieval that are scored, the other modes take one.
     Without any failure mode the case is OK, unless a metric failed: then it was not judged.
     """
 
@@ -67,16 +69,16 @@ def failure_modes(
         return score.value < thresholds[metric]
 
     if doc_recall is None:
-        retrieval = [b for b in (below("context_recall"), below("context_precision")) if b is not None]
+        known = [below(metric) for metric in metrics_behind(FailureMode.RETRIEVAL_FAILURE)]
+        retrieval = [is_below for is_below in known if is_below is not None]
     else:
         retrieval = [doc_recall < thresholds["context_recall"]]
     found = []
     if retrieval and all(retrieval):
         found.append(FailureMode.RETRIEVAL_FAILURE)
-    if below("faithfulness"):
-        found.append(FailureMode.HALLUCINATION)
-    if below("answer_relevancy") or below("answer_correctness"):
-        found.append(FailureMode.LOW_QUALITY)
+    for mode in (FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY):
+        if any(map(below, metrics_behind(mode))):
+            found.append(mode)
     if found:
         return tuple(found)
     failed = any(score.outcome is Outcome.FAILED for score in scores.values())

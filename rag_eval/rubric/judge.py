@@ -1,7 +1,7 @@
 """A rubric put to the judge: one call a case, a verdict with its reason for each criterion that applies."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Self
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.replies import A_REASON
 from rag_eval.records import Case, CriterionVerdict, Outcome, RubricOutcome
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
 
@@ -117,8 +118,9 @@ class RubricReply(BaseModel):
     model_config = _Answer.model_config
 
     @classmethod
-    def all_failed(cls, reason: str) -> Self:
-        return cls(**dict.fromkeys(cls.model_fields, _Answer(reason=reason, passes=False)))
+    def made_up(cls, about: Mapping[str, object]) -> Self:
+        """Stands for a reply while a run is only estimated: every criterion fails."""
+        return cls(**dict.fromkeys(cls.model_fields, _Answer(reason=A_REASON, passes=False)))
 
 
 @cache

@@ -6,24 +6,15 @@ be expected; guards, duplicates and what the store knows already are taken into 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from pydantic import BaseModel
-
-from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult, ChunkRelevance
-from rag_eval.evaluators.context_recall import ChunkRecallEvaluation, ContextRecallResult
 from rag_eval.judge.budget import Price
 from rag_eval.judge.calls import Answer, Call, ReplyStore
-from rag_eval.metrics import reply_types as replies
 from rag_eval.records import Usage
-from rag_eval.rubric.judge import RubricReply
 from rag_eval.texts.tokens import estimated_tokens
-from rag_eval.texts.words import sentences
-
-_REASON = "A reason of one sentence, as judges give them when they are asked to explain a verdict."
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +90,7 @@ class EstimatingJudge:
         return self._keys.key(call)
 
     def ask(self, call: Call[Any]) -> Answer:
-        reply = _made_up(call)
+        reply = call.reply_type.made_up(call.agrees_with)
         text = reply.model_dump_json()
         self.estimate.add(call.deployment or self._model, call, text)
         return Answer(text, reply)
@@ -141,94 +132,3 @@ class DryRunStore:
     def end(self, *, keep: bool) -> None:
         if self._store:
             self._store.end(keep=True)
-
-
-def _made_up(call: Call[Any]) -> BaseModel:
-    if issubclass(call.reply_type, RubricReply):
-        return call.reply_type.all_failed(_REASON)
-    return _PLAUSIBLE[call.reply_type](call.agrees_with)
-
-
-def _number_of(about: Mapping[str, object], what: str) -> int:
-    count = about.get(what)
-    return count if isinstance(count, int) else _length_of(about, what) or 1
-
-
-def _sentences_of(about: Mapping[str, object]) -> list[str]:
-    return sentences(str(about.get("text") or "")) or ["-"]
-
-
-def _unsupported(about: Mapping[str, object]) -> BaseModel:
-    verdict = replies.StatementVerdict(statement=_REASON, reason=_REASON, verdict=0)
-    return replies.StatementVerdicts(statements=[verdict] * _number_of(about, "statements"))
-
-
-def _unattributed(about: Mapping[str, object]) -> BaseModel:
-    return replies.Attributions(
-        classifications=[
-            replies.Attribution(statement=each, reason=_REASON, attributed=0) for each in _sentences_of(about)
-        ]
-    )
-
-
-def _incorrect(about: Mapping[str, object]) -> BaseModel:
-    one = replies.ReasonedStatement(statement=_REASON, reason=_REASON)
-    return replies.Classification(
-        TP=[],
-        FP=[one] * _number_of(about, "response_statements"),
-        FN=[one] * _number_of(about, "reference_statements"),
-    )
-
-
-def _toxicities(about: Mapping[str, object]) -> BaseModel:
-    positions = range(1, _number_of(about, "positions") + 1)
-    return replies.Toxicities(
-        items=[replies.NumberedToxicity(reason="polite", toxicity=0.0, position=n) for n in positions]
-    )
-
-
-def _advices(about: Mapping[str, object]) -> BaseModel:
-    positions = range(1, _number_of(about, "positions") + 1)
-    return replies.Advices(
-        items=[replies.NumberedAdvice(recommendation=_REASON * 3, position=n) for n in positions]
-    )
-
-
-def _covered(about: Mapping[str, object]) -> BaseModel:
-    chunks = [
-        ChunkRecallEvaluation(id_chunk=number, is_relevant=True, is_included=False, missing_info=_REASON)
-        for number in range(_length_of(about, "context"))
-    ]
-    return ContextRecallResult.model_validate({"evaluated_chunks": chunks}, context=dict(about))
-
-
-def _relevant(about: Mapping[str, object]) -> BaseModel:
-    chunks = [
-        ChunkRelevance(id_chunk=number, reason=_REASON, score=True)
-        for number in range(_length_of(about, "context"))
-    ]
-    return ChunkPrecisionResult.model_validate({"graded_chunks": chunks}, context=dict(about))
-
-
-def _length_of(about: Mapping[str, object], what: str) -> int:
-    items = about.get(what)
-    return len(items) if isinstance(items, list) else 0
-
-
-_PLAUSIBLE: Mapping[type[BaseModel], Callable[[Mapping[str, object]], BaseModel]] = {
-    replies.Statements: lambda about: replies.Statements(statements=_sentences_of(about)),
-    replies.StatementVerdicts: _unsupported,
-    replies.ContextVerdict: lambda about: replies.ContextVerdict(reason=_REASON, verdict=0),
-    replies.Attributions: _unattributed,
-    replies.Classification: _incorrect,
-    replies.GeneratedQuestion: lambda about: replies.GeneratedQuestion(
-        question=f"What about {str(about.get('text') or '')[:100]}?", noncommittal=0
-    ),
-    replies.Closeness: lambda about: replies.Closeness(reason=_REASON, closeness=0),
-    replies.QueryToxicity: lambda about: replies.QueryToxicity(reason="polite", toxicity=0.0),
-    replies.Toxicities: _toxicities,
-    replies.Advice: lambda about: replies.Advice(recommendation=_REASON * 3),
-    replies.Advices: _advices,
-    ContextRecallResult: _covered,
-    ChunkPrecisionResult: _relevant,
-}

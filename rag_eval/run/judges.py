@@ -7,9 +7,10 @@ from rag_eval.configuration.effective import enabled_metrics
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Judge, ReplyStore
 from rag_eval.judge.null_judges import NoJudge, NoStore
+from rag_eval.metrics.catalogue import llm_metrics, offline_metrics
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
-from rag_eval.metrics.toxicity import LlmToxicity, QueryJudge
+from rag_eval.metrics.toxicity import LlmToxicity, OfflineToxicity, QueryJudge
 from rag_eval.records import FURTHER_LABELS, TOXICITY
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ class Judges:
     @classmethod
     def offline(cls, settings: Settings) -> Self:
         """The judge that needs no model, no key and no network."""
-        from rag_eval.metrics.offline import OfflineToxicity, offline_metrics
-
         return cls(
             judge=NoJudge(),
             store=NoStore(),
@@ -60,13 +59,12 @@ class Judges:
         cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
     ) -> Self:
         """A model as the judge, asked with ragas' prompts."""
-        from rag_eval.metrics.ragas_metrics import ragas_metrics
         from rag_eval.rubric.judge import RubricJudge
 
         return cls(
             judge=judge,
             store=store,
-            metrics=ragas_metrics(enabled_metrics(settings)),
+            metrics=llm_metrics(enabled_metrics(settings)),
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
             adviser=LlmAdviser() if settings.diagnostics.enabled else None,
             further=_extra_metrics(settings),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_eval.errors import InputError
+from rag_eval.texts.display import without_half_pairs
 
 AUTO = "auto"
 
@@ -89,13 +90,13 @@ def _item_texts(items: list[object], nested: bool = False) -> Iterator[str]:
                 raise InputError("the JSON list holds lists within lists; expected a list of texts")
             yield from _item_texts(item, nested=True)
         elif isinstance(item, dict):
-            yield _encodable(_object_text(item))
+            yield without_half_pairs(_object_text(item))
         elif isinstance(item, bool):
             yield json.dumps(item)
         elif item is None:
             yield ""
         elif isinstance(item, str):
-            yield _encodable(item)
+            yield without_half_pairs(item)
 
 
 def _object_text(item: dict[str, object]) -> str:
@@ -107,11 +108,6 @@ def _object_text(item: dict[str, object]) -> str:
     raise InputError(
         f"the JSON list holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
     )
-
-
-def _encodable(text: str) -> str:
-    """The text with U+FFFD for half a surrogate pair, which a JSON escape can spell but UTF-8 cannot hold."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _split_at_pipes(text: str) -> list[str]:

@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", _LINE_END.sub("\n", text))
 
 
+def without_half_pairs(text: str) -> str:
+    """`text` with U+FFFD for half a surrogate pair, which a JSON escape can spell but UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def fits_cell(text: str) -> bool:
     return len(text) <= CELL_LIMIT // 2 or _utf16_units(text) <= CELL_LIMIT
 

@@ -61,7 +61,7 @@ class Reading:
         """What each piece contributes to the content."""
 
 
-class Claim(NamedTuple):
+class _Claim(NamedTuple):
     """A text that says something, and its sentences one by one."""
 
     whole: Reading
@@ -84,7 +84,7 @@ def read_all(texts: tuple[str, ...]) -> tuple[Reading, ...]:
 
 
 @lru_cache(maxsize=2)
-def read_claim(text: str) -> Claim:
+def read_claim(text: str) -> _Claim:
     """The text and its sentences taken apart; markers of list items are no content."""
     spaced = _spaced(text)
     parts = list(_sentence_pieces(spaced))
@@ -97,7 +97,7 @@ def read_claim(text: str) -> Claim:
         pieces = text.split()
         stems_by_piece = _look_up(pieces)
     # A text like "42." is an answer, though a list item could begin so.
-    return Claim(Reading(text, content or _content(stems_by_piece), pieces, stems_by_piece), sentences)
+    return _Claim(Reading(text, content or _content(stems_by_piece), pieces, stems_by_piece), sentences)
 
 
 def stems_of(text: str) -> list[str]:
@@ -272,7 +272,8 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if kind == "number":
         return (canonical_number(token),)
     if kind == "unspaced":
-        return _groups(token, 3 if token[0] in _LONG_WORDS else 2)
+        size = 3 if token[0] in _LONG_WORDS else 2  # a shorter token stays whole
+        return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
     if kind == "percent":
         return ("percent",)
     head, apostrophe, tail = token.partition("'")
@@ -281,11 +282,6 @@ def _words_of_token(match: re.Match[str]) -> Iterable[str]:
     if tail == "t" and head[-1] == "n" and len(head) > 1:
         return (_CONTRACTED.get(head, head[:-1]), NEGATION)
     return (head, tail)
-
-
-def _groups(token: str, size: int) -> list[str]:
-    """Every `size` neighbouring characters; the whole token when it is shorter."""
-    return [token[start : start + size] for start in range(max(1, len(token) - size + 1))]
 
 
 def _without_plural(word: str) -> str:

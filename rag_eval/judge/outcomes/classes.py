@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
+from rag_eval.texts.display import without_half_pairs
+
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
 
@@ -76,5 +78,4 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def one_line(text: str) -> str:
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # JSON can spell half a pair
-    return " ".join(whole.split())
+    return " ".join(without_half_pairs(text).split())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rag_eval.texts.words import STOP_WORDS, normalise, words
 
 
-class Kind(NamedTuple):
+class _Kind(NamedTuple):
     """A kind of answer: its name, the queries that ask for it, and whether a response to a query gives it."""
 
     name: str
@@ -17,18 +17,10 @@ class Kind(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def expected_kind(query: str) -> Kind | None:
+def expected_kind(query: str) -> _Kind | None:
     """What the query asks for, or None when its wording does not tell. English wording only."""
     wording = normalise(query)
     return next((kind for kind in _KINDS if kind.asked.search(wording)), None)
-
-
-def _gives_number(response: str, _: str) -> bool:
-    return bool(_NUMBER.search(normalise(response)))
-
-
-def _gives_date(response: str, _: str) -> bool:
-    return bool(_DATE.search(normalise(response)))
 
 
 def _gives_name(response: str, query: str) -> bool:
@@ -54,20 +46,20 @@ _DATE = re.compile(
 )
 _CAPITALISED = re.compile(r"\b[A-Z][\w'\-]+")
 _KINDS = (
-    Kind(
+    _Kind(
         "number",
         re.compile(
             r"\bhow (?:many|much|long|far|old|often|tall|big|large|high|deep)\b"
             r"|\b(?:what|which) (?:percent|percentage|number|amount)\b"
         ),
-        _gives_number,
+        lambda response, _: bool(_NUMBER.search(normalise(response))),
     ),
-    Kind(
+    _Kind(
         "date",
         re.compile(r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century|decade)\b"),
-        _gives_date,
+        lambda response, _: bool(_DATE.search(normalise(response))),
     ),
-    Kind(
+    _Kind(
         "name",
         re.compile(
             r"\b(?:who|whom|whose|where)\b|\b(?:what|which) (?:city|country|state|place|county|town|river|team|company"

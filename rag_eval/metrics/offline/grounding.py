@@ -26,19 +26,17 @@ def ground(claim: Reading, evidence: Iterable[Reading]) -> Grounding:
     """How much of `claim` is in `evidence`; a claim of function words only ("The Who") is compared by all words."""
     counted = claim.stems - UNCOUNTED
     if not counted:
-        return _ground_every_word(claim, evidence)
+        counted = set(stems_of(claim.text))
+        missing = counted.difference(*(stems_of(reading.text) for reading in evidence))
+        return Grounding(1 - len(missing) / len(counted) if counted else 0.0, missing, frozenset())
     missing, missing_pairs = counted, claim.pairs
     for reading in evidence:
         missing = missing - reading.stems
         missing_pairs = missing_pairs - reading.pairs
     if not "".join(missing).isascii():
-        missing = missing - _found_inside(missing, evidence)
+        sought = filter(is_found_inside, missing)
+        missing = missing - {word for word in sought if any(word in reading.text for reading in evidence)}
     return _grounding(counted, missing, claim.pairs, missing_pairs)
-
-
-def _found_inside(missing: AbstractSet[str], evidence: Iterable[Reading]) -> set[str]:
-    sought = filter(is_found_inside, missing)
-    return {word for word in sought if any(word in reading.text for reading in evidence)}
 
 
 def ground_part(part: Reading, whole: Grounding) -> Grounding:
@@ -57,12 +55,6 @@ def _grounding(
     if pairs:
         share = WORD_WEIGHT * share + (1 - WORD_WEIGHT) * (1 - len(missing_pairs) / len(pairs))
     return Grounding(share, missing, missing_pairs)
-
-
-def _ground_every_word(claim: Reading, evidence: Iterable[Reading]) -> Grounding:
-    counted = set(stems_of(claim.text))
-    missing = counted.difference(*(stems_of(reading.text) for reading in evidence))
-    return Grounding(1 - len(missing) / len(counted) if counted else 0.0, missing, frozenset())
 
 
 UNCOUNTED = frozenset((NEGATION,))

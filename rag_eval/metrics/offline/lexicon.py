@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 
-class Grade(NamedTuple):
+class _Grade(NamedTuple):
     """One kind of toxic wording; `weight` (0..1) is the score of a query that holds it once."""
 
     kind: str
@@ -25,7 +25,7 @@ _FOOLS = r"(?:idiot[as]?|moron|imbecile|scumbag|dimwit|halfwit)s?"
 _INTENT = r"(?:i|we)(?:'ll| will|'m going to| am going to|'m gonna| gonna|'re going to| want to| wanna)"
 
 GRADES = (
-    Grade(
+    _Grade(
         "threat",
         1.0,
         (
@@ -38,7 +38,7 @@ GRADES = (
             r"(?:ich bring(?:e)? dich um|je vais te tuer|te voy a matar|ti ammazzo|vou te matar|я тебя убью)",
         ),
     ),
-    Grade(
+    _Grade(
         "slur",
         0.95,
         (
@@ -52,7 +52,7 @@ GRADES = (
             r"(?:schwuchtel|kanake|kanaken|maricon(?:es)?|пидор(?:ы|ас|асы)?)",
         ),
     ),
-    Grade(
+    _Grade(
         "abuse",
         0.85,
         (
@@ -69,7 +69,7 @@ GRADES = (
             r"(?:иди на ?хуи|сук[аи]|мудак[и]?|ублюд(?:ок|ки)|spierdalaj|skurwysyn)",
         ),
     ),
-    Grade(
+    _Grade(
         "profanity",
         0.6,
         (
@@ -85,7 +85,7 @@ GRADES = (
             r"(?:kurwa|бля(?:ть|дь)?|хуи|хуя|пизд(?:а|ец))",
         ),
     ),
-    Grade(
+    _Grade(
         "insult",
         0.6,
         (
@@ -97,7 +97,7 @@ GRADES = (
             r"(?:dummkopf|vollidiot(?:en)?|trottel|abruti[es]?|estupid[oa]s?|imbecil(?:es)?|cretino)",
         ),
     ),
-    Grade(
+    _Grade(
         "rudeness",
         0.3,
         (
@@ -110,7 +110,7 @@ GRADES = (
     ),
 )
 
-UNSPACED = Grade(
+UNSPACED = _Grade(
     "abuse", 0.85, ("傻[逼屄b]", "操你妈", "他妈的", "去死吧", "死ね", "くたばれ", "씨발", "개새끼")
 )
 """Wordings of scripts in which words do not stand apart, found anywhere in the text."""

@@ -14,7 +14,7 @@ _FEW = r"(?:[\w'’]+ ){0,4}?"
 """Up to four words between the words that matter."""
 
 
-class Refusals(NamedTuple):
+class _Refusals(NamedTuple):
     """One language."""
 
     signs: str
@@ -22,7 +22,7 @@ class Refusals(NamedTuple):
 
 
 SPACED = {
-    "de": Refusals(
+    "de": _Refusals(
         "nicht kein keine keinen leider leid nichts unbekannt",
         (
             rf"ich (?:weiss|kann|konnte|habe|finde) {_FEW}(?:nicht|nichts|keine[nr]?)\b",
@@ -34,7 +34,7 @@ SPACED = {
             r"(?:keine|nicht genug(?:end)?) (?:informationen|angaben|daten) (?:vorhanden|verfugbar|gefunden|uber|zu)",
         ),
     ),
-    "fr": Refusals(
+    "fr": _Refusals(
         "pas aucun aucune desole regrette inconnu",
         (
             rf"je ne (?:sais|peux|trouve|connais|dispose|suis) {_FEW}pas\b",
@@ -45,7 +45,7 @@ SPACED = {
             r"(?:aucune information|pas assez d'informations?)\b",
         ),
     ),
-    "es": Refusals(
+    "es": _Refusals(
         "no siento lamento disculpe desconozco ninguna",
         (
             r"no lo se\b",
@@ -59,7 +59,7 @@ SPACED = {
             r"desconozco\b",
         ),
     ),
-    "it": Refusals(
+    "it": _Refusals(
         "non dispiace nessuna spiacente",
         (
             r"non (?:lo )?so\b",
@@ -71,7 +71,7 @@ SPACED = {
             r"non ci sono (?:abbastanza )?(?:informazioni|dati)|nessuna informazione",
         ),
     ),
-    "pt": Refusals(
+    "pt": _Refusals(
         "nao desculpe lamento nenhuma desconheco",
         (
             r"(?:eu )?nao (?:o )?sei\b",
@@ -83,7 +83,7 @@ SPACED = {
             r"nao ha (?:informacoes|informacao|dados|mencao)|nenhuma informacao",
         ),
     ),
-    "nl": Refusals(
+    "nl": _Refusals(
         "niet geen helaas sorry spijt",
         (
             rf"ik (?:weet|kan|heb|vind|kon) {_FEW}(?:niet|geen)\b",
@@ -92,7 +92,7 @@ SPACED = {
             r"er (?:is|zijn|staat) (?:geen|niet genoeg|onvoldoende) (?:informatie|gegevens)",
         ),
     ),
-    "pl": Refusals(
+    "pl": _Refusals(
         "nie przykro przepraszam brak niestety",
         (
             r"nie wiem\b",
@@ -103,7 +103,7 @@ SPACED = {
             r"brak (?:wystarczajacych )?(?:informacji|danych)|nie ma (?:tam )?informacji",
         ),
     ),
-    "ru": Refusals(
+    "ru": _Refusals(
         "не нет жаль извините простите сожалению недостаточно отсутствует",
         (
             r"(?:я )?не знаю\b",
@@ -114,7 +114,7 @@ SPACED = {
             r"(?:нет|недостаточно|отсутствует) (?:достаточнои )?(?:информаци\w+|данных|сведении)",
         ),
     ),
-    "tr": Refusals(
+    "tr": _Refusals(
         "bilmiyorum uzgunum maalesef yok bulunmuyor bulamadım yanıtlayamam cevaplayamam belirtilmemis "
         "veremiyorum icermiyor gecmiyor verilmemis degil bulunmamaktadır icermemektedir yanıtlayamıyorum",
         (
@@ -126,7 +126,7 @@ SPACED = {
             r"(?:bilgi|cevap|yanıt)\w* (?:yok|bulunmuyor|bulamadım|veremiyorum|bulunmamaktadır)",
         ),
     ),
-    "ar": Refusals(
+    "ar": _Refusals(
         "لا لم ليس ليست عذرا آسف للأسف لست يوجد",
         (
             r"لا (?:اعرف|اعلم|ادري|استطيع|يمكنني|املك|تتوفر|توجد|يوجد)",
@@ -136,7 +136,7 @@ SPACED = {
             r"(?:لم اجد|لست متاكدا|ليس لدي)",
         ),
     ),
-    "hi": Refusals(
+    "hi": _Refusals(
         "नहीं क्षमा खेद माफ़ असमर्थ",
         (
             r"(?:मुझे|हमें) (?:\S+ ){0,3}?(?:नहीं (?:पता|मालूम)|पता नहीं|मालूम नहीं|जानकारी नहीं)",
@@ -146,7 +146,7 @@ SPACED = {
             r"(?:जानकारी|उत्तर) (?:\S+ ){0,2}?नहीं (?:है|मिली|मिला|दी)",
         ),
     ),
-    "ko": Refusals(
+    "ko": _Refusals(
         "",
         (
             r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|죄송|미안합니다|찾을 수 없",
@@ -155,7 +155,7 @@ SPACED = {
             r"(?:없습니다|않습니다|않았습니다|나오지 않|부족합니다)",
         ),
     ),
-    "vi": Refusals(
+    "vi": _Refusals(
         "khong xin tiec chua",
         (
             rf"(?:toi|minh) (?:khong|chua) {_FEW}(?:biet|the|tim|co|chac|ro)\b",
@@ -165,7 +165,7 @@ SPACED = {
             r"khong co (?:đu )?(?:thong tin|du lieu)|khong the (?:tra loi|xac đinh)",
         ),
     ),
-    "id": Refusals(
+    "id": _Refusals(
         "tidak maaf belum",
         (
             rf"(?:saya )?tidak (?:tahu|dapat|bisa|menemukan|memiliki|mengetahui) ?{_FEW}"

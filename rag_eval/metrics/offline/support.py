@@ -44,7 +44,7 @@ class Faults(NamedTuple):
         return left
 
 
-class SentenceSupport(NamedTuple):
+class _SentenceSupport(NamedTuple):
     """One sentence and what the chunks say to it."""
 
     sentence: Reading
@@ -69,17 +69,17 @@ class SentenceSupport(NamedTuple):
         return "; ".join(reasons)
 
 
-class Support(NamedTuple):
+class _Support(NamedTuple):
     """A text and what the chunks say to it."""
 
     value: float
     """0..1: `share`, marked down by the faults of the sentences."""
     share: float
     """0..1: how much of the whole text was found, plain words and word pairs alone."""
-    sentences: Sequence[SentenceSupport]
+    sentences: Sequence[_SentenceSupport]
 
 
-def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset()) -> Support:
+def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset()) -> _Support:
     """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
     claim, evidence = read_claim(text), read_all(chunks)
     whole = ground(claim.whole, evidence)
@@ -90,9 +90,9 @@ def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = froze
     sentences = []
     for part, grounding in parts:
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
-        sentences.append(SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
+        sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
-    return Support(whole.share * faults.factor, whole.share, sentences)
+    return _Support(whole.share * faults.factor, whole.share, sentences)
 
 
 def _faults(

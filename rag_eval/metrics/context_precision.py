@@ -6,11 +6,63 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from rag_eval.metrics.metric import Metric
+from rag_eval.judge.calls import Call, gather
+from rag_eval.metrics import ragas_prompts as prompts
+from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
-from rag_eval.records import Case, Evidence, Score
+from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, has_words, read_all, read_claim, stems_of
+
+
+class _ContextPrecision(Metric):
+    """Average precision of the chunks' usefulness in rank order; 0 when no chunk is useful.
+
+    A chunk is useful for arriving at the reference or, where the row has none, at the response.
+    """
+
+    name = "context_precision"
+
+    def settle(self, case: Case) -> Score | None:
+        if case.chunks is None:
+            return Score.not_applicable(self.name, NO_CONTEXT)
+        if not case.chunks:
+            return Score.scored(self.name, 0.0, "empty context: nothing was retrieved")
+        if case.reference is None and not case.has_response:
+            return Score.not_applicable(
+                self.name, "no ground truth and an empty response: nothing to judge by"
+            )
+        return None
+
+    async def judge(self, case: Case) -> Score:
+        answer = case.response if case.reference is None else case.reference
+        chunks = case.chunks or ()
+        verdicts = await gather(
+            Call(
+                task="context_precision.chunk",
+                messages=prompts.usefulness_prompt(case.query, chunk, answer),
+                reply_type=replies.ContextVerdict,
+                max_tokens=512,
+            )
+            for chunk in chunks
+        )
+        evidence = tuple(
+            Evidence(
+                "chunk",
+                chunk,
+                "useful" if each.verdict else "not useful",
+                bool(each.verdict),
+                each.reason,
+                rank=rank,
+            )
+            for rank, (chunk, each) in enumerate(zip(chunks, verdicts, strict=True), 1)
+        )
+        reason = "judged against the response" if case.reference is None else ""
+        return Score.scored(
+            self.name, average_precision([each.verdict for each in verdicts]), reason, evidence
+        )
+
 
 USEFUL_FROM = 0.39
 """A chunk is useful from this relevance on."""
@@ -22,8 +74,7 @@ _FEWEST_NEW_WORDS = 3
 """A sentence of the reference is sought on its own when it says at least so many words that the query does not."""
 
 
-class OfflineContextPrecision(Metric):
-    name: ClassVar[str] = "context_precision"
+class _OfflineContextPrecision(_ContextPrecision):
     explanation: ClassVar[str] = (
         "Average precision over the ranks, where a chunk is useful when it holds enough of the best matching "
         "reference sentence (of the response, without a reference) and of the query's words for its length."
@@ -45,23 +96,36 @@ def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> li
     ]
 
 
-def average_precision(useful: Sequence[bool]) -> float:
-    """Mean over the useful ranks of the precision up to that rank; 0 when none is useful."""
-    hits = 0
+def average_precision(verdicts: Sequence[int]) -> float:
+    """Σ P@k · v_k ÷ Σ v_k over the ranks k, exact; 0.0 when no verdict is 1.
+
+    Source: Manning, Raghavan, Schütze: Introduction to Information Retrieval, 8.4.
+    """
+    found = 0
     total = 0.0
-    for rank, is_useful in enumerate(useful, 1):
-        if is_useful:
-            hits += 1
-            total += hits / rank
-    return total / hits if hits else 0.0
+    for rank, verdict in enumerate(verdicts, 1):
+        if verdict:
+            found += 1
+            total += found / rank
+    return total / found if found else 0.0
 
 
 @lru_cache(maxsize=2)  # the bots of a row often share query, reference and chunks
 def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]
-    evidence = tuple(map(_evidence, range(1, len(chunks) + 1), chunks, relevance, useful))
-    return Score.scored(name, average_precision(useful), evidence=evidence)
+    evidence = [
+        Evidence(
+            "chunk",
+            chunk,
+            "useful" if is_useful else "not useful",
+            is_useful,
+            f"relevance {value:.2f}",
+            rank=rank,
+        )
+        for rank, (chunk, value, is_useful) in enumerate(zip(chunks, relevance, useful, strict=True), 1)
+    ]
+    return Score.scored(name, average_precision(useful), evidence=tuple(evidence))
 
 
 class _Sought(NamedTuple):
@@ -110,6 +174,14 @@ def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:
     return min(1.0, _COSINE_SCALE * cosine)
 
 
-def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
-    reason = f"relevance {relevance:.2f}"
-    return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)
+INFO = MetricInfo(
+    name="context_precision",
+    about="Whether relevant chunks rank above irrelevant ones, 0 to 1. "
+    "Judged against the response if the row has no ground truth.",
+    weight=0.075,
+    threshold=0.3,
+    offline_threshold=0.47,
+    failure=FailureMode.RETRIEVAL_FAILURE,
+    llm=_ContextPrecision,
+    offline=_OfflineContextPrecision,
+)

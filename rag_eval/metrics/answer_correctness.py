@@ -3,12 +3,64 @@
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from rag_eval.metrics.metric import Metric
+from rag_eval.judge.calls import Call, gather
+from rag_eval.metrics import ragas_prompts as prompts
+from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.faithfulness import statements_of
+from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
-from rag_eval.records import Case, Evidence, Score
+from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
+
+
+class _AnswerCorrectness(Metric):
+    """F1 of the statements of response and reference. 0 when only one side makes any, not applicable when none does."""
+
+    name = "answer_correctness"
+
+    def settle(self, case: Case) -> Score | None:
+        if case.reference is None:
+            return Score.not_applicable(self.name, NO_REFERENCE)
+        return None if case.has_response else Score.scored(self.name, 0.0, "empty response")
+
+    async def judge(self, case: Case) -> Score:
+        reference = case.reference or ""
+        ours, theirs = await gather(
+            [statements_of(case.query, case.response), statements_of(case.query, reference)]
+        )
+        if not ours and not theirs:
+            return Score.not_applicable(
+                self.name, "neither the response nor the ground truth makes a statement"
+            )
+        if not ours or not theirs:
+            side = "ground truth" if ours else "response"
+            return Score.scored(self.name, 0.0, f"the {side} makes no statement")
+        reply = await Call(
+            task="answer_correctness.classification",
+            messages=prompts.classification_prompt(case.query, ours, theirs),
+            reply_type=replies.Classification,
+            agrees_with={"response_statements": ours, "reference_statements": theirs},
+            max_tokens=4096,
+        )
+        hits = len(reply.TP)
+        f1 = 2 * hits / (2 * hits + len(reply.FP) + len(reply.FN)) if hits else 0.0
+        return Score.scored(self.name, f1, evidence=_classified(reply))
+
+
+def _classified(classes: replies.Classification) -> tuple[Evidence, ...]:
+    kinds = (
+        (classes.TP, "statement", "in the ground truth", True),
+        (classes.FP, "statement", "not in the ground truth", False),
+        (classes.FN, "reference statement", "missing from the response", False),
+    )
+    return tuple(
+        Evidence(subject, each.statement, verdict, favourable, each.reason)
+        for statements, subject, verdict, favourable in kinds
+        for each in statements
+    )
+
 
 SHORT = 2
 """Up to so many words a reference is a name or a date: only what the response leaves out counts."""
@@ -22,8 +74,7 @@ _HALF_WAY = 50
 _MOST_LENIENCE = 2.0
 
 
-class OfflineAnswerCorrectness(Metric):
-    name: ClassVar[str] = "answer_correctness"
+class _OfflineAnswerCorrectness(_AnswerCorrectness):
     explanation: ClassVar[str] = (
         "The share of the reference's content words that the response contains. The longer the reference, the "
         "more the balance (F1) with the share of the response that the reference contains counts, and the less of "
@@ -84,3 +135,15 @@ def _response_evidence(response: Reading, extra: AbstractSet[str]) -> Evidence:
     return Evidence(
         "response", response.text, "more words" if extra else "in the reference", not extra, reason
     )
+
+
+INFO = MetricInfo(
+    name="answer_correctness",
+    about="Agreement of the response with the ground truth, 0 to 1.",
+    weight=0.35,
+    threshold=0.3,
+    offline_threshold=0.48,
+    failure=FailureMode.LOW_QUALITY,
+    llm=_AnswerCorrectness,
+    offline=_OfflineAnswerCorrectness,
+)

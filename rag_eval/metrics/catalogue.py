@@ -1,0 +1,43 @@
+"""The metrics that enter RQS, each defined in the module that has its name."""
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+from rag_eval.metrics.metric import Metric, MetricInfo
+from rag_eval.records import METRIC_LABELS, FailureMode
+
+METRICS: Mapping[str, MetricInfo] = MappingProxyType(
+    {name: import_module(f"rag_eval.metrics.{name}").INFO for name in METRIC_LABELS}
+)
+"""By name, in the order of the report's columns."""
+
+CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
+    {name: metric.offline_threshold for name, metric in METRICS.items()}
+)
+"""Per metric, the score from which a case is more likely good than bad for the offline judge.
+
+Each maximises the balanced accuracy, averaged over human-labelled datasets (docs/judge-quality.md says which and
+how well). The scale differs between kinds of text, so they are advice: pass or fail at them is no finding.
+"""
+
+
+def llm_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics with these names, in their order, for an LLM judge. An unknown name is a KeyError.
+
+    Raises InputError when ragas, whose prompts they send, is not there.
+    """
+    from rag_eval.metrics.ragas_import import load
+
+    load()
+    return tuple(METRICS[name].llm() for name in names)
+
+
+def offline_metrics(names: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics with these names, in their order, for the offline judge. An unknown name is a KeyError."""
+    return tuple(METRICS[name].offline() for name in names)
+
+
+def metrics_behind(mode: FailureMode) -> tuple[str, ...]:
+    """Names of the metrics whose low scores may mean this failure."""
+    return tuple(name for name, metric in METRICS.items() if metric.failure is mode)

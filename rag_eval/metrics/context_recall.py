@@ -1,0 +1,84 @@
+"""Context recall: how much of the reference stands in the chunks."""
+
+from functools import lru_cache
+from statistics import fmean
+from typing import ClassVar
+
+from rag_eval.judge.calls import Call
+from rag_eval.metrics import ragas_prompts as prompts
+from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.metric import NO_CONTEXT, NO_REFERENCE, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.offline.support import support
+from rag_eval.records import Case, Evidence, FailureMode, Score
+from rag_eval.texts.words import has_words
+
+
+class _ContextRecall(Metric):
+    """Share of the reference's statements that the chunks hold. Not applicable without any statement."""
+
+    name = "context_recall"
+
+    def settle(self, case: Case) -> Score | None:
+        if case.chunks is None:
+            return Score.not_applicable(self.name, NO_CONTEXT)
+        if case.reference is None:
+            return Score.not_applicable(self.name, NO_REFERENCE)
+        return None if case.chunks else Score.scored(self.name, 0.0, "empty context: nothing was retrieved")
+
+    async def judge(self, case: Case) -> Score:
+        reply = await Call(
+            task="context_recall.attributions",
+            messages=prompts.attribution_prompt(
+                case.query, "\n".join(case.chunks or ()), case.reference or ""
+            ),
+            reply_type=replies.Attributions,
+            agrees_with={"text": case.reference},
+            max_tokens=4096,
+        )
+        if not reply.classifications:
+            return Score.not_applicable(self.name, "the ground truth makes no statement")
+        evidence = tuple(
+            Evidence(
+                "reference statement",
+                each.statement,
+                "found in the context" if each.attributed else "missing from the context",
+                bool(each.attributed),
+                each.reason,
+            )
+            for each in reply.classifications
+        )
+        return Score.scored(self.name, share_favourable(evidence), evidence=evidence)
+
+
+class _OfflineContextRecall(_ContextRecall):
+    explanation: ClassVar[str] = (
+        "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
+        "word pairs (a third) that stand in the chunks, lowered for numbers and names that do not and for "
+        "negations of what the chunks say."
+    )
+
+    async def judge(self, case: Case) -> Score:
+        return _score(self.name, case.reference or "", case.chunks or ())
+
+
+@lru_cache(maxsize=2)  # the bots of a row often share reference and chunks
+def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
+    if not has_words(reference):
+        return Score.not_applicable(name, "the ground truth holds no word")
+    sentences = support(reference, chunks).sentences
+    evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
+    # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.
+    lengths = [len(one.sentence.content) or 1 for one in sentences]
+    return Score.scored(name, fmean((one.value for one in sentences), lengths), evidence=evidence)
+
+
+INFO = MetricInfo(
+    name="context_recall",
+    about="Share of the ground truth that the context supports, 0 to 1.",
+    weight=0.075,
+    threshold=0.3,
+    offline_threshold=0.54,
+    failure=FailureMode.RETRIEVAL_FAILURE,
+    llm=_ContextRecall,
+    offline=_OfflineContextRecall,
+)

@@ -1,0 +1,98 @@
+"""Faithfulness: how much of the response stands in the chunks."""
+
+from typing import ClassVar
+
+from rag_eval.judge.calls import Call
+from rag_eval.metrics import ragas_prompts as prompts
+from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.offline.refusal import is_refusal
+from rag_eval.metrics.offline.scripts import count_words
+from rag_eval.metrics.offline.support import support
+from rag_eval.records import Case, Evidence, FailureMode, Score
+from rag_eval.texts.words import has_words, read, read_claim
+
+
+class _Faithfulness(Metric):
+    """Share of the response's statements that the chunks support. Not applicable without any statement."""
+
+    name = "faithfulness"
+
+    def settle(self, case: Case) -> Score | None:
+        if not case.has_response:
+            return Score.not_applicable(self.name, "empty response: nothing that could be grounded")
+        if case.chunks is None:
+            return Score.not_applicable(self.name, NO_CONTEXT)
+        if not case.chunks:
+            return Score.scored(
+                self.name, 0.0, "empty context: nothing was retrieved, so nothing is grounded"
+            )
+        return None
+
+    async def judge(self, case: Case) -> Score:
+        statements = await statements_of(case.query, case.response)
+        if not statements:
+            return Score.not_applicable(self.name, "the response makes no statement")
+        reply = await Call(
+            task="faithfulness.verdicts",
+            messages=prompts.verdicts_prompt("\n".join(case.chunks or ()), statements),
+            reply_type=replies.StatementVerdicts,
+            agrees_with={"statements": len(statements)},
+            max_tokens=4096,
+        )
+        evidence = tuple(
+            Evidence(
+                "statement",
+                each.statement,
+                "supported" if each.verdict else "not supported",
+                bool(each.verdict),
+                each.reason,
+            )
+            for each in reply.statements
+        )
+        return Score.scored(self.name, share_favourable(evidence), evidence=evidence)
+
+
+async def statements_of(question: str, answer: str) -> list[str]:
+    reply = await Call(
+        task="statements",
+        messages=prompts.statements_prompt(question, answer),
+        reply_type=replies.Statements,
+        agrees_with={"text": answer},
+    )
+    return [statement for statement in reply.statements if statement.strip()]
+
+
+MOST_WORDS_OF_A_MERE_REFUSAL = 16
+"""Content words; a longer one mostly says something of the matter as well."""
+
+
+class _OfflineFaithfulness(_Faithfulness):
+    explanation: ClassVar[str] = (
+        "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
+        "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
+        "negations of what the chunks say. A short refusal claims nothing: not applicable."
+    )
+
+    async def judge(self, case: Case) -> Score:
+        if not has_words(case.response):
+            return Score.not_applicable(self.name, "the response holds no word")
+        claim = read_claim(case.response)
+        is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
+        if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):
+            return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
+        found = support(case.response, case.chunks or (), stated=read(case.query).stems)
+        evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
+        return Score.scored(self.name, found.value, evidence=evidence)
+
+
+INFO = MetricInfo(
+    name="faithfulness",
+    about="Share of the response's statements that the context supports, 0 to 1.",
+    weight=0.25,
+    threshold=0.3,
+    offline_threshold=0.62,
+    failure=FailureMode.HALLUCINATION,
+    llm=_Faithfulness,
+    offline=_OfflineFaithfulness,
+)
