@@ -392,8 +392,8 @@ def test_a_low_score_says_why_in_plain_words(tmp_path: Path) -> None:
     [
         (
             [
-                Evidence("chunk", "About cats.", "useless", False, "", 2),
-                Evidence("chunk", "x", "useful", True, "", 1),
+                Evidence("chunk", "About cats.", "useless", False, "", rank=2),
+                Evidence("chunk", "x", "useful", True, "", rank=1),
             ],
             "1 of 2 chunks: useless\n#2 About cats.",
         ),

@@ -90,7 +90,9 @@ class ContextPrecision(Metric):
             for chunk in chunks
         )
         evidence = tuple(
-            Evidence("chunk", chunk, _word(each.verdict, "useful"), bool(each.verdict), each.reason, rank)
+            Evidence(
+                "chunk", chunk, _word(each.verdict, "useful"), bool(each.verdict), each.reason, rank=rank
+            )
             for rank, (chunk, each) in enumerate(zip(chunks, verdicts, strict=True), 1)
         )
         reason = "judged against the response" if case.reference is None else ""

@@ -112,4 +112,4 @@ def _likeness(chunk: Reading, wanted: AbstractSet[str]) -> float:
 
 def _evidence(rank: int, chunk: str, relevance: float, useful: bool) -> Evidence:
     reason = f"relevance {relevance:.2f}"
-    return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank)
+    return Evidence("chunk", chunk, "useful" if useful else "not useful", useful, reason, rank=rank)
