@@ -22,8 +22,6 @@ from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from rag_eval.results.comparison import Rival
     from rag_eval.results.intervals import Interval
 
@@ -224,6 +222,6 @@ def _interval(interval: "Interval | None") -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
 
 
-def _fields(record: "DataclassInstance", without: Collection[str] = ()) -> Json:
+def _fields(record: Any, without: Collection[str] = ()) -> Json:
     """The record's fields in their order, each as it is."""
     return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in without}

@@ -207,7 +207,7 @@ class _Workbook:
         """Let go of the files that hold the rows: not every system removes a file that is open."""
         for sheet in self._sheets:
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+                sheet.row_data_fh.close()  # closing the workbook would write it
 
 
 def _query_columns(cutoffs: tuple[int, ...]) -> list[Column[RetrievalScores]]:

@@ -179,7 +179,7 @@ class _StreamedWorkbook:
     def abandon(self) -> None:
         for sheet in self.sheets.values():
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+                sheet.row_data_fh.close()  # closing the workbook would write it
         self._scratch.cleanup()
 
 
