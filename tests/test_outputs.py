@@ -32,15 +32,16 @@ from rag_eval.configuration import load_settings
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
-from rag_eval.report.csv_files import NAMES, CsvReport, quoted
+from rag_eval.report.csv_files import NAMES, CsvReport
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
-from rag_eval.report.provenance import circumstances
+from rag_eval.report.provenance import provenance
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import Table
 from rag_eval.results.findings import find, verdict
+from rag_eval.texts.display import formula_safe, printable
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
@@ -180,7 +181,7 @@ def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     loaded = load_settings(None, {"judge.provider": "offline"}, {}, tmp_path)
-    found = circumstances(loaded)
+    found = provenance(loaded)
     assert KEY not in json.dumps(found)
     configuration = found["configuration"]
     assert configuration["openai"]["api_key"] == {"value": "set", "source": "config.ini line 4"}
@@ -238,7 +239,7 @@ def test_a_table_whose_place_is_a_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_r69_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
-    assert quoted(text) == shown
+    assert printable(formula_safe(text)) == shown
 
 
 def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
@@ -260,7 +261,9 @@ def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> Non
         for line, cells in zip(shown, _rows(sheet), strict=True):
             for header, value in line.items():
                 expected = cells[header]
-                assert value == (quoted(expected) if isinstance(expected, str) else expected or value)
+                assert value == (
+                    printable(formula_safe(expected)) if isinstance(expected, str) else expected or value
+                )
     cases = (tmp_path / "tables" / NAMES[0]).read_text(encoding="utf-8-sig")
     assert """"'-1+1","The answer.","'=GPT4","'=cmd|""x"",y;z\nnext","c",0.8""" in cases
     assert "95 % minus" not in (tmp_path / "tables" / NAMES[2]).read_text(encoding="utf-8-sig")

@@ -15,7 +15,7 @@ import pytest
 from rag_eval.errors import InputError
 from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score
 from rag_eval.report.json_file import JsonReport
-from rag_eval.report.recorded import read_run
+from rag_eval.report.recorded import RecordedRun
 from rag_eval.results.baseline import read_past_run
 from rag_eval.results.tallies import Tallies
 
@@ -25,8 +25,8 @@ Json = dict[str, Any]
 
 
 def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
-    run = read_run(RUN)
-    report = JsonReport(tmp_path / "again.json", run.facts, run.circumstances)
+    run = RecordedRun.read(RUN)
+    report = JsonReport(tmp_path / "again.json", run.facts, run.provenance)
     tallies = Tallies(run.facts, "Topic", read_past_run(FOLDER / "earlier.json"))
     for result in run.results:
         report.add(result)
@@ -42,7 +42,7 @@ def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
 
 def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:
     """Otherwise the test above would not see a member that is lost."""
-    run = read_run(RUN)
+    run = RecordedRun.read(RUN)
     cases = [result.case for result in run.results]
     scores = [
         score
@@ -93,7 +93,7 @@ def test_members_that_came_later_have_their_defaults(tmp_path: Path) -> None:
     for later in ("further", "rubric", "criteria", "explanations", "thresholds_from"):
         del document["run"][later]
     del document["end"]["usage"]["by_metric"]
-    run = read_run(_written(tmp_path, document))
+    run = RecordedRun.read(_written(tmp_path, document))
     assert (run.facts.rubric, run.facts.flags, run.facts.cut_contexts) == ("", {}, {})
     assert (run.facts.usage.calls, run.facts.usage.by_task) == (410, {})
     assert {(result.rubric, *result.further, *result.case.human) for result in run.results} == {(None,)}
@@ -103,7 +103,7 @@ def test_members_that_are_not_known_are_left_out(tmp_path: Path) -> None:
     document = json.loads(RUN.read_text(encoding="utf-8"))
     for part in (document, document["run"], document["end"], document["end"]["usage"], *document["cases"]):
         part["of a later version"] = {"a": [1]}
-    assert read_run(_written(tmp_path, document)).results == read_run(RUN).results
+    assert RecordedRun.read(_written(tmp_path, document)).results == RecordedRun.read(RUN).results
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_named_with_its_place(
     spoil(document)
     path = _written(tmp_path, document)
     with pytest.raises(InputError) as caught:
-        read_run(path)
+        RecordedRun.read(path)
     assert str(caught.value) == f"{path}: cannot be read as a run that --json wrote ({reason})"
 
 

@@ -47,7 +47,7 @@ class JsonReport:
     memory does not grow with the run. Texts are whole.
     """
 
-    def __init__(self, target: Path, facts: RunFacts, circumstances: Mapping[str, Any]) -> None:
+    def __init__(self, target: Path, facts: RunFacts, provenance: Mapping[str, Any]) -> None:
         self._target = target
         self._flags, self._cuts = facts.flags, facts.cut_contexts
         self._replacement = Replacement(target, option="--json")
@@ -56,7 +56,7 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        start = {"format": FORMAT, "run": _run(facts), **circumstances}
+        start = {"format": FORMAT, "run": _run(facts), **provenance}
         with ExitStack() as undo:
             undo.callback(self.discard)
             self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')

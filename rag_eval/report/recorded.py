@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -22,27 +22,54 @@ _Record = TypeVar("_Record", CaseResult, RunFacts)
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
+    """The facts and results of an earlier run."""
+
     name: str
-    """Of its file."""
+    """Name of its file, without the folder."""
     facts: RunFacts
     results: tuple[CaseResult, ...]
-    circumstances: Mapping[str, Any]
-    """What it was judged with: settings, versions of packages and, if it was made again itself, of what."""
+    """In the order of the input."""
+    provenance: Mapping[str, Any]
+    """Members `configuration` and `versions`; `made_from` if the run was itself made from another run's JSON."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The run in a file that --json wrote, with this version or an earlier one.
+
+        A member that an earlier version did not write gets the default of its field. Raises InputError, which names
+        the case and the member, when the file is anything else.
+        """
+        check_is_file(path)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != FORMAT:
+                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            cases = document["cases"]
+            (facts,) = _validated(RunFacts, [_facts(document)], ["run"])
+            results = _validated(CaseResult, [_result(case) for case in cases], map(_place, cases))
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = " ".join(_describe(error).split())[:200]
+            raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+        provenance = {name: document[name] for name in _PROVENANCE if name in document}
+        return cls(path.name, facts, results, provenance)
 
     def check_slices(self, slice_by: str) -> None:
-        """Raises InputError when the run was recorded without the column that it is to be sliced by."""
+        """Raises InputError if the run was recorded without the column `slice_by`; '' asks for no slices."""
         columns = dict.fromkeys(name for result in self.results for name in result.case.columns)
         if slice_by and slice_by not in columns:
             found = f"it has {', '.join(map(repr, columns))}" if columns else "it has none"
             raise InputError(
-                f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); only a column that "
-                "[report] slice_by or a rubric named when the answers were judged is recorded"
+                f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); a run records only the "
+                "columns that [report] slice_by or its rubric names: judge again with [report] slice_by"
             )
 
     def rescored(self, facts: RunFacts) -> "RecordedRun":
-        """The same scores, composed and classified anew, as `facts` say; a note tells of new recommendations.
+        """The same scores with RQS and failure modes recomputed for the weights and thresholds of `facts`.
 
-        Those are by rule, and where none was recorded or the failure modes changed: the judge is not asked.
+        A recommendation is recomputed by rule if none was recorded or if the failure modes changed; a note gives
+        their number. The judge is not called.
         """
         results = tuple(self._rescored(result, facts) for result in self.results)
         pairs = zip(self.results, results, strict=True)
@@ -62,36 +89,13 @@ class RecordedRun:
         return replace(rescored, recommendation=advice_by_rule(rescored))
 
 
-def read_run(path: Path) -> RecordedRun:
-    """The run in a file that --json wrote, with this version or an earlier one.
-
-    A member that an earlier version did not write gets the default of its field. Raises InputError, which names
-    the case and the member, when the file is anything else.
-    """
-    check_is_file(path)
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT:
-            raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
-        cases = document["cases"]
-        (facts,) = _validated(RunFacts, [_facts(document)], ["run"])
-        results = _validated(CaseResult, [_result(case) for case in cases], map(_place, cases))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = " ".join(_describe(error).split())[:200]
-        raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
-    circumstances = {name: document[name] for name in _CIRCUMSTANCES if name in document}
-    return RecordedRun(path.name, facts, results, circumstances)
-
-
-_CIRCUMSTANCES = ("configuration", "versions", "made_from")
-"""Members of the document."""
+_PROVENANCE = ("configuration", "versions", "made_from")
+"""Members of the document that say what the run was judged with."""
 
 
 def _validated(kind: type[_Record], records: Sequence[Json], places: Iterable[str]) -> tuple[_Record, ...]:
     """Raises ValueError, which begins with the place of the record, for one that its dataclass does not allow."""
-    # The configuration reaches a dataclass only through a type that is none.
+    # Pydantic passes a configuration on to a dataclass only from a type that is not a dataclass.
     adapter = TypeAdapter(tuple[kind, ...], config=ConfigDict(allow_inf_nan=False))  # type: ignore[valid-type]
     try:
         return adapter.validate_python(records)

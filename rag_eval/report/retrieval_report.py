@@ -6,7 +6,6 @@ A line a query, written as the scores come, and moved into place once the file i
 import csv
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -22,6 +21,7 @@ from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, Retri
 from rag_eval.retrieval.from_files import AnyPath, evaluate_files
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.texts.display import formula_safe
 
 
 def write_retrieval(
@@ -146,19 +146,10 @@ class _Csv:
         writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
 
     def add(self, scores: RetrievalScores) -> None:
-        self._writer.writerow([_formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
+        self._writer.writerow([formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
 
     def finish(self, summary: RetrievalSummary) -> None:
         """The rows are all there is."""
-
-
-def _formula_safe(text: str) -> str:
-    """With an apostrophe before what a spreadsheet program would take for the beginning of a formula."""
-    return f"'{text}" if _FORMULA_BEGIN.match(text) else text
-
-
-_FORMULA_BEGIN = re.compile("[=+\\-@\t\r\n\0＝＋－＠]")
-"""As OWASP lists them, and their full-width forms."""
 
 
 # --- workbook ---------------------------------------------------------------------------------------------------

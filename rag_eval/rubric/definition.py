@@ -25,8 +25,8 @@ from pydantic import (
 
 from rag_eval.rubric.alignment import AlignmentReport, CriterionAlignment, count_verdicts
 from rag_eval.rubric.criteria import Identifier, MetricDefinition
-from rag_eval.rubric.json_text import parse_json
 from rag_eval.rubric.markdown import prompt_text, report_text
+from rag_eval.texts.strict_json import parse_json
 
 
 class EvaluationRubric(BaseModel):
@@ -211,7 +211,7 @@ class EvaluationResult(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_text(cls, data: Any) -> Any:
-        return parse_json(data) if isinstance(data, str | bytes | bytearray) else data
+        return _read_json(data) if isinstance(data, str | bytes | bytearray) else data
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # A generated class has no importable name, so the rubric travels along and makes it again.
@@ -221,6 +221,16 @@ class EvaluationResult(BaseModel):
 _LONGEST_SCHEMA_NAME = 64
 _MODEL_LOCK = threading.Lock()
 """Two threads must not make two classes for one rubric: their results would not be equal."""
+
+
+def _read_json(text: str | bytes | bytearray) -> Any:
+    """The value of JSON text, bare or in one Markdown code fence. Raises ValueError for anything else."""
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        fenced = re.fullmatch(r"\s*```\w*+(.*)```\s*", text, re.DOTALL)
+        return parse_json(fenced[1] if fenced else text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"Invalid JSON string: {error}") from error
 
 
 def _reasoning_key(metric: MetricDefinition) -> str:
@@ -295,7 +305,7 @@ def _restore_result(rubric: EvaluationRubric, values: dict[str, Any]) -> Evaluat
 
 
 def _read_verdicts(rubric: EvaluationRubric, result: str | Mapping[str, Any]) -> dict[str, bool]:
-    values = parse_json(result) if isinstance(result, str) else result
+    values = _read_json(result) if isinstance(result, str) else result
     if not isinstance(values, Mapping):
         raise ValueError(
             "an evaluation result must be a JSON string or dictionary with one boolean for each metric, "

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from rag_eval.errors import SettingsError
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
-from rag_eval.rubric.json_text import load_json
 from rag_eval.tables.bounds import MOST_LISTED, first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
+from rag_eval.texts.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -113,7 +113,7 @@ def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     ".yaml": _load_yaml,
     ".yml": _load_yaml,
-    ".json": load_json,
+    ".json": parse_json,
 }
 
 

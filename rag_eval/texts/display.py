@@ -18,6 +18,17 @@ def printable(text: str) -> str:
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", _LINE_END.sub("\n", text))
 
 
+def formula_safe(text: str) -> str:
+    """`text` with an apostrophe before it if a spreadsheet program could read it as a formula.
+
+    The first characters are those that OWASP lists (CSV injection), and their full-width forms.
+    """
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+_FORMULA_STARTS = tuple("=+-@\t\r\n\0＝＋－＠")
+
+
 def fits_cell(text: str) -> bool:
     return len(text) <= CELL_LIMIT // 2 or _utf16_units(text) <= CELL_LIMIT
 
