@@ -57,7 +57,7 @@ def evaluate(
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
-    for warning in _warnings(table, settings):
+    for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _panel(settings, rubric) as panel:
         evaluation = Evaluation(replace(panel, further=(*panel.further, *metrics)), settings)
@@ -142,16 +142,6 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _warnings(table: Table, settings: Settings) -> Iterator[str]:
-    if left_out := beyond_offline(settings):
-        yield left_out
-    yield from table.warnings
-
-
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, stacklevel=2)
-
-
 @contextmanager
 def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Panel]:
     if settings.judge.provider == "offline":
@@ -159,7 +149,7 @@ def _panel(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Pane
         return
     with Scratch(_FRAME) as folder:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
-        store = Store(keeping / CACHE_NAME, on_damage=_warn)
+        store = Store(keeping / CACHE_NAME, on_damage=warnings.warn)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
             yield llm_panel(settings, guarded(judge, settings), store, rubric)

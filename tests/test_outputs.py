@@ -361,7 +361,7 @@ def test_slices_show_means_beside_their_counts_and_small_ones_in_grey(tmp_path: 
 def test_outputs_that_cannot_all_be_opened_leave_nothing(tmp_path: Path) -> None:
     facts = facts_of(["GPT4"], 1)
     (tmp_path / "r.json").touch()
-    with pytest.raises(OutputError, match=r"r\.json/r\.json: .*a file and not a folder; .* with --json"):
+    with pytest.raises(OutputError, match=r"r\.json/r\.json: .*a file, not a folder; .* with --json"):
         Outputs.opened(
             [
                 lambda: ExcelReport(tmp_path / "r.xlsx", facts),

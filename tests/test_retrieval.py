@@ -623,6 +623,7 @@ def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(
     from openpyxl import Workbook
 
     workbook = Workbook()
+    for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "A5": 1, "B5": 7}.items():
         workbook.active[cell] = value
     workbook.save(tmp_path / "r.xlsx")
     rows = read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES)

@@ -41,10 +41,10 @@ _ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contex
 
 
 class JsonReport:
-    """A document in the making. `finish` or `discard` ends it; until then the target is untouched.
+    """A document that is being written. The target stays as it is until `finish` replaces it.
 
-    What is known at the start stands first, then case after case as they come, then what they add up to: so
-    memory does not grow with the run. Texts are whole.
+    The facts known at the start come first, then the cases as they are judged, then the summary, so memory does not
+    grow with the run. Texts are never cut.
     """
 
     def __init__(self, target: Path, facts: RunFacts, provenance: Mapping[str, Any]) -> None:
@@ -56,20 +56,23 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        start = {"format": FORMAT, "run": _run(facts), **provenance}
+        run = _fields(facts, without=_ONLY_AT_THE_END) | {"started": facts.started.isoformat()}
+        start = {"format": FORMAT, "run": run, **provenance}
         with ExitStack() as undo:
             undo.callback(self.discard)
             self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')
             undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
+        """Write one case. Raises OutputError if the disk is full."""
         key = result.case.row, result.case.bot
+        members = _RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
         marks = {"flags": self._flags.get(key, ()), "cut_context": self._cuts.get(key, "")}
-        self._write((",\n" if self._cases else "\n") + _dump(_case(result) | marks))
+        self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
-        """Write what the cases add up to and move the document into place; returns where it is."""
+        """Write the summary and move the document to the target. Returns its path. Raises OutputError."""
         end = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
@@ -101,7 +104,7 @@ class JsonReport:
         return self._replacement.commit()
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the unfinished document."""
         try:
             self._file.close()
         except OSError:
@@ -122,10 +125,6 @@ def _dump(value: object) -> str:
     return _ENCODER.encode(value)
 
 
-def _run(facts: RunFacts) -> Json:
-    return _fields(facts, without=_ONLY_AT_THE_END) | {"started": facts.started.isoformat()}
-
-
 def _end(facts: RunFacts) -> Json:
     return {
         "status": "partial" if facts.partial else "complete",
@@ -143,12 +142,6 @@ def _usage(usage: Usage) -> Json:
         metrics[task.partition(".")[0]] += used
     by_metric = {metric: asdict(used) for metric, used in metrics.items()}
     return _fields(usage, without=["by_task"]) | {"by_metric": by_metric}
-
-
-def _case(result: CaseResult) -> Json:
-    members: Json = _RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
-    case: Json = members.pop("case")
-    return case | members
 
 
 def _bot(bot: BotSummary, findings: Findings) -> Json:

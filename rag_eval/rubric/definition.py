@@ -61,7 +61,8 @@ class EvaluationRubric(BaseModel):
         """JSON Schema of a result: a boolean for each metric, and an optional explanation of it."""
         properties: dict[str, Any] = {}
         for metric in self.metrics:
-            properties |= _schema_properties(metric)
+            properties[metric.id] = {"type": "boolean", "description": _question(metric)}
+            properties[_reasoning_key(metric)] = {"type": "string", "description": _explanation(metric)}
         return {
             "type": "object",
             "description": f"One rater's result by the rubric {self.rubric_id}",
@@ -255,13 +256,6 @@ def _inconsistencies(rubric: EvaluationRubric) -> Iterator[str]:
             f"{len(rubric.mandatory_metrics)} mandatory metric(s) and {n_cumulative} cumulative metric(s). "
             f"Please set passing_score_threshold to {n_cumulative} or less"
         )
-
-
-def _schema_properties(metric: MetricDefinition) -> dict[str, Any]:
-    return {
-        metric.id: {"type": "boolean", "description": _question(metric)},
-        _reasoning_key(metric): {"type": "string", "description": _explanation(metric)},
-    }
 
 
 def _question(metric: MetricDefinition) -> str:

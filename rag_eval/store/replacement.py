@@ -62,7 +62,8 @@ class Replacement:
         try:
             self._replace(self.path, self._target)
         except PermissionError:  # how Windows says that another program has the file open
-            sibling = _sibling(self._target, datetime.now())
+            name = f"{self._target.stem}.{datetime.now():%Y%m%d-%H%M%S}{self._target.suffix}"
+            sibling = self._target.with_name(name)
             self._replace(self.path, sibling)
             return sibling
         return self._asked_for
@@ -131,10 +132,6 @@ def _mode_of(target: Path) -> int | None:
     if not stat.S_ISREG(status.st_mode):  # a move would take the place of a device such as /dev/null
         raise OSError(errno.EINVAL, "It is a device or a pipe, not a file", str(target))
     return stat.S_IMODE(status.st_mode)
-
-
-def _sibling(target: Path, now: datetime) -> Path:
-    return target.with_name(f"{target.stem}.{now:%Y%m%d-%H%M%S}{target.suffix}")
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -8,7 +8,7 @@ served as replies.
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,9 +158,14 @@ class Store:
     def _write(self, writes: "Sequence[_Write]") -> None:
         """Commit them together or, if that fails, each by itself: one that fails takes no other with it."""
         try:
-            self._execute(statement for write in writes for statement in write.statements)
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                for statement in (each for write in writes for each in write.statements):
+                    self._connection.execute(*statement)
         except _UNWRITABLE as error:
-            if len(writes) > 1 and not _is_busy(error):
+            # Another process that kept the store busy for so long would do so again for every write.
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if len(writes) > 1 and not is_busy:
                 for write in writes:
                     self._write([write])
                 return
@@ -168,12 +173,6 @@ class Store:
                 write.error = error
         for write in writes:
             write.is_done = True
-
-    def _execute(self, statements: "Iterable[_Statement]") -> None:
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement in statements:
-                self._connection.execute(*statement)
 
     @contextmanager
     def _reporting(self, done: str) -> Iterator[None]:
@@ -211,11 +210,6 @@ class _Write:
     is_done: bool = False
     """Committed, or failed."""
     error: Exception | None = None
-
-
-def _is_busy(error: Exception) -> bool:
-    """Whether another process kept the store to itself for so long that waiting once more would be no use."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _encodable(text: str) -> str:

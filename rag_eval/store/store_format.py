@@ -137,15 +137,15 @@ def _definitions(table: str) -> Iterator[str]:
 
 
 def _typed_columns(table: str) -> str:
-    """The columns as SQL expressions: text as its bytes, which need not be text, and NULL for what cannot be right."""
-    return ", ".join(_typed(name, kind) for name, kind in _COLUMNS[table].items())
-
-
-def _typed(name: str, kind: str) -> str:
-    condition = f"typeof({name}) = '{kind.lower()}'"
-    if name == _TIME:
-        condition += f" AND abs({name}) < {_YEAR_3000}"
-    return f"CASE WHEN {condition} THEN {f'CAST({name} AS BLOB)' if kind == 'TEXT' else name} END"
+    """The columns as SQL expressions: text as bytes, which may not be valid text, and NULL for an impossible value."""
+    expressions = []
+    for name, kind in _COLUMNS[table].items():
+        condition = f"typeof({name}) = '{kind.lower()}'"
+        if name == _TIME:
+            condition += f" AND abs({name}) < {_YEAR_3000}"
+        value = f"CAST({name} AS BLOB)" if kind == "TEXT" else name
+        expressions.append(f"CASE WHEN {condition} THEN {value} END")
+    return ", ".join(expressions)
 
 
 def _fits(table: str, checksum: object, *columns: bytes | int | float | None) -> bool:
