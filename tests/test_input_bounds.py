@@ -782,7 +782,7 @@ def test_aliases_of_a_rubric_do_not_expand(tmp_path: Path, joint: str) -> None:
     levels = (joint.format(n, ",".join([f"*a{n - 1}"] * 9)) for n in range(1, 10))
     path.write_text("a0: &a0 {x: 1}\n" + "".join(levels))
     assert problems(lambda: load_rubric(path)) == [
-        f"{path}: its aliases stand for far more than the file holds; write the metrics out"
+        f"{path}: its aliases expand to far more than the file contains; write the metrics out"
     ]
 
 
