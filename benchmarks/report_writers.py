@@ -100,7 +100,7 @@ def results(cases: int) -> Iterator[CaseResult]:
         return text[start : start + length]
 
     evidence = tuple(
-        Evidence("statement", cut(80), "not supported", False, cut(60), rank) for rank in range(1, 4)
+        Evidence("statement", cut(80), "not supported", False, cut(60), rank=rank) for rank in range(1, 4)
     )
     for number in range(cases):
         case = Case(

@@ -1,14 +1,14 @@
-"""Everything that may go wrong, as one tree, and the exit code that each branch ends the process with.
+"""The errors of RAG Eval as one tree, and the exit code of the process for each branch.
 
 RagEvalError
-├── InputError          the user's files or options are wrong; nothing was paid           exit 2
+├── InputError          a file or an option of the user is wrong; nothing was paid        exit 2
 │   ├── SettingsError   config.ini, environment or command line
 │   └── TableError      the spreadsheet
 ├── OutputError         the report or another output cannot be written                    exit 5
 ├── StoreError          the store of paid replies cannot be read or written               exit 5
 ├── LockedError         another run writes to the same place                              exit 75
-├── RunStoppedError     nothing further can succeed, or a limit was reached               exit 4
-└── JudgeError          one call has no usable reply: it ends one score, not the run
+├── RunStoppedError     no further call can succeed, or a limit was reached               exit 4
+└── JudgeError          one call has no usable reply; only its score fails
 """
 
 import sys
@@ -39,26 +39,26 @@ OVER_LIMIT = "over_limit"
 CONTENT_CODES = frozenset(
     {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", OVER_LIMIT}
 )
-"""Failures that tell something of the text judged and nothing of the endpoint."""
+"""Failures that are caused by the judged text, not by the endpoint."""
 
 
 def how_to_install(extra: str = "") -> str:
-    """The command that installs what RAG Eval needs, or one of the extras of pyproject.toml.
+    """The command that installs RAG Eval, or one of the extras in pyproject.toml.
 
-    It names the folder and not a package, because on package indexes similar names belong to others.
+    It names the folder, not a package: on package indexes, similar names belong to other projects.
     """
     place = f"'.[{extra}]'" if extra else "."
     return f"pip install {place} in RAG Eval's folder"
 
 
 def describe_missing(error: BaseException) -> str:
-    """What to do about a package that this Python does not have; empty for every other error."""
+    """The package that is missing and the remedy, in one line; empty for every other error."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package in ("", __package__):
         return ""
     return (
         f"the package {package} is not installed for {sys.executable}; install everything with {how_to_install()}, "
-        "or use the Python of the environment where it is (.venv/bin/python; on Windows .venv\\Scripts\\python)"
+        "or use the Python of the environment that has it (.venv/bin/python; on Windows .venv\\Scripts\\python)"
     )
 
 
@@ -69,7 +69,7 @@ class RagEvalError(Exception):
 
 
 class InputError(RagEvalError):
-    """What the user gave cannot be used. Holds every problem found, one line each."""
+    """The user's input cannot be used. `problems` has every problem found, one line each."""
 
     exit_code = ExitCode.USAGE
 
@@ -83,7 +83,7 @@ class SettingsError(InputError):
 
 
 class TableError(InputError):
-    """The spreadsheet cannot be read, or does not hold what an evaluation needs."""
+    """The spreadsheet cannot be read, or lacks something that an evaluation needs."""
 
 
 class OutputError(RagEvalError):
@@ -105,7 +105,7 @@ class LockedError(RagEvalError):
 
 
 class RunStoppedError(RagEvalError):
-    """The run cannot go on. `code` is stable and machine-readable, the message is for people."""
+    """The run cannot continue. `code` is stable and machine-readable; the message is for people."""
 
     exit_code = ExitCode.STOPPED
 

@@ -38,18 +38,21 @@ OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
 def evaluate(
     data: "str | Path | pd.DataFrame", settings: Settings = OFFLINE, metrics: Sequence[Metric] = ()
 ) -> "pd.DataFrame":
-    """Score every bot's response; one line a row and bot, in the order of the table.
+    """Score every bot's response. Returns one row per spreadsheet row and bot, in the order of the table.
 
-    `data` is a file that the command line reads, or a frame with the same columns, whose contexts may be lists or
-    arrays of chunks. `metrics` are measures of your own, such as `evaluators.as_metric` makes. Columns: row, bot,
-    query, response, rqs, the metrics that are switched on, toxicity, your own, failure_modes, recommendation;
-    rubric_passed and rubric_reason with a rubric; doc_recall, doc_precision and so on with gold documents. A score that
-    does not apply or could not be judged is missing (NaN), and `<metric>_reason` says why. With an LLM judge, replies
-    are kept in the cache when it is switched on. Warnings tell what is left out (rows beyond `max_rows`, columns that
-    fit nothing, a rubric where the offline judge scores) and what was adapted to the judge's endpoint.
+    `data` is the path of any file that the command line reads, or a frame with the same columns; a context in a frame
+    may be a list or array of chunks. `metrics` are your own metrics, such as those from `evaluators.as_metric`.
 
-    Raises ValueError for a measure of your own whose column would be another's, InputError when the table cannot be
-    read or a measure asks the offline judge, RunStoppedError when the judge cannot be reached.
+    Columns: row, bot, query, response, rqs, the metrics that are switched on, toxicity, your own metrics,
+    failure_modes, recommendation. With a rubric also rubric_passed and rubric_reason; with gold documents also
+    doc_recall, doc_precision and the other retrieval measures. Scores are 0..1. A score that is not applicable or
+    failed is missing (NaN), and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is
+    switched on.
+
+    Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
+    and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
+    metrics has the name of another column, InputError if the table cannot be read or a metric calls the offline judge,
+    RunStoppedError if the judge cannot be reached.
     """
     import pandas as pd
 
@@ -57,7 +60,7 @@ def evaluate(
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
-    for warning in _warnings(table, settings):
+    for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
         evaluation = Evaluation(replace(judges, further=(*judges.further, *metrics)), settings)
@@ -73,7 +76,7 @@ def evaluate(
 
 
 def _check_names(metrics: Sequence[Metric]) -> None:
-    """A second column of the same name would stand in for the first."""
+    """Raises ValueError if two columns would have the same name."""
     ours = [RQS, *METRIC_LABELS, *FURTHER_LABELS, TOXICITY]
     columns = Counter(
         [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
@@ -82,9 +85,7 @@ def _check_names(metrics: Sequence[Metric]) -> None:
         columns.update((metric.name, _reason_of(metric.name)))
     clashes = [each.name for each in metrics if columns[each.name] > 1 or columns[_reason_of(each.name)] > 1]
     if clashes:
-        raise ValueError(
-            f"these names of metrics are taken, choose others: {', '.join(dict.fromkeys(clashes))}"
-        )
+        raise ValueError(f"these metric names are taken; choose others: {', '.join(dict.fromkeys(clashes))}")
 
 
 _COLUMNS = ("row", "bot", "query", "response", "failure_modes", "recommendation")
@@ -113,7 +114,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
 
 
 _FRAME = Path("frame")
-"""What the folders for temporary files are for: nothing is written beside it."""
+"""Names the folders for temporary files; no such output is written."""
 _CSV = TextForm(encoding="utf-8", separator=",")
 
 
@@ -125,7 +126,7 @@ def _as_csv(frame: "pd.DataFrame", folder: Path) -> Path:
 
 
 def _as_text(cell: Any) -> str:
-    """As a cell of a workbook is read. Lists of chunks, also those of numpy, are the JSON that a cell may hold."""
+    """The text of a cell, as in a workbook. A list or array of chunks becomes the JSON that a cell may contain."""
     import pandas as pd
 
     if pd.api.types.is_scalar(cell) and pd.isna(cell):
@@ -134,22 +135,12 @@ def _as_text(cell: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Without numpy's lists and numbers, which Parquet files hold when pandas reads them."""
+    """The value with lists and numbers of Python in place of numpy's, which pandas makes of Parquet files."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _warnings(table: Table, settings: Settings) -> Iterator[str]:
-    if left_out := beyond_offline(settings):
-        yield left_out
-    yield from table.warnings
-
-
-def _warn(sentence: str) -> None:
-    warnings.warn(sentence, stacklevel=2)
 
 
 @contextmanager
@@ -159,7 +150,7 @@ def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Jud
         return
     with Scratch(_FRAME) as folder:
         keeping = settings.cache.directory if settings.cache.enabled else Path(folder)
-        store = Store(keeping / CACHE_NAME, on_damage=_warn)
+        store = Store(keeping / CACHE_NAME, on_damage=warnings.warn)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
             yield Judges.llm(settings, guarded(judge, settings), store, rubric)

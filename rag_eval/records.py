@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
 
 METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -85,19 +84,22 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-class Evidence(NamedTuple):
-    """One thing that a judge looked at, and its verdict on it. A tuple, because there are very many of them."""
+@dataclass(
+    slots=True
+)  # not frozen: there are very many of them, and frozen ones take three times as long to make
+class Evidence:
+    """One thing that a judge looked at, and its verdict on it. Never changed."""
 
     subject: str
     """What it is: 'statement', 'reference statement', 'chunk', 'question', 'word', …"""
+    rank: int | None = field(default=None, kw_only=True)
+    """Position of a chunk, counted from 1; None for anything else."""
     text: str
     verdict: str
     """The category in plain words: 'supported', 'not supported', 'useful', 'missing', …"""
     favourable: bool
     """Whether it speaks for a high score."""
     reason: str = ""
-    rank: int | None = None
-    """Position of a chunk, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +193,24 @@ class FailureMode(StrEnum):
     NOT_JUDGED = "Not Judged"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """Everything that was found out about one case."""
+    """Everything that was found out about one case. A run's JSON has the same fields in the same order."""
 
     case: Case
-    scores: Mapping[str, Score]
-    """By metric name; the five metrics that are switched on."""
-    toxicity: Score
-    """Of the query, so the same for every bot of a row. Higher is worse."""
     rqs: float | None
     """0..1; None when an applicable metric failed or none is applicable."""
     failure_modes: tuple[FailureMode, ...]
-    recommendation: str = ""
-    """At most three sentences of advice; empty when there is none or asking for it failed."""
+    scores: Mapping[str, Score]
+    """By metric name; the five metrics that are switched on."""
     further: Mapping[str, Score] = field(default_factory=dict)
-    """By name; measures beside the five, which enter neither RQS nor the failure modes."""
+    """By name; additional metrics, which enter neither RQS nor the failure modes."""
     rubric: RubricOutcome | None = None
     """None when there is no rubric."""
+    toxicity: Score
+    """Of the query, so the same for every bot of a row. Higher is worse."""
+    recommendation: str = ""
+    """At most three sentences of advice; empty when there is none or asking for it failed."""
 
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""

@@ -2,7 +2,9 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,7 +100,7 @@ def test_criteria_are_compared_as_yes_and_no() -> None:
             Outcome.FAILED if passed is None else Outcome.SCORED, verdicts=verdicts, criteria=("polite",)
         )
         case = Case(row, "A", "q", "r", human={"polite": human})
-        return CaseResult(case, {}, Score.scored("toxicity", 0.0), None, (), rubric=outcome)
+        return _unscored(case, rubric=outcome)
 
     verdicts = [(True, 1.0), (True, 0.0), (False, 0.0), (False, 0.0), (None, 1.0), (True, 1.0)]
     (found,) = aligned([of(row, *pair) for row, pair in enumerate(verdicts)]).agreements
@@ -111,7 +113,7 @@ def test_criteria_are_compared_as_yes_and_no() -> None:
 def test_labels_of_an_additional_metric_are_compared_with_its_score() -> None:
     further = {"answer_coverage": Score.scored("answer_coverage", 0.25)}
     case = Case(2, "A", "q", "r", human={"answer_coverage": 0.75, "faithfulness": 0.5})
-    result = CaseResult(case, {}, Score.scored("toxicity", 0.0), None, (), further=further)
+    result = _unscored(case, further=further)
     coverage, faithfulness = sorted(aligned([result]).agreements, key=lambda line: line.measure)
     assert (coverage.measure, coverage.label, coverage.count) == ("answer_coverage", "Answer Coverage", 1)
     assert (coverage.judge_mean, coverage.human_mean, coverage.mean_absolute_error) == (0.25, 0.75, 0.5)
@@ -129,7 +131,7 @@ def test_bots_stand_by_themselves_and_together() -> None:
 def queried(row: int, bot: str, judge: float, human: float | None) -> CaseResult:
     """One bot's case of a query with a toxicity."""
     case = Case(row, bot, f"question {row}", "answer", human={} if human is None else {TOXICITY: human})
-    return CaseResult(case, {}, Score.scored(TOXICITY, judge), None, ())
+    return _unscored(case, toxicity=Score.scored(TOXICITY, judge))
 
 
 def test_toxicity_counts_every_query_once_whatever_the_number_of_bots() -> None:
@@ -206,3 +208,11 @@ def test_too_few_labels_or_labels_that_all_agree_correct_nothing() -> None:
     assert agreement(few).corrected is None
     assert agreement([*few, (0.5, 0.9)]).corrected is not None
     assert agreement([(0.5, 0.5)] * 50).corrected is None
+
+
+def _unscored(case: Case, **changes: Any) -> CaseResult:
+    """A result without any of the five metrics."""
+    result = CaseResult(
+        case=case, rqs=None, failure_modes=(), scores={}, toxicity=Score.scored(TOXICITY, 0.0)
+    )
+    return replace(result, **changes)

@@ -260,7 +260,7 @@ def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
     check_space(disk)
     (disk / "one page").touch()
     (disk / "one page").write_bytes(b"x")
-    with pytest.raises(OutputError, match=r"only 20\.0 MB are free there, and at least 20 MB are needed"):
+    with pytest.raises(OutputError, match=r"only 20\.0 MB are free, but at least 20 MB are needed"):
         check_space(disk)
 
 

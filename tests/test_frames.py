@@ -197,7 +197,7 @@ def test_a_measure_that_asks_needs_a_judge_that_reads() -> None:
 )
 def test_a_measure_cannot_take_the_column_of_another(names: list[str]) -> None:
     frame = pd.DataFrame({"Query": ["q"], "Bot_A": ["a"]})
-    with pytest.raises(ValueError, match=f"taken, choose others: {names[0]}"):
+    with pytest.raises(ValueError, match=f"taken; choose others: {names[0]}"):
         evaluate(frame, metrics=[as_metric(ChunkPrecision, name=name) for name in names])
 
 

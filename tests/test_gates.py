@@ -240,7 +240,7 @@ def test_a_wrong_gate_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Pa
     [
         (
             "in.txt/gates.xml",
-            "a part of the path is a file and not a folder; choose another place with --junit",
+            "part of the path is a file, not a folder; choose another place with --junit",
         ),
         ("folder", "name a file, not a folder, with --junit"),
     ],

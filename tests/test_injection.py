@@ -6,6 +6,7 @@ it reads, planted verdicts included, in every text that it writes.
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,11 +295,11 @@ def test_evidence_and_response_reach_the_adviser_as_data(query: str, response: s
     seen = (Evidence("statement", evidence, "not supported", False, evidence),)
     case = Case(2, query, query, response, None, None)
     result = CaseResult(
-        case,
-        {"faithfulness": Score.scored("faithfulness", 0.0, evidence=seen)},
-        Score.not_applicable("toxicity", ""),
-        0.0,
-        (FailureMode.HALLUCINATION,),
+        case=case,
+        scores={"faithfulness": Score.scored("faithfulness", 0.0, evidence=seen)},
+        toxicity=Score.not_applicable("toxicity", ""),
+        rqs=0.0,
+        failure_modes=(FailureMode.HALLUCINATION,),
     )
     call = _first_call(LlmAdviser().advise(result))
     plain = _first_call(LlmAdviser().advise(_blank(result)))
@@ -318,9 +319,7 @@ def _first_call(coroutine: Any) -> Call[Any]:
 
 
 def _blank(result: CaseResult) -> CaseResult:
-    return CaseResult(
-        Case(2, "A", "", "x", None, None), result.scores, result.toxicity, result.rqs, result.failure_modes
-    )
+    return replace(result, case=Case(2, "A", "", "x", None, None))
 
 
 def test_a_reply_cannot_ask_for_a_tool(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

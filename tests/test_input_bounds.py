@@ -20,8 +20,7 @@ from python_calamine import CalamineWorkbook
 
 from rag_eval.configuration.files import parse_ini, read_text
 from rag_eval.errors import InputError, SettingsError, TableError
-from rag_eval.rubric.file import load_rubric
-from rag_eval.rubric.json_text import parse_json
+from rag_eval.rubric import EvaluationRubric, load_rubric
 from rag_eval.tables import read_table
 from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long
 from rag_eval.tables.cells import as_cell
@@ -566,6 +565,9 @@ def old_excel(path: Path, cells: Iterable[tuple[int, int, object]], sheets: int 
 
 
 HEADER = [(0, 0, "Query"), (0, 1, "Bot_A")]
+RUBRIC = EvaluationRubric(
+    rubric_id="r", metrics=[{"id": "M1", "rubric": "It is polite."}], passing_score_threshold=1
+)
 
 
 @pytest.mark.parametrize(
@@ -780,7 +782,7 @@ def test_aliases_of_a_rubric_do_not_expand(tmp_path: Path, joint: str) -> None:
     levels = (joint.format(n, ",".join([f"*a{n - 1}"] * 9)) for n in range(1, 10))
     path.write_text("a0: &a0 {x: 1}\n" + "".join(levels))
     assert problems(lambda: load_rubric(path)) == [
-        f"{path}: its aliases stand for far more than the file holds; write the metrics out"
+        f"{path}: its aliases expand to far more than the file contains; write the metrics out"
     ]
 
 
@@ -846,7 +848,7 @@ def test_a_repeated_group_costs_no_memory_for_each_letter(function: Callable[[st
     "function",
     [
         lambda: parse_score("1" * 900_000 + "x"),
-        lambda: parse_json("```" + "a" * 900_000),
+        lambda: RUBRIC.validate_result("```" + "a" * 900_000),
         lambda: split_cell("b || " * 190_000),
         lambda: split_cell("(b || " * 160_000),
         lambda: split_cell("b\n||\n" * 190_000),

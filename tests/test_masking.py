@@ -113,21 +113,22 @@ def test_which_host_is_this_computer(host: str, expected: bool) -> None:
 
 def test_r76_a_result_loses_the_key_wherever_a_judge_wrote_it_and_nothing_else() -> None:
     told = f"so says {KEY}"
-    seen = Evidence("statement", told, "supported", True, f"because {KEY}", 3)
+    seen = Evidence("statement", told, "supported", True, f"because {KEY}", rank=3)
     score = Score.scored("faithfulness", 0.5, told, (seen,))
     rubric = RubricOutcome(
         Outcome.SCORED, True, 1, 2, (CriterionVerdict("c", True, False, told),), ("c",), f"all {KEY}"
     )
     case = Case(2, "A", f"What is {KEY}?", "The response.")
     result = CaseResult(
-        case, {"faithfulness": score}, replace(score, metric="toxicity"), 0.5, (FailureMode.OK,),
+        case=case, scores={"faithfulness": score}, toxicity=replace(score, metric="toxicity"), rqs=0.5,
+        failure_modes=(FailureMode.OK,),
         further={"answer_coverage": replace(score, reason="", evidence=())}, rubric=rubric,
     )  # fmt: skip
     clean = Score.scored(
         "faithfulness",
         0.5,
         "so says [key]",
-        (Evidence("statement", "so says [key]", "supported", True, "because [key]", 3),),
+        (Evidence("statement", "so says [key]", "supported", True, "because [key]", rank=3),),
     )
     verdict = CriterionVerdict("c", True, False, "so says [key]")
     expected = replace(

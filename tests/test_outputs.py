@@ -32,15 +32,16 @@ from rag_eval.configuration import load_settings
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
-from rag_eval.report.csv_files import NAMES, CsvReport, quoted
+from rag_eval.report.csv_files import NAMES, CsvReport
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
-from rag_eval.report.json_file import JsonReport, read_usage
+from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
-from rag_eval.report.provenance import circumstances
+from rag_eval.report.provenance import provenance
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import Table
 from rag_eval.results.findings import find, verdict
+from rag_eval.texts.display import formula_safe, printable
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
@@ -84,7 +85,7 @@ def test_every_run_fits_the_schema_and_is_strict_json(
 
 def test_a_case_is_told_whole(tmp_path: Path) -> None:
     scores = {metric: Score.scored(metric, 0.5) for metric in METRIC_LABELS}
-    evidence = Evidence("chunk", "About cats.", "not useful", False, "It is about dogs.", 2)
+    evidence = Evidence("chunk", "About cats.", "not useful", False, "It is about dogs.", rank=2)
     scores["context_precision"] = Score.scored("context_precision", 0.5, "a reason", (evidence,))
     scores["faithfulness"] = Score.failed("faithfulness", "truncated", "the reply was cut")
     scores["context_recall"] = Score.not_applicable("context_recall", "no ground truth")
@@ -180,7 +181,7 @@ def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     loaded = load_settings(None, {"judge.provider": "offline"}, {}, tmp_path)
-    found = circumstances(loaded)
+    found = provenance(loaded)
     assert KEY not in json.dumps(found)
     configuration = found["configuration"]
     assert configuration["openai"]["api_key"] == {"value": "set", "source": "config.ini line 4"}
@@ -238,7 +239,7 @@ def test_a_table_whose_place_is_a_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_r69_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
-    assert quoted(text) == shown
+    assert printable(formula_safe(text)) == shown
 
 
 def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
@@ -260,7 +261,9 @@ def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> Non
         for line, cells in zip(shown, _rows(sheet), strict=True):
             for header, value in line.items():
                 expected = cells[header]
-                assert value == (quoted(expected) if isinstance(expected, str) else expected or value)
+                assert value == (
+                    printable(formula_safe(expected)) if isinstance(expected, str) else expected or value
+                )
     cases = (tmp_path / "tables" / NAMES[0]).read_text(encoding="utf-8-sig")
     assert """"'-1+1","The answer.","'=GPT4","'=cmd|""x"",y;z\nnext","c",0.8""" in cases
     assert "95 % minus" not in (tmp_path / "tables" / NAMES[2]).read_text(encoding="utf-8-sig")
@@ -288,7 +291,7 @@ def test_each_piece_of_evidence_is_a_line_and_links_lead_both_ways(tmp_path: Pat
         Evidence("statement", "It lasts ten years.", "not supported", False, "The context says two."),
         Evidence("statement", "It is blue.", "supported", True),
     )
-    chunk = Evidence("chunk", "About cats.", "not useful", False, "", 1)
+    chunk = Evidence("chunk", "About cats.", "not useful", False, "", rank=1)
 
     def result(row: int) -> CaseResult:
         scores = {metric: Score.scored(metric, 0.9) for metric in METRIC_LABELS}
@@ -358,7 +361,7 @@ def test_slices_show_means_beside_their_counts_and_small_ones_in_grey(tmp_path: 
 def test_outputs_that_cannot_all_be_opened_leave_nothing(tmp_path: Path) -> None:
     facts = facts_of(["GPT4"], 1)
     (tmp_path / "r.json").touch()
-    with pytest.raises(OutputError, match=r"r\.json/r\.json: .*a file and not a folder; .* with --json"):
+    with pytest.raises(OutputError, match=r"r\.json/r\.json: .*a file, not a folder; .* with --json"):
         Outputs.opened(
             [
                 lambda: ExcelReport(tmp_path / "r.xlsx", facts),
@@ -472,14 +475,10 @@ def test_a_run_from_the_cache_took_nothing(run_cli: Run, judge: FakeJudge, tmp_p
 
 
 def test_usage_is_read_back_as_it_was_written(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    """Also from a run of an older version, which told nothing by metric."""
     write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
     assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
     assert run_cli("out.json", "-o", "r2.xlsx", "--report-only", "--json", "again.json").code == 0
-    usage = _usage_in(tmp_path / "out.json")
-    assert _usage_in(tmp_path / "again.json") == usage
-    del usage["by_metric"]
-    assert read_usage(usage).by_task == {}
+    assert _usage_in(tmp_path / "again.json") == _usage_in(tmp_path / "out.json")
 
 
 def _usage_in(path: Path) -> dict[str, Any]:

@@ -335,8 +335,8 @@ EVIDENCE: dict[str, tuple[str, dict[str, Any], tuple[Evidence, ...]]] = {
         "context_precision",
         {"usefulness": useful},
         (
-            Evidence("chunk", "c1", "useful", True, "r1", 1),
-            Evidence("chunk", "c2", "not useful", False, "r2", 2),
+            Evidence("chunk", "c1", "useful", True, "r1", rank=1),
+            Evidence("chunk", "c2", "not useful", False, "r2", rank=2),
         ),
     ),
     "recall": (

@@ -16,7 +16,7 @@ GOOD["context_recall"] = 0.9
 
 
 def against(subject: str, *texts: str, rank: int | None = None) -> tuple[Evidence, ...]:
-    items = [Evidence(subject, text, "no", False, "", rank) for text in texts]
+    items = [Evidence(subject, text, "no", False, "", rank=rank) for text in texts]
     return (*items, Evidence(subject, "All is well.", "yes", True))
 
 

@@ -392,8 +392,8 @@ def test_a_low_score_says_why_in_plain_words(tmp_path: Path) -> None:
     [
         (
             [
-                Evidence("chunk", "About cats.", "useless", False, "", 2),
-                Evidence("chunk", "x", "useful", True, "", 1),
+                Evidence("chunk", "About cats.", "useless", False, "", rank=2),
+                Evidence("chunk", "x", "useful", True, "", rank=1),
             ],
             "1 of 2 chunks: useless\n#2 About cats.",
         ),
@@ -1050,9 +1050,9 @@ def test_a_locked_target_gets_a_sibling_with_the_time_in_its_name(tmp_path: Path
         (
             "file/r.xlsx",
             "File exists",
-            "a part of the path is a file and not a folder; choose another place with -o",
+            "part of the path is a file, not a folder; choose another place with -o",
         ),
-        ("file/a/r.xlsx", "Not a directory", "a part of the path is a file and not a folder"),
+        ("file/a/r.xlsx", "Not a directory", "part of the path is a file, not a folder"),
         ("x" * 300 + ".xlsx", "File name too long", "choose a shorter name"),
     ],
 )

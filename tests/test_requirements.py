@@ -5,8 +5,18 @@ import re
 import sys
 import tomllib
 import xml.parsers.expat
+from datetime import datetime, timedelta
 from importlib.metadata import packages_distributions
+from inspect import signature
 from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from openpyxl.utils.datetime import WINDOWS_EPOCH
+from openpyxl.worksheet._reader import WorkSheetParser
+from openpyxl.xml.constants import SHEET_MAIN_NS
+from openpyxl.xml.functions import fromstring
+from xlsxwriter import Workbook
 
 from rag_eval.metrics.ragas_import import _TESTED
 
@@ -66,6 +76,59 @@ def test_whatever_is_imported_is_declared() -> None:
     }
     known = sys.stdlib_module_names | {"rag_eval", "pydantic_core"}  # which is pydantic's own half
     assert not [name for name in imported - known if declared.isdisjoint(map(normal, distributions[name]))]
+
+
+def test_the_worksheet_parser_of_openpyxl_is_as_we_extend_it() -> None:
+    """It is not public, so it may change with any version: pyproject.toml allows none that this was not run with."""
+    assert list(signature(WorkSheetParser).parameters) == [
+        "src", "shared_strings", "data_only", "epoch", "date_formats", "timedelta_formats", "rich_text",
+    ]  # fmt: skip
+    parser = WorkSheetParser(
+        b"", ["a text"], data_only=True, epoch=WINDOWS_EPOCH, date_formats={1, 2}, timedelta_formats={2}
+    )
+    row = _element(
+        '<row r="3" ht="20"><c r="B3" t="s"><v>0</v></c><c><v>1.5</v></c><c t="b"><v>1</v></c><c s="1"><v>2</v></c>'
+        '<c s="2"><v>0.5</v></c><c t="e"><v>#N/A</v></c><c t="str"><f>A1</f><v>told</v></c><c><f>A1</f></c></row>'
+    )
+    number, cells = parser.parse_row(row)
+    read = [(cell["column"], cell["value"], cell["data_type"]) for cell in cells]
+    assert (number, parser.row_counter, parser.col_counter) == (3, 3, 9)
+    assert read == [
+        (2, "a text", "s"), (3, 1.5, "n"), (4, True, "b"), (5, datetime(1900, 1, 2), "d"),
+        (6, timedelta(hours=12), "d"), (7, "#N/A", "e"), (8, "told", "s"), (9, None, "n"),
+    ]  # fmt: skip
+    assert parser.shared_strings == ["a text"]
+    # What it keeps of each row is what is thrown away.
+    assert list(parser.row_dimensions) == ["3"]
+    assert (parser.parse_row(_element("<row><c/></row>"))[0], parser.col_counter) == (4, 1)
+
+
+def test_the_parser_of_openpyxl_reads_each_cell_by_the_method_that_is_overridden() -> None:
+    class Cells(WorkSheetParser):
+        def parse_cell(self, element: Element) -> dict[str, Any]:
+            return {"place": element.get("r")}
+
+    row = _element('<row r="1"><c r="A1"/><c r="C1"/></row>')
+    assert Cells(b"", []).parse_row(row) == (1, [{"place": "A1"}, {"place": "C1"}])
+
+
+def test_the_rows_of_an_abandoned_workbook_of_xlsxwriter_can_be_let_go(tmp_path: Path) -> None:
+    """XlsxWriter has no other way to close the file of rows without writing the workbook."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    sheet = Workbook(
+        tmp_path / "book.xlsx", {"constant_memory": True, "tmpdir": str(scratch)}
+    ).add_worksheet()
+    sheet.write_string(0, 0, "a text")
+    (held,) = scratch.iterdir()
+    assert Path(sheet.row_data_fh.name) == held
+    sheet.row_data_fh.close()
+    held.unlink()
+    assert list(tmp_path.iterdir()) == [scratch]
+
+
+def _element(text: str) -> Any:
+    return fromstring(text.replace(">", f' xmlns="{SHEET_MAIN_NS}">', 1))
 
 
 def _imports(node: ast.AST) -> list[str]:

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from rag_eval.errors import InputError, OutputError, TableError
 from rag_eval.report.retrieval_report import write_retrieval
 from rag_eval.retrieval import (
+    GOLD_NAMES,
     LABELS,
+    RETRIEVED_NAMES,
     ContextRecall,
     QueryIds,
     RetrievalScores,
@@ -39,7 +41,7 @@ from rag_eval.retrieval import (
     recall_at_k,
     reciprocal_rank,
 )
-from rag_eval.retrieval.from_files import evaluate_files, read_references, read_results
+from rag_eval.retrieval.from_files import evaluate_files, read_documents
 from rag_eval.tables.record_files import open_records
 
 UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
@@ -466,10 +468,10 @@ def test_every_problem_is_reported_at_once():
         ContextRecall().evaluate(results, references)
     assert caught.value.problems == (
         "result 1: 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
-        "result 2: has none of the fields qid, query_id, question_id, id",
-        "result 3: has none of the fields doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context",
+        "result 2: has none of the fields qid, query_id, question_id, id; add one",
+        "result 3: has none of the fields doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context; add one",
         "reference 2: query id '1' occurs more than once",
-        "reference 3: has none of the fields qid, query_id, question_id, id",
+        "reference 3: has none of the fields qid, query_id, question_id, id; add one",
     )
 
 
@@ -596,8 +598,11 @@ def test_every_format_gives_the_same_scores(tmp_path, suffix):
 def test_rows_are_read_with_their_place_and_normalised(tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text(f"id\tcontext\n01\t['doc-<urn:uuid:{UUID}>::chunk-1', 'b']\n\n\t\n2\tb\n")
-    assert [tuple(row) for row in read_results(path)] == [(2, "01", (UUID, "b")), (5, "2", ("b",))]
-    assert [row.documents for row in read_references(path)] == [(UUID, "b"), ("b",)]
+    assert [tuple(row) for row in read_documents(path, RETRIEVED_NAMES)] == [
+        (2, "01", (UUID, "b")),
+        (5, "2", ("b",)),
+    ]
+    assert [row.documents for row in read_documents(path, GOLD_NAMES)] == [(UUID, "b"), ("b",)]
 
 
 @given(st.lists(st.lists(st.text("a\"\t\r\n,' ", max_size=4), min_size=2, max_size=2), max_size=5))
@@ -621,14 +626,15 @@ def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(
     for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "A5": 1, "B5": 7}.items():
         workbook.active[cell] = value
     workbook.save(tmp_path / "r.xlsx")
-    assert [tuple(row) for row in read_results(tmp_path / "r.xlsx")] == [(3, "0", ()), (5, "1", ("7",))]
+    rows = read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES)
+    assert [tuple(row) for row in rows] == [(3, "0", ()), (5, "1", ("7",))]
 
 
 def test_rows_of_parquet_and_json_are_counted_from_one(tmp_path):
     for suffix in (".parquet", ".json"):
         path = tmp_path / f"r{suffix}"
         WRITERS[suffix](path, "doc_ids", [("a", ["x"]), ("b", ["y"]), ("a", ["z"])])
-        assert [row.row for row in read_results(path)] == [1, 2, 3]
+        assert [row.row for row in read_documents(path, RETRIEVED_NAMES)] == [1, 2, 3]
         with pytest.raises(
             TableError, match=rf"^r{suffix}, rows 1 and 3: query id 'a' occurs more than once$"
         ):
@@ -645,7 +651,7 @@ def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
         for name in honest.namelist():
             lying.writestr(name, honest.read(name).replace(b'ref="A1:C10"', b'ref="A1:B2"'))
         assert b'"A1:B2"' in lying.read("xl/worksheets/sheet1.xml")
-    assert len(list(read_results(tmp_path / "r.xlsx"))) == 9
+    assert len(list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))) == 9
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -654,9 +660,9 @@ def test_csv_may_be_separated_by_semicolons(tmp_path, mark):
     (tmp_path / "r.csv").write_text(
         mark + "qid;doc_ids\r\nq1;\"['a', 'b']\"\r\nq2;a || b\r\n", encoding="utf-8"
     )
-    assert [row.documents for row in read_results(tmp_path / "r.csv")] == [("a", "b")] * 2
+    assert [row.documents for row in read_documents(tmp_path / "r.csv", RETRIEVED_NAMES)] == [("a", "b")] * 2
     (tmp_path / "s.csv").write_text(mark + '"a;b",qid,doc_ids\n;,q1,a\n', encoding="utf-8")
-    assert [row.documents for row in read_results(tmp_path / "s.csv")] == [("a",)]
+    assert [row.documents for row in read_documents(tmp_path / "s.csv", RETRIEVED_NAMES)] == [("a",)]
 
 
 def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tmp_path):
@@ -670,20 +676,20 @@ def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tm
     with pytest.raises(
         TableError, match=r"^r\.xlsx: .*row 3, column C has a formula .* never stored; open .* and save it$"
     ):
-        list(read_results(tmp_path / "r.xlsx"))
+        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
     with (
         zipfile.ZipFile(tmp_path / "r.xlsx") as made,
         zipfile.ZipFile(tmp_path / "s.xlsx", "w") as computed,
     ):
         for name in made.namelist():
             computed.writestr(name, made.read(name).replace(b'<c r="C3">', b'<c r="C3" t="str">'))
-    assert [row.documents for row in read_results(tmp_path / "s.xlsx")] == [("a",), ()]
+    assert [row.documents for row in read_documents(tmp_path / "s.xlsx", RETRIEVED_NAMES)] == [("a",), ()]
 
 
 def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("id,qid,context,Doc-IDs\n1,q,A passage of text.,a\n")
-    assert [tuple(row) for row in read_results(path)] == [(2, "q", ("a",))]
+    assert [tuple(row) for row in read_documents(path, RETRIEVED_NAMES)] == [(2, "q", ("a",))]
 
 
 BAD_FILES = [
@@ -695,7 +701,7 @@ BAD_FILES = [
     ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, lines 2 and 4: query id '1' occurs more than once"]),
     ("r.csv", "qid,doc_ids\n1,a,b\n", ["r.csv: cannot be read: line 2 has 3 cells, but the header has 2"]),
     ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv: cannot be read: unexpected end of data"]),
-    ("r.csv", "qid,doc_ids\n", ["r.csv: holds no queries"]),
+    ("r.csv", "qid,doc_ids\n", ["r.csv: contains no queries; add a row for each query"]),
     ("r.csv", "", ["r.csv: has none of the columns qid, query_id, question_id, id; it has none"]),
     ("r.csv", "qid,Docs\n", [
         "r.csv: has none of the columns doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context; "
@@ -738,7 +744,7 @@ def test_a_text_in_another_encoding_is_named_with_the_remedy(tmp_path, name):
     path = tmp_path / name
     path.write_bytes("qid,doc_ids\ncafé,a\n".encode("cp1252"))
     with pytest.raises(TableError) as caught:
-        list(read_results(path))
+        list(read_documents(path, RETRIEVED_NAMES))
     assert str(caught.value) == f"{name}: is not UTF-8; save it as UTF-8"
 
 
@@ -749,14 +755,14 @@ def test_a_missing_or_broken_file_is_one_sentence(tmp_path, suffix, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(TableError, match=rf"^r{suffix}: .+"):
-        list(read_results(path))
+        list(read_documents(path, RETRIEVED_NAMES))
 
 
 def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
         archive.writestr("hello.txt", "hello")
     with pytest.raises(TableError, match="is a zip archive, not an Excel workbook"):
-        list(read_results(tmp_path / "r.xlsx"))
+        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
@@ -765,14 +771,14 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_pa
         archive.writestr("[Content_Types].xml", "")
         archive.infolist()[0].file_size = 510 * 2**20
     with pytest.raises(TableError, match=r"would unpack to 510 MB, more than the 500 MB allowed"):
-        list(read_results(tmp_path / "r.xlsx"))
+        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
 
 
 def test_only_so_many_problems_are_spelled_out(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("qid,doc_ids\n" + "1,a b\n" * 1020)
     with pytest.raises(TableError) as caught:
-        list(read_results(path))
+        list(read_documents(path, RETRIEVED_NAMES))
     assert len(caught.value.problems) == 21
     assert caught.value.problems[-1] == "… and 1,000 more like these"
 
@@ -780,7 +786,7 @@ def test_only_so_many_problems_are_spelled_out(tmp_path):
 def test_a_long_passage_beside_the_ids_does_not_disturb(tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text(f"qid\tdoc_ids\tpassage\n1\ta\t{'word ' * 100_000}\n")
-    assert [row.documents for row in read_results(path)] == [("a",)]
+    assert [row.documents for row in read_documents(path, RETRIEVED_NAMES)] == [("a",)]
 
 
 def test_one_file_can_be_results_and_references(tmp_path):

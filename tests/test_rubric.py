@@ -846,7 +846,7 @@ _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' int
         ("r.yaml", "", ["expected the keys rubric_id, metrics, passing_score_threshold"]),
         ("r.yaml", "- a\n", ["expected the keys rubric_id, metrics, passing_score_threshold"]),
         ("r.yaml", "a: [1\n", ["line 2: expected ',' or ']', but got '<stream end>'"]),
-        ("r.yaml", "--- {}\n--- {}\n", ["line 2: a second document begins; a file holds one rubric"]),
+        ("r.yaml", "--- {}\n--- {}\n", ["line 2: a second document begins; a file has only one rubric"]),
         ("r.yaml", "a: 2024-99-99\n", ["month must be in 1..12"]),
         ("r.yaml", "a: \x00", ["unacceptable character #x0000: special characters are not allowed"]),
         ("r.yaml", f"{HEAD}rubric_id: s\n{METRIC}", ["line 3: duplicate key 'rubric_id'; keep one of each"]),
@@ -891,8 +891,8 @@ _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' int
             ["metrics, entry 1, applies_to, 2, [key]: 2 is not allowed; expected text"],
         ),
         ("r.yaml", "&loop [*loop]", ["expected the keys"]),
-        ("r.yaml", "[" * 2_000, ["is nested too deeply; a rubric has a list of metrics and no more"]),
-        ("r.json", "[" * 100_000, ["is nested too deeply; a rubric has a list of metrics and no more"]),
+        ("r.yaml", "[" * 2_000, ["is nested too deeply; a rubric has only a list of metrics"]),
+        ("r.json", "[" * 100_000, ["is nested too deeply; a rubric has only a list of metrics"]),
         ("r.json", '{"rubric_id": }', ["Expecting value: line 1 column 15"]),
         ("r.json", '{"rubric_id": "a", "rubric_id": "b"}', ["duplicate key 'rubric_id'; keep one of each"]),
         ("r.json", '{"passing_score_threshold": NaN}', ["NaN is not JSON"]),
@@ -1147,21 +1147,26 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
         (
             "id,M1,C1\nq,1,0\n",
             "M1,C1\n1,0\n",
-            ["b.csv: has no column 'id', but a.csv has; add it to both or to none"],
+            ["b.csv: has no column 'id', but a.csv has one; add it to both files or to neither"],
         ),
         (
             "M1,C1\n1,0\n",
             "M1,C1\n1,0\n1,1\n",
             [
-                "a.csv has 1 rows and b.csv 2; without a column 'id' they are paired by order and must be equally many"
+                "a.csv has 1 rows and b.csv 2; without a column 'id' they are paired by order, so both need equally "
+                "many rows"
             ],
         ),
         (
             "id,M1,C1\nq,1,0\n",
             "id,M1,C1\nr,1,0\n",
-            ["a.csv and b.csv have no answer in common; nothing to compare"],
+            ["a.csv and b.csv have no response in common; use the same ids in both"],
         ),
-        ("M1,C1\n", "M1,C1\n", ["a.csv and b.csv have no answer in common; nothing to compare"]),
+        (
+            "M1,C1\n",
+            "M1,C1\n",
+            ["a.csv and b.csv have no response in common; use the same ids in both"],
+        ),
     ],
 )
 def test_what_is_wrong_with_ratings_is_all_said_at_once(
@@ -1181,8 +1186,8 @@ def test_one_column_cannot_hold_the_verdicts_of_two_criteria(tmp_path: Path) -> 
     with pytest.raises(TableError) as caught:
         pair_ratings(*paths, rubric)
     assert list(caught.value.problems) == [
-        f"{name}: the column '{column}' could be for each of the criteria {ids}; "
-        "give each a column that is called as its id"
+        f"{name}: the column '{column}' fits each of the criteria {ids}; "
+        "give each criterion a column with its id as the name"
         for name, column, ids in (
             ("a.csv", "on-topic", "'on-topic', 'on_topic'"),
             ("b.csv", "CLEAR", "'Clear', 'clear'"),

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 SCRIPT = str(ROOT / "rag_eval_standalone.py")
 REMEDY = (
     f"is not installed for {sys.executable}; install everything with pip install . in RAG Eval's folder, or use the "
-    "Python of the environment where it is (.venv/bin/python; on Windows .venv\\Scripts\\python)"
+    "Python of the environment that has it (.venv/bin/python; on Windows .venv\\Scripts\\python)"
 )
 
 

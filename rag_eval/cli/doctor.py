@@ -114,9 +114,9 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 
 def _setting_lines(loaded: "LoadedSettings") -> Iterator[str]:
-    from rag_eval.report.provenance import circumstances
+    from rag_eval.report.provenance import provenance
 
-    for section, values in circumstances(loaded)["configuration"].items():
+    for section, values in provenance(loaded)["configuration"].items():
         for key, entry in values.items():
             assignment = f"[{section}] {key} = {_shown(entry['value'])}"
             yield f"  {assignment:<48}  {entry['source']}"

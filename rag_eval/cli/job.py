@@ -209,11 +209,11 @@ class Job:
 
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
-        from rag_eval.report.recorded import read_run
+        from rag_eval.report.recorded import RecordedRun
         from rag_eval.results.tallies import Tallies
 
         self._options.refuse_idle_again()
-        settings, run = loaded.settings, read_run(self._input)
+        settings, run = loaded.settings, RecordedRun.read(self._input)
         run.check_slices(settings.report.slice_by)
         self._paths.check(loaded)
         if self._options.dry_run:
@@ -226,7 +226,7 @@ class Job:
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
-        origin = {"name": run.name, **run.circumstances}
+        origin = {"name": run.name, **run.provenance}
         has_baseline = self._past is not None
         with self._locked():
             self._paths.make_room(settings)

@@ -83,9 +83,9 @@ class Manifest:
         """Everything that can be wrong was looked for, and judging begins."""
         if not self._target:
             return
-        from rag_eval.report.provenance import circumstances
+        from rag_eval.report.provenance import provenance
 
-        self._members |= {**circumstances(loaded), "run": _run(facts)}
+        self._members |= {**provenance(loaded), "run": _run(facts)}
         self._write()
 
     def ended(self, code: ExitCode, outcome: "RunOutcome") -> None:

@@ -87,7 +87,7 @@ class OutputPaths:
         from rag_eval.report.csv_files import CsvReport
         from rag_eval.report.json_file import JsonReport
         from rag_eval.report.outputs import Outputs
-        from rag_eval.report.provenance import circumstances
+        from rag_eval.report.provenance import provenance
         from rag_eval.report.workbook import ExcelReport
 
         wanted = loaded.settings.report
@@ -96,7 +96,7 @@ class OutputPaths:
             lambda: ExcelReport(self.report, facts, **tables, has_baseline=has_baseline)
         ]
         if target := self._json(loaded.settings):
-            factories.append(lambda: JsonReport(target, facts, circumstances(loaded, made_from)))
+            factories.append(lambda: JsonReport(target, facts, provenance(loaded, made_from)))
         if folder := self._options.csv:
             factories.append(lambda: CsvReport(folder, facts, **tables))
         return Outputs.opened(factories)

@@ -1,34 +1,26 @@
 """An evaluator as a metric, so that its scores join those of a spreadsheet run."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from operator import attrgetter
 
 from rag_eval.evaluators.base import ContextEvaluation, Result
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import Case, Evidence, Score
 
 
-def _score(result: Any) -> float | None:
-    value: float | None = result.score
-    return value
-
-
-def _nothing(result: Any, case: Case) -> Iterable[Evidence]:
-    return ()
-
-
 def as_metric(
     evaluator: ContextEvaluation[Result],
     *,
     name: str,
-    value: Callable[[Result], float | None] = _score,
-    evidence: Callable[[Result, Case], Iterable[Evidence]] = _nothing,
+    value: Callable[[Result], float | None] = attrgetter("score"),
+    evidence: Callable[[Result, Case], Iterable[Evidence]] = lambda result, case: (),
     needs_context: bool = True,
 ) -> Metric:
-    """A metric that asks `evaluator` about query, response and chunks of a case.
+    """A metric that calls `evaluator` with the query, response and chunks of a case.
 
-    `value` makes the result a number in 0..1, or None where there is nothing to measure: then the score is not
-    applicable. So it is, without a call, for a case without chunks when the metric `needs_context`.
+    `value` turns the result into a number in 0..1, or into None if there is nothing to measure: the score is then not
+    applicable. If the metric `needs_context`, a case without chunks is not applicable either, and costs no call.
+    `evidence` turns the result into the items that the report lists.
     """
 
     class EvaluatorMetric(Metric):

@@ -1,7 +1,7 @@
-"""Do the chunk ids of a reply fit the context? Ids count from 0, in the order of the context.
+"""Checks of the chunk ids in a reply. Ids count from 0, in the order of the context.
 
-The context comes as pydantic's validation context: `{"context": [chunk, …]}`. With `"complete": True` beside it a
-reply that leaves out a chunk is refused, so that the judge is asked again; without, the chunk is filled in.
+The context is pydantic's validation context: `{"context": [chunk, …]}`. With `"complete": True` in it, a reply that
+leaves out a chunk is refused, so that the judge is called again; otherwise the chunk gets the worst grade.
 """
 
 import warnings
@@ -14,14 +14,14 @@ from pydantic import Field, ValidationInfo
 ChunkId = Annotated[int, Field(strict=True, description="Id of a chunk of the context.")]
 
 
-class Graded(Protocol):
-    """What a judge said of one chunk."""
+class _Graded(Protocol):
+    """A judge's grade of one chunk."""
 
     @property
     def id_chunk(self) -> int: ...
 
 
-T = TypeVar("T", bound=Graded)
+T = TypeVar("T", bound=_Graded)
 
 
 class MissingChunkWarning(UserWarning):
@@ -29,24 +29,30 @@ class MissingChunkWarning(UserWarning):
 
 
 def one_for_each_chunk(given: Sequence[T], info: ValidationInfo, stand_in: Callable[[int], T]) -> list[T]:
-    """The grades in the order of the context, with a stand-in and a warning for chunks that have none.
+    """The grades in the order of the context, with a stand-in and a warning for each chunk without a grade.
 
-    A grade that says of itself that it is none (`graded=False`) is replaced by a stand-in as well. Raises
-    ValueError for ids that are unknown or given twice.
+    A grade with `graded=False` is also replaced by a stand-in. Raises ValueError for ids that are unknown or
+    given twice.
     """
     ids = [each.id_chunk for each in given]
     refuse_repeated(ids)
-    count = chunk_count(info)
-    refuse_unknown(ids, count)
+    refuse_unknown(ids, info)
+    count = _chunk_count(info)
     by_id = {each.id_chunk: each for each in given if getattr(each, "graded", True)}
     missing = [number for number in range(count) if number not in by_id]
+    if missing and info.context and info.context.get("complete"):
+        raise ValueError(f"chunk ids without a grade: {_listed(missing)}")
     if missing:
-        _mention(missing, is_refused=bool(info.context and info.context.get("complete")))
+        warnings.warn(
+            f"chunk ids without a grade, counted as the worst: {_listed(missing)}",
+            MissingChunkWarning,
+            stacklevel=2,
+        )
     return [by_id[number] if number in by_id else stand_in(number) for number in range(count)]
 
 
-def chunk_count(info: ValidationInfo) -> int:
-    """Number of chunks in the validation context; ValueError when it does not hold any list of them."""
+def _chunk_count(info: ValidationInfo) -> int:
+    """Number of chunks in the validation context. Raises ValueError if the context has no list of chunks."""
     given: Any = info.context
     chunks = given.get("context") if isinstance(given, Mapping) else None
     if not isinstance(chunks, list | tuple):
@@ -57,26 +63,19 @@ def chunk_count(info: ValidationInfo) -> int:
 
 
 def refuse_repeated(ids: Iterable[int]) -> None:
+    """Raises ValueError for an id that is given twice."""
     repeated = sorted(number for number, times in Counter(ids).items() if times > 1)
     if repeated:
         raise ValueError(f"chunk ids given more than once: {_listed(repeated)}")
 
 
-def refuse_unknown(ids: Iterable[int], count: int) -> None:
+def refuse_unknown(ids: Iterable[int], info: ValidationInfo) -> None:
+    """Raises ValueError for ids of chunks that the context does not have, and without a context."""
+    count = _chunk_count(info)
     unknown = sorted({number for number in ids if not 0 <= number < count})
     if unknown:
         known = f"ids from 0 to {count - 1}" if count else "no chunks"
         raise ValueError(f"unknown chunk ids: {_listed(unknown)}; the context has {known}")
-
-
-def _mention(missing: Sequence[int], *, is_refused: bool) -> None:
-    if is_refused:
-        raise ValueError(f"chunk ids without a grade: {_listed(missing)}")
-    warnings.warn(
-        f"chunk ids without a grade, counted as the worst: {_listed(missing)}",
-        MissingChunkWarning,
-        stacklevel=2,
-    )
 
 
 def _listed(ids: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Who may be asked: an Instructor client, or a judge of ours."""
+"""The clients of an evaluator: an Instructor client, or a judge of this package."""
 
 import inspect
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from rag_eval.judge.calls import Judge
 
 
 class ValidationContext(dict[str, Any]):
-    """For validators, and for nobody else.
+    """A validation context that Instructor passes on to validators, but does not use itself.
 
     Instructor renders all messages as Jinja2 templates with any context that is true. Ours are finished texts,
     and those in them that others wrote must not be run; so this context is never true, even with content.
@@ -19,13 +19,15 @@ class ValidationContext(dict[str, Any]):
 
 
 def is_judge(client: object) -> TypeGuard[Judge]:
+    """Whether `client` is a judge of this package, and not an Instructor client."""
     return not _creates(client) and all(callable(getattr(client, name, None)) for name in ("ask", "prepare"))
 
 
 def creator(client: Any, *, is_async: bool) -> Callable[..., Any]:
-    """The client's `create`; TypeError when it is no Instructor client, or one of the other kind."""
+    """The client's `create`. Raises TypeError unless it is an Instructor client, asynchronous exactly if `is_async`."""
     if not _creates(client):
-        raise TypeError(f"{_described(client)} cannot be asked: {_REMEDY}")
+        kind = "None" if client is None else f"a {type(client).__module__}.{type(client).__qualname__}"
+        raise TypeError(f"{kind} cannot be asked: {_REMEDY}")
     if inspect.iscoroutinefunction(client.create) and not is_async:
         raise TypeError(
             "the client is asynchronous: await agrade(...), or pass a synchronous client to grade"
@@ -38,10 +40,6 @@ def creator(client: Any, *, is_async: bool) -> Callable[..., Any]:
 
 def _creates(client: object) -> bool:
     return callable(getattr(client, "create", None))
-
-
-def _described(client: object) -> str:
-    return "None" if client is None else f"a {type(client).__module__}.{type(client).__qualname__}"
 
 
 _REMEDY = (

@@ -38,7 +38,13 @@ class ContextRecallResult(BaseModel):
         if info.context is None:  # made by hand: there is nothing to compare with
             refuse_repeated(chunk.id_chunk for chunk in chunks)
             return chunks
-        return one_for_each_chunk(chunks, info, _left_out)
+        return one_for_each_chunk(
+            chunks,
+            info,
+            lambda number: ChunkRecallEvaluation(
+                id_chunk=number, is_relevant=True, is_included=False, graded=False
+            ),
+        )
 
     @classmethod
     def made_up(cls, about: Mapping[str, Any]) -> Self:
@@ -69,10 +75,6 @@ class ContextRecallResult(BaseModel):
             for chunk in self.relevant_chunks
             if not chunk.is_included and chunk.missing_info
         ]
-
-
-def _left_out(id_chunk: int) -> ChunkRecallEvaluation:
-    return ChunkRecallEvaluation(id_chunk=id_chunk, is_relevant=True, is_included=False, graded=False)
 
 
 ContextRecall = ContextEvaluation(

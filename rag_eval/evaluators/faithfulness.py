@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation, mean
-from rag_eval.evaluators.chunk_ids import ChunkId, chunk_count, refuse_unknown
+from rag_eval.evaluators.chunk_ids import ChunkId, refuse_unknown
 from rag_eval.texts.words import has_words, sentences
 
 
@@ -28,7 +28,7 @@ class FaithfulnessResult(BaseModel):
     ) -> list[StatementEvaluation]:
         if info.context is not None:
             named = [number for each in statements for number in each.supporting_chunk_ids]
-            refuse_unknown(named, chunk_count(info))
+            refuse_unknown(named, info)
         return statements
 
     @field_validator("statements")

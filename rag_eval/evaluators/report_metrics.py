@@ -56,4 +56,5 @@ def _coverage(found: ChunkRecallEvaluation, chunks: tuple[str, ...]) -> Evidence
 
 def _relevance(found: ChunkRelevance, chunks: tuple[str, ...]) -> Evidence:
     verdict = "relevant" if found.score else "not relevant"
-    return Evidence("chunk", chunks[found.id_chunk], verdict, found.score, found.reason, found.id_chunk + 1)
+    text, rank = chunks[found.id_chunk], found.id_chunk + 1
+    return Evidence("chunk", text, verdict, found.score, found.reason, rank=rank)

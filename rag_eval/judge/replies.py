@@ -1,13 +1,11 @@
 """From the text that a judge wrote to a validated reply, or a reason why it is none."""
 
-import json
-import math
-from collections import Counter
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rag_eval.judge.calls import Call
+from rag_eval.texts.strict_json import parse_json
 
 NEW = "is_new"
 """Is true in the validation context of a reply that has just come, and not in that of a stored one."""
@@ -21,10 +19,8 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
     No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
     would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
     """
-    try:  # what pydantic's own parser lets pass
-        json.loads(
-            text, object_pairs_hook=_without_repeats, parse_float=_finite, parse_constant=_refuse_constant
-        )
+    try:
+        parse_json(text)  # pydantic's own parser lets more pass
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return _validated(text, call, is_new=True)
@@ -56,19 +52,3 @@ def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
         text, strict=True, extra="forbid", context={**call.agrees_with, NEW: is_new}
     )
     return reply
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) != len(pairs):
-        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} occurs twice")
-
-
-def _finite(number: str) -> float:
-    if not math.isfinite(float(number)):
-        raise ValueError("a number in it is too large")
-    return float(number)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")

@@ -1,14 +1,12 @@
-"""Sheets "Human Alignment", judge and people side by side, and "Disagreements", the cases on which they differ most."""
+"""Sheets "Human Alignment", the judge's scores and the human labels, and "Disagreements", where they differ most."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from rag_eval.records import RunFacts
-from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, name_width, plain_column
-from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.column import Cell, Column, Place, interval_columns, name_width, plain_column
+from rag_eval.report.styles import Look
 from rag_eval.results.human_alignment import (
     FEWEST_LABELS,
     MOST_DISAGREEMENTS,
@@ -17,40 +15,12 @@ from rag_eval.results.human_alignment import (
     Share,
 )
 
-if TYPE_CHECKING:
-    from xlsxwriter.worksheet import Worksheet
-
-    from rag_eval.results.intervals import Interval
-
 SHEET = "Human Alignment"
 DISAGREEMENTS = "Disagreements"
 
 
-def write_alignment(
-    worksheet: "Worksheet", formats: Formats, facts: RunFacts, agreements: Sequence[HumanAgreement]
-) -> None:
-    table = Table(worksheet, agreement_columns(facts), formats, header_height=44, line_height=18)
-    for agreement in agreements:
-        table.append(agreement)
-    table.finish(frozen=2)
-
-
-def write_disagreements(
-    worksheet: "Worksheet",
-    formats: Formats,
-    facts: RunFacts,
-    disagreements: Sequence[Disagreement],
-    places: Mapping[str, Place],
-) -> None:
-    """`places` has the header of each measure's scores, where these stand one line a case."""
-    table = Table(worksheet, disagreement_columns(facts, places), formats, header_height=30, line_height=18)
-    for disagreement in disagreements:
-        table.append(disagreement)
-    table.finish(frozen=2)
-
-
 def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
-    """One line a measure and bot."""
+    """The columns of a table with one row per measure and bot."""
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
         plain_column("Bot", name_width(facts), Look.NAME, _bot_name, _ABOUT_BOT),
@@ -59,7 +29,13 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
         *interval_columns("Kappa", 9.5, Look.SCORE, lambda line: line.kappa.interval, _ABOUT_BOUNDS),
         plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
-        plain_column("Spearman", 9.5, Look.SCORE, _spearman, _ABOUT_SPEARMAN),
+        plain_column(
+            "Spearman",
+            9.5,
+            Look.SCORE,
+            lambda line: line.correlation.value if line.correlation else None,
+            _ABOUT_SPEARMAN,
+        ),
         plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
         plain_column(
             "Threshold",
@@ -72,16 +48,34 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         Column("True-negative rate", 9.5, lambda line: _share_cell(line.negatives), about=_ABOUT_NEGATIVES),
         plain_column("Human mean", 9, Look.SCORE, lambda line: line.human_mean, "Over the cases."),
         plain_column("Judge mean", 9, Look.SCORE, lambda line: line.judge_mean, "Over the same cases."),
-        plain_column("Judge mean, all cases", 10, Look.SCORE, _uncorrected, _ABOUT_UNCORRECTED),
-        plain_column("Corrected mean", 10, Look.SCORE, _corrected, _ABOUT_CORRECTED),
-        *interval_columns("Corrected", 9.5, Look.SCORE, _corrected_interval),
+        plain_column(
+            "Judge mean, all cases",
+            10,
+            Look.SCORE,
+            lambda line: line.corrected.judge_mean if line.corrected else None,
+            _ABOUT_UNCORRECTED,
+        ),
+        plain_column(
+            "Corrected mean",
+            10,
+            Look.SCORE,
+            lambda line: line.corrected.value if line.corrected else None,
+            _ABOUT_CORRECTED,
+        ),
+        *interval_columns(
+            "Corrected", 9.5, Look.SCORE, lambda line: line.corrected.interval if line.corrected else None
+        ),
     ]
 
 
 def disagreement_columns(
     facts: RunFacts, places: Mapping[str, Place] = MappingProxyType({})
 ) -> list[Column[Disagreement]]:
-    """One line a case. Without `places` nothing leads to the scores."""
+    """The columns of a table with one row per case.
+
+    `places` has, by measure, the header of the column with its scores, in a table with one row per case; a row then
+    links to its score.
+    """
 
     def row(line: Disagreement) -> Cell:
         header = places.get(line.measure)
@@ -103,25 +97,9 @@ def _bot_name(line: HumanAgreement | Disagreement) -> str:
     return line.bot or "All bots"
 
 
-def _spearman(line: HumanAgreement) -> Value:
-    return line.correlation.value if line.correlation else None
-
-
 def _share_cell(share: Share) -> Cell:
     rate = share.rate
     return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
-
-
-def _uncorrected(line: HumanAgreement) -> Value:
-    return line.corrected.judge_mean if line.corrected else None
-
-
-def _corrected(line: HumanAgreement) -> Value:
-    return line.corrected.value if line.corrected else None
-
-
-def _corrected_interval(line: HumanAgreement) -> "Interval | None":
-    return line.corrected.interval if line.corrected else None
 
 
 _ABOUT_BOT = "Toxicity belongs to the query: it has one row for all bots, whose cases are queries."

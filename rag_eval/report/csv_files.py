@@ -12,26 +12,26 @@ from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Column, Item, Value
 from rag_eval.report.columns import bot_columns, case_columns, score_headers, standing_columns
 from rag_eval.report.evidence import evidence_columns, evidence_lines
-from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
+from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
 from rag_eval.store.replacement import Replacement, output_errors
-from rag_eval.texts.display import printable
+from rag_eval.texts.display import formula_safe, printable
 
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
 RUBRIC, RETRIEVAL, ALIGNMENT, DISAGREEMENTS, BASELINE, SLICES, EVIDENCE = OPTIONAL = (
     *("rubric.csv", "retrieval.csv", "human-alignment.csv", "disagreements.csv"),
     *("vs-baseline.csv", "slices.csv", "evidence.csv"),
 )
-"""There only when the report has such a sheet."""
+"""Written only if the report has the sheet of that name."""
 FILES = (*NAMES, *OPTIONAL)
 _OPTION = "--csv"
 
 
 class CsvReport:
-    """Files in the making. `finish` or `discard` ends it; until then older ones are untouched."""
+    """CSV files that are being written. Files of an earlier run stay as they are until `finish` replaces them."""
 
     def __init__(
         self, folder: Path, facts: RunFacts, *, has_evidence: bool = False, has_slices: bool = False
@@ -56,13 +56,13 @@ class CsvReport:
                 self._evidence.append(line)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
-        """Write the summaries and move all files into place; returns the folder."""
+        """Write the summaries and move all files to their places. Returns the folder. Raises OutputError."""
         self._write(BOTS, bot_columns(facts, summary, findings), summary.bots)
         self._write(STANDINGS, standing_columns(facts, summary, findings), summary.standings)
         if findings.pass_rates:
             self._write(RUBRIC, pass_rate_columns(facts), list(pass_rate_lines(findings.pass_rates)))
         if findings.retrieval:
-            self._write(RETRIEVAL, retrieval_columns(facts), list(retrieval_lines(findings.retrieval)))
+            self._write(RETRIEVAL, retrieval_columns(facts), list(findings.retrieval.items()))
         if findings.alignment:
             self._write(ALIGNMENT, agreement_columns(facts), findings.alignment.agreements)
             self._write(DISAGREEMENTS, disagreement_columns(facts), findings.alignment.disagreements)
@@ -77,7 +77,7 @@ class CsvReport:
         return self._folder
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the unfinished files, and the folder if it is new."""
         for table in self._tables:
             table.discard()
         if self._is_new:
@@ -97,7 +97,7 @@ class CsvReport:
 
 
 class _CsvTable(Generic[Item]):
-    """One file: a header, then a line for each item."""
+    """One file: a header, then a row for each item."""
 
     def __init__(self, target: Path, columns: Sequence[Column[Item]]) -> None:
         self.replacement = Replacement(target, option=_OPTION)
@@ -124,12 +124,6 @@ class _CsvTable(Generic[Item]):
 
     def _writerow(self, values: Sequence[Value]) -> None:
         with output_errors(self._target, _OPTION):
-            self._writer.writerow([quoted(value) if isinstance(value, str) else value for value in values])
-
-
-_STARTS_A_FORMULA = tuple("=+-@\t\r\n\0＝＋－＠")
-
-
-def quoted(text: str) -> str:
-    """`text` after an apostrophe where a spreadsheet program could take it for a formula (the set of OWASP)."""
-    return ("'" if text.startswith(_STARTS_A_FORMULA) else "") + printable(text)
+            self._writer.writerow(
+                [printable(formula_safe(value)) if isinstance(value, str) else value for value in values]
+            )

@@ -1,19 +1,24 @@
-"""The whole run as one strict JSON document, described by docs/report.schema.json."""
+"""The whole run as one strict JSON document, described by docs/report.schema.json.
+
+A case, its scores, the facts of the run and its usage have in JSON the fields of their dataclasses (rag_eval.records),
+in the same order: a field that is added there is written, and read by `recorded`, without a line more. Only what is
+nested differently or computed is spelled out.
+"""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import Case, CaseResult, Evidence, RunFacts, Score, TaskUsage, Usage
+from pydantic import TypeAdapter
+
+from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.results.baseline import Change
 from rag_eval.results.findings import Findings, verdict, verdict_on
-from rag_eval.results.human_alignment import Alignment
-from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
-from rag_eval.retrieval import RetrievalSummary
+from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
@@ -22,16 +27,27 @@ if TYPE_CHECKING:
 
 FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]
+# Nothing in a run contains itself; not looking for it saves a tenth of the time.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
+_RESULT = TypeAdapter(CaseResult)
+_NAMED_BY_KEY: Json = {
+    "scores": {"__all__": {"metric"}},
+    "further": {"__all__": {"metric"}},
+    "toxicity": {"metric"},
+}
+"""The name of a score's metric is the key that the score is under."""
+_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts")
+"""Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
 
 
 class JsonReport:
-    """A document in the making. `finish` or `discard` ends it; until then the target is untouched.
+    """A document that is being written. The target stays as it is until `finish` replaces it.
 
-    What is known at the start stands first, then case after case as they come, then what they add up to: so
-    memory does not grow with the run. Texts are whole.
+    The facts known at the start come first, then the cases as they are judged, then the summary, so memory does not
+    grow with the run. Texts are never cut.
     """
 
-    def __init__(self, target: Path, facts: RunFacts, circumstances: Mapping[str, Any]) -> None:
+    def __init__(self, target: Path, facts: RunFacts, provenance: Mapping[str, Any]) -> None:
         self._target = target
         self._flags, self._cuts = facts.flags, facts.cut_contexts
         self._replacement = Replacement(target, option="--json")
@@ -40,27 +56,40 @@ class JsonReport:
             "w", encoding="utf-8", errors="backslashreplace", newline="\n"
         )
         self._cases = 0
-        start = {"format": FORMAT, "run": _run(facts), **circumstances}
+        run = _fields(facts, without=_ONLY_AT_THE_END) | {"started": facts.started.isoformat()}
+        start = {"format": FORMAT, "run": run, **provenance}
         with ExitStack() as undo:
             undo.callback(self.discard)
             self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')
             undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
+        """Write one case. Raises OutputError if the disk is full."""
         key = result.case.row, result.case.bot
+        members = _RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
         marks = {"flags": self._flags.get(key, ()), "cut_context": self._cuts.get(key, "")}
-        self._write((",\n" if self._cases else "\n") + _dump(_case(result) | marks))
+        self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
-        """Write what the cases add up to and move the document into place; returns where it is."""
+        """Write the summary and move the document to the target. Returns its path. Raises OutputError."""
         end = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
-            "slices": [_slice(each) for each in summary.slices],
+            "slices": [
+                {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
+                for each in summary.slices
+            ],
             "rubric": [asdict(each) for each in findings.pass_rates],
-            "retrieval": {bot: _retrieved(each) for bot, each in findings.retrieval.items()},
-            "alignment": findings.alignment and _alignment(findings.alignment),
+            "retrieval": {
+                bot: {
+                    "means": dict(each.means),
+                    "scored": each.scored,
+                    "not_applicable": each.not_applicable.count,
+                }
+                for bot, each in findings.retrieval.items()
+            },
+            "alignment": findings.alignment and asdict(findings.alignment),
             "noise": dict(findings.noise),
             "flagged": [
                 {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
@@ -75,7 +104,7 @@ class JsonReport:
         return self._replacement.commit()
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the unfinished document."""
         try:
             self._file.close()
         except OSError:
@@ -93,16 +122,7 @@ def _members(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _run(facts: RunFacts) -> Json:
-    """What was known at the start; what only the end tells is in `end`."""
-    return {
-        name: value
-        for name, value in (asdict(facts) | {"started": facts.started.isoformat()}).items()
-        if name not in ("partial", "notes", "seconds", "usage", "flags", "cut_contexts")
-    }
+    return _ENCODER.encode(value)
 
 
 def _end(facts: RunFacts) -> Json:
@@ -116,68 +136,12 @@ def _end(facts: RunFacts) -> Json:
 
 
 def _usage(usage: Usage) -> Json:
-    totals = {name: value for name, value in asdict(usage).items() if name != "by_task"}
-    return totals | {"by_metric": _by_metric(usage.by_task)}
-
-
-def _by_metric(by_task: Mapping[str, TaskUsage]) -> Json:
     """The tasks of a metric together: those with the same name before the dot."""
     metrics: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
-    for task, usage in by_task.items():
-        metrics[task.partition(".")[0]] += usage
-    return {metric: asdict(usage) for metric, usage in metrics.items()}
-
-
-def read_usage(document: Mapping[str, Any]) -> Usage:
-    """From what `usage` holds in the JSON of a run; older ones tell nothing by metric."""
-    totals = {name: value for name, value in document.items() if name != "by_metric"}
-    by_metric = document.get("by_metric", {})
-    return Usage(**totals, by_task={metric: TaskUsage(**each) for metric, each in by_metric.items()})
-
-
-def _case(result: CaseResult) -> Json:
-    case: Case = result.case
-    return {
-        "row": case.row,
-        "bot": case.bot,
-        "query": case.query,
-        "response": case.response,
-        "reference": case.reference,
-        "chunks": case.chunks,
-        "gold_ids": case.gold_ids,
-        "retrieved_ids": case.retrieved_ids,
-        "human": dict(case.human),
-        "columns": dict(case.columns),
-        "rqs": result.rqs,
-        "failure_modes": result.failure_modes,
-        "scores": {name: _score(score) for name, score in result.scores.items()},
-        "further": {name: _score(score) for name, score in result.further.items()},
-        "rubric": result.rubric and asdict(result.rubric),
-        "toxicity": _score(result.toxicity),
-        "recommendation": result.recommendation,
-    }
-
-
-def _score(score: Score) -> Json:
-    return {
-        "outcome": score.outcome,
-        "value": score.value,
-        "reason": score.reason,
-        "code": score.code,
-        "evidence": [_evidence(item) for item in score.evidence],
-        "samples": score.samples,
-    }
-
-
-def _evidence(item: Evidence) -> Json:
-    return {
-        "subject": item.subject,
-        "rank": item.rank,
-        "text": item.text,
-        "verdict": item.verdict,
-        "favourable": item.favourable,
-        "reason": item.reason,
-    }
+    for task, used in usage.by_task.items():
+        metrics[task.partition(".")[0]] += used
+    by_metric = {metric: asdict(used) for metric, used in metrics.items()}
+    return _fields(usage, without=["by_task"]) | {"by_metric": by_metric}
 
 
 def _bot(bot: BotSummary, findings: Findings) -> Json:
@@ -185,23 +149,12 @@ def _bot(bot: BotSummary, findings: Findings) -> Json:
     return summary | {"rqs": {**summary["rqs"], "interval": _interval(findings.own[bot.bot])}}
 
 
-def _slice(each: Slice) -> Json:
-    return {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
-
-
 def _bot_summary(bot: BotSummary) -> Json:
-    return {
-        "bot": bot.bot,
+    return _fields(bot, without=("rqs_values", "metric_values", "failed_by_content")) | {
         "rqs": _mean(bot.rqs),
-        "metrics": {name: _mean(mean) for name, mean in bot.metrics.items()},
-        "further": {name: _mean(mean) for name, mean in bot.further.items()},
+        "metrics": _means(bot.metrics),
+        "further": _means(bot.further),
         "toxicity": _mean(bot.toxicity),
-        "toxic_queries": bot.toxic_queries,
-        "total_queries": bot.total_queries,
-        "failure_modes": dict(bot.failure_modes),
-        "empty_contexts": bot.empty_contexts,
-        "empty_answers": bot.empty_answers,
-        "failures": dict(bot.failures),
     }
 
 
@@ -216,29 +169,23 @@ def _leaderboard(summary: Summary, findings: Findings) -> Json:
 
 
 def _standing(line: Standing, findings: Findings) -> Json:
-    return {
-        "rank": line.rank,
-        "bot": line.bot,
-        "is_winner": line.is_winner,
+    return _fields(line) | {
         "rqs": {**_mean(line.rqs), "interval": _interval(findings.compared.get(line.bot))},
-        "metrics": {name: _mean(mean) for name, mean in line.metrics.items()},
+        "metrics": _means(line.metrics),
         "verdict": verdict_on(line.bot, findings),
         "behind_winner": _behind(findings.rival(line.bot)),
     }
 
 
-def _retrieved(summary: RetrievalSummary) -> Json:
+def _behind(rival: "Rival | None") -> Json | None:
+    if rival is None:
+        return None
     return {
-        "means": dict(summary.means),
-        "scored": summary.scored,
-        "not_applicable": summary.not_applicable.count,
-    }
-
-
-def _alignment(alignment: Alignment) -> Json:
-    return {
-        "agreements": [asdict(each) for each in alignment.agreements],
-        "disagreements": [asdict(each) for each in alignment.disagreements],
+        "by": rival.difference,
+        "interval": _interval(rival.interval),
+        "pvalue": rival.pvalue,
+        "verdict": rival.verdict,
+        "more_queries": rival.more_queries,
     }
 
 
@@ -256,29 +203,18 @@ def _changed(change: Change) -> Json:
     }
 
 
+def _means(means: Mapping[str, Mean]) -> Json:
+    return {name: _mean(mean) for name, mean in means.items()}
+
+
 def _mean(mean: Mean) -> Json:
-    return {
-        "value": mean.value,
-        "stdev": mean.stdev,
-        "scored": mean.scored,
-        "failed": mean.failed,
-        "not_applicable": mean.not_applicable,
-        "coverage": mean.coverage,
-        "bounds": mean.bounds,
-    }
+    return _fields(mean) | {"coverage": mean.coverage, "bounds": mean.bounds}
 
 
-def _behind(rival: "Rival | None") -> Json | None:
-    if rival is None:
-        return None
-    return {
-        "by": rival.difference,
-        "interval": _interval(rival.interval),
-        "pvalue": rival.pvalue,
-        "verdict": rival.verdict,
-        "more_queries": rival.more_queries,
-    }
-
-
-def _interval(interval: "Interval | None") -> Sequence[float] | None:
+def _interval(interval: "Interval | None") -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
+
+
+def _fields(record: Any, without: Collection[str] = ()) -> Json:
+    """The record's fields in their order, each as it is."""
+    return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in without}

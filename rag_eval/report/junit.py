@@ -10,11 +10,10 @@ from rag_eval.texts.display import printable
 
 
 def write_junit(target: Path, results: Sequence[GateResult], properties: Mapping[str, str]) -> Path:
-    """Write one test case a gate and bot, and what is known of the run as properties. Raises OutputError."""
-    return write_text(target, junit_xml(results, properties), "--junit")
+    """Write one test case per gate and bot; the properties say what is known of the run.
 
-
-def junit_xml(results: Sequence[GateResult], properties: Mapping[str, str]) -> str:
+    Returns the path of the file. Raises OutputError.
+    """
     failed = sum(not result.passed for result in results)
     suite = Element("testsuite", name="rag-eval", tests=str(len(results)), failures=str(failed), errors="0")
     listed = SubElement(suite, "properties")
@@ -24,4 +23,4 @@ def junit_xml(results: Sequence[GateResult], properties: Mapping[str, str]) -> s
         case = SubElement(suite, "testcase", classname=printable(result.bot), name=result.gate.title)
         if not result.passed:
             SubElement(case, "failure", message=printable(result.reason))
-    return f"{tostring(suite, encoding='unicode', xml_declaration=True)}\n"
+    return write_text(target, f"{tostring(suite, encoding='unicode', xml_declaration=True)}\n", "--junit")

@@ -1,4 +1,4 @@
-"""What a run ran with: its settings and where they came from, without secrets, and the versions of the packages."""
+"""The provenance of a run: its settings with their sources, without secrets, and the versions of the packages."""
 
 import platform
 import sys
@@ -31,15 +31,19 @@ _PACKAGES = {
     "ragas": "rag_eval.metrics.ragas_import",
     "xlsxwriter": "xlsxwriter",
 }
-"""Distributions that numbers or outputs may depend on, and the module that is imported when they are used.
+"""Distributions that numbers or outputs may depend on, each with a module that is imported only if it is used.
 
-Of those that judge it is our own: they themselves are imported only with the first call.
+For packages that serve the judge it is a module of ours, because they are imported with the first call.
 """
 
 
-def circumstances(loaded: "LoadedSettings", made_from: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Members "configuration" and "versions" of a run's JSON; "made_from" tells the same of the run it is made of."""
-    ours = {"configuration": _configuration(loaded), "versions": _versions()}
+def provenance(loaded: "LoadedSettings", made_from: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Members of a run's JSON: "configuration", by section and key, and "versions", by package.
+
+    "made_from" has the same of the earlier run, if this report was made from the JSON of one.
+    """
+    versions = {"python": platform.python_version(), "rag-eval": __version__, **dict(_used())}
+    ours = {"configuration": _configuration(loaded), "versions": versions}
     return ours if made_from is None else {**ours, "made_from": made_from}
 
 
@@ -55,7 +59,7 @@ def _configuration(loaded: "LoadedSettings") -> Mapping[str, Any]:
 
 
 def _shown(key: str, value: object, secrets: Collection[str]) -> object:
-    """A setting as JSON may hold it: of a secret only whether there is one."""
+    """The value for JSON; of a secret only whether it is set."""
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
     if key in _URLS and value:
@@ -64,15 +68,11 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
 
 
 _URLS = frozenset(provider.url_key for provider in PROVIDERS.values())
-"""Those of providers that do not judge were not checked: they may contain a password."""
-
-
-def _versions() -> Mapping[str, str]:
-    """Of Python, of ourselves, and of the packages that the run has used."""
-    return {"python": platform.python_version(), "rag-eval": __version__, **dict(_used())}
+"""Settings that may contain a password: an address is only checked if its provider is the judge."""
 
 
 def _used() -> Iterator[tuple[str, str]]:
+    """Name and version of each package that the run has used."""
     for name, module in _PACKAGES.items():
         if module in sys.modules:
             with suppress(PackageNotFoundError):  # whoever needs it will say so, and what to do

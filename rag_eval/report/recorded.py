@@ -1,56 +1,75 @@
 """A run read back from its JSON, so that a new report can be made of it without the judge."""
 
+import itertools
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Self, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
-from rag_eval.records import (
-    TOXICITY,
-    Case,
-    CaseResult,
-    CriterionVerdict,
-    Evidence,
-    FailureMode,
-    Outcome,
-    RubricOutcome,
-    RunFacts,
-    Score,
-)
-from rag_eval.report.json_file import FORMAT, read_usage
+from rag_eval.records import TOXICITY, CaseResult, RunFacts
+from rag_eval.report.json_file import FORMAT, Json
 from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.retrieval import doc_recall
 from rag_eval.tables.input_files import check_is_file
 
+_Record = TypeVar("_Record", CaseResult, RunFacts)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
+    """The facts and results of an earlier run."""
+
     name: str
-    """Of its file."""
+    """Name of its file, without the folder."""
     facts: RunFacts
     results: tuple[CaseResult, ...]
-    circumstances: Mapping[str, Any]
-    """What it was judged with: settings, versions of packages and, if it was made again itself, of what."""
+    """In the order of the input."""
+    provenance: Mapping[str, Any]
+    """Members `configuration` and `versions`; `made_from` if the run was itself made from another run's JSON."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The run in a file that --json wrote, with this version or an earlier one.
+
+        A member that an earlier version did not write gets the default of its field. Raises InputError, which names
+        the case and the member, when the file is anything else.
+        """
+        check_is_file(path)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != FORMAT:
+                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            cases = document["cases"]
+            (facts,) = _validated(RunFacts, [_facts(document)], ["run"])
+            results = _validated(CaseResult, [_result(case) for case in cases], map(_place, cases))
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = " ".join(_describe(error).split())[:200]
+            raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+        provenance = {name: document[name] for name in _PROVENANCE if name in document}
+        return cls(path.name, facts, results, provenance)
 
     def check_slices(self, slice_by: str) -> None:
-        """Raises InputError when the run was recorded without the column that it is to be sliced by."""
+        """Raises InputError if the run was recorded without the column `slice_by`; '' asks for no slices."""
         columns = dict.fromkeys(name for result in self.results for name in result.case.columns)
         if slice_by and slice_by not in columns:
             found = f"it has {', '.join(map(repr, columns))}" if columns else "it has none"
             raise InputError(
-                f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); only a column that "
-                "[report] slice_by or a rubric named when the answers were judged is recorded"
+                f"{self.name}: '{slice_by}' is not a column of the recorded run ({found}); a run records only the "
+                "columns that [report] slice_by or its rubric names: judge again with [report] slice_by"
             )
 
     def rescored(self, facts: RunFacts) -> "RecordedRun":
-        """The same scores, composed and classified anew, as `facts` say; a note tells of new recommendations.
+        """The same scores with RQS and failure modes recomputed for the weights and thresholds of `facts`.
 
-        Those are by rule, and where none was recorded or the failure modes changed: the judge is not asked.
+        A recommendation is recomputed by rule if none was recorded or if the failure modes changed; a note gives
+        their number. The judge is not called.
         """
         results = tuple(self._rescored(result, facts) for result in self.results)
         pairs = zip(self.results, results, strict=True)
@@ -70,102 +89,60 @@ class RecordedRun:
         return replace(rescored, recommendation=advice_by_rule(rescored))
 
 
-def read_run(path: Path) -> RecordedRun:
-    """The run in a file that --json wrote. Raises InputError when it is none."""
-    check_is_file(path)
+_PROVENANCE = ("configuration", "versions", "made_from")
+"""Members of the document that say what the run was judged with."""
+
+
+def _validated(kind: type[_Record], records: Sequence[Json], places: Iterable[str]) -> tuple[_Record, ...]:
+    """Raises ValueError, which begins with the place of the record, for one that its dataclass does not allow."""
+    # Pydantic passes a configuration on to a dataclass only from a type that is not a dataclass.
+    adapter = TypeAdapter(tuple[kind, ...], config=ConfigDict(allow_inf_nan=False))  # type: ignore[valid-type]
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT:
-            raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
-        results = tuple(_result(case) for case in document["cases"])
-        circumstances = {name: document[name] for name in _CIRCUMSTANCES if name in document}
-        return RecordedRun(path.name, _facts(document, results), results, circumstances)
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+        return adapter.validate_python(records)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        index, *members = problem["loc"]
+        place = next(itertools.islice(places, int(index), None))
+        raise ValueError(f"{place}: {'.'.join(map(str, members))}: {problem['msg']}") from error
 
 
-_CIRCUMSTANCES = ("configuration", "versions", "made_from")
-"""Members of the document."""
-
-
-def _facts(document: Mapping[str, Any], results: tuple[CaseResult, ...]) -> RunFacts:
-    run, end = document["run"], document["end"]
-    known = {field.name for field in fields(RunFacts)}
-    cases = [(result.case.row, result.case.bot) for result in results]
-    flagged = zip(cases, (tuple(case.get("flags", ())) for case in document["cases"]), strict=True)
-    cuts = zip(cases, (case.get("cut_context", "") for case in document["cases"]), strict=True)
-    values = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in run.items()
-        if name in known
+def _result(case: Json) -> Json:
+    """The fields of a CaseResult, nested as they are there."""
+    return {
+        **case,
+        "case": case,
+        "scores": _named(case["scores"]),
+        "further": _named(case.get("further", {})),
+        "toxicity": case["toxicity"] | {"metric": TOXICITY},
     }
-    return RunFacts(
-        **{
-            **values,
-            "started": datetime.fromisoformat(run["started"]),
-            "flags": {case: flags for case, flags in flagged if flags},
-            "cut_contexts": {case: cut for case, cut in cuts if cut},
-            "partial": end["reason"],
-            "notes": tuple(end["notes"]),
-            "seconds": end["seconds"],
-            "usage": read_usage(end["usage"]),
-        }
-    )
 
 
-def _result(case: Mapping[str, Any]) -> CaseResult:
-    return CaseResult(
-        case=_case(case),
-        scores={name: _score(name, score) for name, score in case["scores"].items()},
-        toxicity=_score(TOXICITY, case["toxicity"]),
-        rqs=case["rqs"],
-        failure_modes=tuple(FailureMode(mode) for mode in case["failure_modes"]),
-        recommendation=case["recommendation"],
-        further={name: _score(name, score) for name, score in case.get("further", {}).items()},
-        rubric=_rubric(case["rubric"]) if case.get("rubric") else None,
-    )
+def _named(scores: Mapping[str, Json]) -> Json:
+    return {name: score | {"metric": name} for name, score in scores.items()}
 
 
-def _rubric(rubric: Mapping[str, Any]) -> RubricOutcome:
-    return RubricOutcome(
-        **{
-            **rubric,
-            "outcome": Outcome(rubric["outcome"]),
-            "verdicts": tuple(CriterionVerdict(**verdict) for verdict in rubric["verdicts"]),
-            "criteria": tuple(rubric["criteria"]),
-        }
-    )
+def _facts(document: Json) -> Json:
+    """The fields of RunFacts: they are in three places, since some are known only at the end."""
+    cases, end = document["cases"], document["end"]
+    return {
+        **document["run"],
+        **end,
+        "partial": end["reason"],
+        "usage": {**end["usage"], "by_task": end["usage"].get("by_metric", {})},
+        "flags": {_key(case): case["flags"] for case in cases if case.get("flags")},
+        "cut_contexts": {_key(case): case["cut_context"] for case in cases if case.get("cut_context")},
+    }
 
 
-def _case(case: Mapping[str, Any]) -> Case:
-    def ids(name: str) -> tuple[str, ...] | None:
-        return None if case[name] is None else tuple(case[name])
-
-    return Case(
-        row=case["row"],
-        bot=case["bot"],
-        query=case["query"],
-        response=case["response"],
-        reference=case["reference"],
-        chunks=ids("chunks"),
-        gold_ids=ids("gold_ids"),
-        retrieved_ids=ids("retrieved_ids"),
-        human=MappingProxyType(case["human"]),
-        columns=MappingProxyType(case["columns"]),
-    )
+def _key(case: Json) -> tuple[int, str]:
+    return case["row"], case["bot"]
 
 
-def _score(metric: str, score: Mapping[str, Any]) -> Score:
-    evidence = tuple(Evidence(**item) for item in score["evidence"])
-    return Score(
-        metric,
-        Outcome(score["outcome"]),
-        score["value"],
-        score["reason"],
-        score["code"],
-        evidence,
-        tuple(score.get("samples", ())),
-    )
+def _place(case: Json) -> str:
+    return f"row {case['row']}, bot {case['bot']}"
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return "a member has the wrong type" if isinstance(error, TypeError | AttributeError) else str(error)

@@ -1,12 +1,11 @@
 """The scores of a retrieval evaluation as a file: a workbook, a CSV for spreadsheets, or lines of JSON.
 
-A line a query, written as the scores come, and moved into place once the file is complete.
+The file has one row per query, written as the scores come, and replaces the target once it is complete.
 """
 
 import csv
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -22,15 +21,16 @@ from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, Retri
 from rag_eval.retrieval.from_files import AnyPath, evaluate_files
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.texts.display import formula_safe
 
 
 def write_retrieval(
     results: AnyPath, references: AnyPath, output: AnyPath, cutoffs: Iterable[int] = DEFAULT_CUTOFFS
 ) -> tuple[RetrievalSummary, Path]:
-    """Score every reference into `output` (.xlsx, .csv or .jsonl), in the order of the references.
+    """Score every reference and write the scores to `output` (.xlsx, .csv or .jsonl), in the order of the references.
 
-    Returns the summary and where the file is: beside `output` if another program holds that open. Raises InputError
-    for files that cannot be used, and OutputError when the output cannot be written; what stood there before stays.
+    Returns the summary, and the path of the file, which is next to `output` if another program has that open. Raises
+    InputError for files that cannot be used, and OutputError if the output cannot be written; an earlier file stays.
     """
     target, wanted = Path(output), tuple(sorted(set(cutoffs)))
     opener = _FORMATS.get(target.suffix.lower())
@@ -56,7 +56,7 @@ def write_retrieval(
 
 
 def summary_lines(summary: RetrievalSummary) -> list[str]:
-    """The means as a small table of plain text, and what they stand on. Query ids come as they are."""
+    """The means and the numbers of queries as lines of plain text. Query ids are not made safe for a terminal."""
     width = max(len(label_of(name)) for name in summary.means)
     table = [
         f"{label_of(name):<{width}}  {'–' if mean is None else format(mean, '.4f'):>6}  {summary.scored:>7,}"
@@ -81,7 +81,7 @@ def _examples(ids: QueryIds) -> str:
 
 
 class _Writer(Protocol):
-    """Told of every query, then of the summary."""
+    """Writes every query, then the summary."""
 
     def add(self, scores: RetrievalScores) -> None: ...
     def finish(self, summary: RetrievalSummary) -> None: ...
@@ -106,7 +106,7 @@ class _JsonLines:
         self._write(f'{{"qid": {json.dumps(scores.qid)}, {_line_after_qid(*counts, self._cutoffs)}')
 
     def finish(self, summary: RetrievalSummary) -> None:
-        """The lines are all there is."""
+        """Nothing to write: the file has only the queries."""
 
 
 @lru_cache(maxsize=4096)
@@ -119,7 +119,7 @@ def _line_after_qid(
 
 
 def _fields(scores: RetrievalScores, cutoffs: tuple[int, ...]) -> Mapping[str, bool | int | float | None]:
-    """What is written of a query beside its id; measures are None when it has no gold documents."""
+    """The members of a query after its id. Measures are None if it has no gold documents."""
     return {
         "has_result": scores.has_result,
         "retrieved_docs_count": scores.retrieved_docs_count,
@@ -146,19 +146,10 @@ class _Csv:
         writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
 
     def add(self, scores: RetrievalScores) -> None:
-        self._writer.writerow([_formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
+        self._writer.writerow([formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
 
     def finish(self, summary: RetrievalSummary) -> None:
-        """The rows are all there is."""
-
-
-def _formula_safe(text: str) -> str:
-    """With an apostrophe before what a spreadsheet program would take for the beginning of a formula."""
-    return f"'{text}" if _FORMULA_BEGIN.match(text) else text
-
-
-_FORMULA_BEGIN = re.compile("[=+\\-@\t\r\n\0＝＋－＠]")
-"""As OWASP lists them, and their full-width forms."""
+        """Nothing to write: the file has only the queries."""
 
 
 # --- workbook ---------------------------------------------------------------------------------------------------
@@ -204,10 +195,10 @@ class _Workbook:
             sheet.repeat_rows(0)
 
     def close_scratch(self) -> None:
-        """Let go of the files that hold the rows: not every system removes a file that is open."""
+        """Close the files with the rows: not every system removes a file that is open."""
         for sheet in self._sheets:
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+                sheet.row_data_fh.close()  # closing the workbook would write it
 
 
 def _query_columns(cutoffs: tuple[int, ...]) -> list[Column[RetrievalScores]]:
@@ -233,7 +224,7 @@ def _measure_cell(value: float | None) -> Cell:
 
 
 _SummaryItem = tuple[str, Cell, Cell, str]
-"""What, its value, the queries behind it, and examples of query ids."""
+"""Name of a measure or count, its mean, its number of queries, and examples of query ids."""
 
 _SUMMARY_COLUMNS: Sequence[Column[_SummaryItem]] = (
     Column("Measure", 52, lambda item: Cell(item[0], Look.WORD), Look.HEADER),
@@ -251,7 +242,7 @@ def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_Summar
         yield what, nothing, Cell(ids.count, Look.COUNT), _examples(ids)
     if left_out:
         yield (
-            f"In the means, but beyond the rows of sheet {RETRIEVAL}",
+            f"In the means, but not on sheet {RETRIEVAL}: too many rows",
             nothing,
             Cell(left_out, Look.COUNT),
             "",

@@ -1,63 +1,39 @@
-"""Sheet "Retrieval": what each bot retrieved, held against the gold documents."""
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+"""Sheet "Retrieval": the retrieved documents of each bot, compared with the gold documents."""
 
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, name_width, plain_column
-from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.styles import Look
 from rag_eval.retrieval import DEFAULT_CUTOFFS, RetrievalSummary, RetrievalTally, label_of
-
-if TYPE_CHECKING:
-    from xlsxwriter.worksheet import Worksheet
 
 SHEET = "Retrieval"
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalLine:
-    bot: str
-    summary: RetrievalSummary
+_Line = tuple[str, RetrievalSummary]
+"""A bot, and its means over the queries that have gold documents."""
 
 
-def write_bots_retrieval(
-    worksheet: "Worksheet", formats: Formats, facts: RunFacts, bots: Mapping[str, RetrievalSummary]
-) -> None:
-    table = Table(worksheet, retrieval_columns(facts), formats, header_height=44, line_height=18)
-    for line in retrieval_lines(bots):
-        table.append(line)
-    table.finish(frozen=1)
+def retrieval_columns(facts: RunFacts) -> list[Column[_Line]]:
+    """The columns of a table with one row per bot."""
 
-
-def retrieval_lines(bots: Mapping[str, RetrievalSummary]) -> Iterator[RetrievalLine]:
-    """One line a bot."""
-    return (RetrievalLine(bot, summary) for bot, summary in bots.items())
-
-
-def retrieval_columns(facts: RunFacts) -> list[Column[RetrievalLine]]:
-    return [
-        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
-        *_measures(),
-        plain_column("Scored", 8, Look.COUNT, lambda line: line.summary.scored, _ABOUT_SCORED),
-        plain_column("Not Applicable", 11, Look.COUNT, _without_gold, _ABOUT_NOT_APPLICABLE),
-    ]
-
-
-def _without_gold(line: RetrievalLine) -> int:
-    return line.summary.not_applicable.count
-
-
-def _measures() -> Iterator[Column[RetrievalLine]]:
-    def cell_of(name: str) -> Column[RetrievalLine]:
-        def cell(line: RetrievalLine) -> Cell:
-            mean = line.summary.means[name]
+    def measure(name: str) -> Column[_Line]:
+        def cell(line: _Line) -> Cell:
+            mean = line[1].means[name]
             return Cell(mean, Look.NOT_APPLICABLE if mean is None else Look.RQS)
 
         return Column(_HEADERS.get(name, label_of(name)), 10, cell, about=_ABOUT.get(name, ""))
 
-    return (cell_of(name) for name in RetrievalTally().summary().means)
+    return [
+        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line[0]),
+        *(measure(name) for name in RetrievalTally().summary().means),
+        plain_column("Scored", 8, Look.COUNT, lambda line: line[1].scored, _ABOUT_SCORED),
+        plain_column(
+            "Not Applicable",
+            11,
+            Look.COUNT,
+            lambda line: line[1].not_applicable.count,
+            "Queries without gold documents. They are not part of any mean.",
+        ),
+    ]
 
 
 _HEADERS = {"reciprocal_rank": "MRR", "average_precision": "MAP"}
@@ -72,6 +48,5 @@ _ABOUT = {
     },
 }
 _ABOUT_SCORED = (
-    "Queries with gold documents: every mean is over these. Where nothing was retrieved it counts 0."
+    "Queries with gold documents. Every mean covers all of them; a query that retrieved nothing counts as 0."
 )
-_ABOUT_NOT_APPLICABLE = "Queries without gold documents; they are in no mean."

@@ -1,56 +1,40 @@
 """Sheet "Rubric": how often each bot passes, as a whole and on each criterion."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, name_width, plain_column
-from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.styles import Look
 from rag_eval.results.pass_rates import BotPassRates, PassRate
-
-if TYPE_CHECKING:
-    from xlsxwriter.worksheet import Worksheet
 
 SHEET = "Rubric"
 OVERALL = "Rubric as a whole"
 
 
-@dataclass(frozen=True, slots=True)
-class PassRateLine:
-    """One bot and one criterion, or the whole rubric."""
-
+class _Line(NamedTuple):
     bot: str
     criterion: str
+    """Id of one criterion, or OVERALL."""
     rate: PassRate
 
 
-def write_pass_rates(
-    worksheet: "Worksheet", formats: Formats, facts: RunFacts, bots: Sequence[BotPassRates]
-) -> None:
-    table = Table(worksheet, pass_rate_columns(facts), formats, header_height=30, line_height=18)
-    for line in pass_rate_lines(bots):
-        table.append(line)
-    table.finish(frozen=2)
-
-
-def pass_rate_lines(bots: Sequence[BotPassRates]) -> Iterator[PassRateLine]:
-    """By criterion, so that the bots stand side by side; the whole rubric first."""
+def pass_rate_lines(bots: Sequence[BotPassRates]) -> Iterator[_Line]:
+    """One row per criterion and bot, those of the whole rubric first. The bots of a criterion follow each other."""
     for bot in bots:
-        yield PassRateLine(bot.bot, OVERALL, bot.overall)
+        yield _Line(bot.bot, OVERALL, bot.overall)
     for criterion in bots[0].criteria if bots else ():
         for bot in bots:
-            yield PassRateLine(bot.bot, criterion, bot.criteria[criterion])
+            yield _Line(bot.bot, criterion, bot.criteria[criterion])
 
 
-def pass_rate_columns(facts: RunFacts) -> list[Column[PassRateLine]]:
+def pass_rate_columns(facts: RunFacts) -> list[Column[_Line]]:
     return [
         plain_column("Criterion", 34, Look.NAME, lambda line: line.criterion),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
-        Column("Pass Rate", 10, _rate_cell, about="Passed ÷ Judged."),
-        Column("95 % low", 9, lambda line: _bound_cell(line, 0), about=_ABOUT_INTERVAL),
-        Column("95 % high", 9, lambda line: _bound_cell(line, 1), about=_ABOUT_INTERVAL),
+        Column("Pass Rate", 10, lambda line: _rate_cell(line.rate.rate), about="Passed ÷ Judged."),
+        Column("95 % low", 9, lambda line: _rate_cell(_bounds(line)[0]), about=_ABOUT_INTERVAL),
+        Column("95 % high", 9, lambda line: _rate_cell(_bounds(line)[1]), about=_ABOUT_INTERVAL),
         plain_column("Passed", 9, Look.COUNT, lambda line: line.rate.passed),
         plain_column("Judged", 9, Look.COUNT, lambda line: line.rate.scored),
         plain_column("Not Judged", 9, Look.COUNT, lambda line: line.rate.failed, _ABOUT_NOT_JUDGED),
@@ -58,21 +42,16 @@ def pass_rate_columns(facts: RunFacts) -> list[Column[PassRateLine]]:
     ]
 
 
-def _rate_cell(line: PassRateLine) -> Cell:
-    rate = line.rate.rate
+def _rate_cell(rate: float | None) -> Cell:
     return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
 
 
-def _bound_cell(line: PassRateLine, end: int) -> Cell:
+def _bounds(line: _Line) -> tuple[float | None, float | None]:
     from rag_eval.results.intervals import wilson_interval
 
     interval = wilson_interval(line.rate.passed, line.rate.scored)
-    if interval is None:
-        return Cell(None, Look.NOT_APPLICABLE)
-    return Cell((interval.low, interval.high)[end], Look.PERCENT)
+    return (None, None) if interval is None else (interval.low, interval.high)
 
 
-_ABOUT_INTERVAL = (
-    "With 95 % confidence the pass rate over all queries of this kind lies between low and high (Wilson)."
-)
-_ABOUT_NOT_JUDGED = "The judge gave no verdict. These are in no rate."
+_ABOUT_INTERVAL = "95% confidence interval (Wilson) of the pass rate. Empty if no response was judged."
+_ABOUT_NOT_JUDGED = "The judge gave no verdict. These responses are not part of any rate."

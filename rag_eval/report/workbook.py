@@ -1,6 +1,6 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,21 +8,21 @@ from typing import Any
 
 from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.alignment_sheet import DISAGREEMENTS, write_alignment, write_disagreements
+from rag_eval.report.alignment_sheet import DISAGREEMENTS, agreement_columns, disagreement_columns
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
 from rag_eval.report.check import check_readable
-from rag_eval.report.column import Place
+from rag_eval.report.column import Column, Item, Place
 from rag_eval.report.columns import case_columns, score_headers
 from rag_eval.report.core_sheets import set_up_page, write_bots, write_standings
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.extra_metrics import FAILED_CRITERIA
 from rag_eval.report.retrieval_sheet import SHEET as RETRIEVAL
-from rag_eval.report.retrieval_sheet import write_bots_retrieval
+from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import SHEET as RUBRIC
-from rag_eval.report.rubric_sheet import write_pass_rates
+from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
 from rag_eval.report.styles import Formats
@@ -112,20 +112,34 @@ class ExcelReport:
     ) -> None:
         """The sheets that only some runs have, but for the evidence, which is written as it comes."""
         if RUBRIC in sheets:
-            write_pass_rates(sheets[RUBRIC], self._formats, facts, findings.pass_rates)
+            self._fill(sheets[RUBRIC], pass_rate_columns(facts), pass_rate_lines(findings.pass_rates), 30, 2)
         if RETRIEVAL in sheets:
-            write_bots_retrieval(sheets[RETRIEVAL], self._formats, facts, findings.retrieval)
+            self._fill(sheets[RETRIEVAL], retrieval_columns(facts), findings.retrieval.items(), 44, 1)
         if ALIGNMENT in sheets and (alignment := findings.alignment):
             headers = {**self._headers, **dict.fromkeys(facts.criteria, FAILED_CRITERIA)}
             places = {name: Place(CASES, 0, self._cases.column(header)) for name, header in headers.items()}
-            write_alignment(sheets[ALIGNMENT], self._formats, facts, alignment.agreements)
-            write_disagreements(sheets[DISAGREEMENTS], self._formats, facts, alignment.disagreements, places)
+            self._fill(sheets[ALIGNMENT], agreement_columns(facts), alignment.agreements, 44, 2)
+            columns = disagreement_columns(facts, places)
+            self._fill(sheets[DISAGREEMENTS], columns, alignment.disagreements, 30, 2)
         if SLICES in sheets:
             write_slices(sheets[SLICES], self._formats, facts, summary)
         if BASELINE in sheets:
             write_changes(
                 sheets[BASELINE], self._formats, facts, findings.changes or (), findings.beside_changes
             )
+
+    def _fill(
+        self,
+        sheet: Any,
+        columns: Sequence[Column[Item]],
+        items: Iterable[Item],
+        header_height: float,
+        frozen: int,
+    ) -> None:
+        table = Table(sheet, columns, self._formats, header_height, line_height=18)
+        for item in items:
+            table.append(item)
+        table.finish(frozen)
 
     def discard(self) -> None:
         """Leave nothing behind."""
@@ -179,7 +193,7 @@ class _StreamedWorkbook:
     def abandon(self) -> None:
         for sheet in self.sheets.values():
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet._opt_close()  # the only way to close the file of rows without writing the workbook
+                sheet.row_data_fh.close()  # closing the workbook would write it
         self._scratch.cleanup()
 
 

@@ -79,9 +79,9 @@ class Standing:
     rank: int | None
     """1 is best, ties share a rank; None when the bot has no RQS or shares no row with the others."""
     bot: str
+    is_winner: bool
     rqs: Mean
     metrics: Mapping[str, Mean]
-    is_winner: bool
 
 
 @dataclass(frozen=True, slots=True)

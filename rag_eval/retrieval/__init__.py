@@ -1,7 +1,7 @@
-"""Retrieval against gold document ids: how many of the documents that matter were found, and how high.
+"""Retrieval against gold document ids: how many gold documents were retrieved, and at which ranks.
 
-Everything is counted in documents. A retriever returns chunks; the first chunk of a document gives the
-document its rank, later chunks of it change nothing. Relevance is binary: a document is gold or it is not.
+All counts are of documents. A retriever returns chunks: the first chunk of a document sets the rank of the
+document, and its later chunks are ignored. Relevance is binary: a document is gold or it is not.
 All measures are in 0..1, higher is better, and None for a query without gold documents.
 """
 

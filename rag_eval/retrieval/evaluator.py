@@ -1,4 +1,4 @@
-"""Results held against references, query by query, and the documents of one case."""
+"""Results compared with references, query by query, and the retrieval scores of one case."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from rag_eval.tables.document_ids import parse_documents, parse_query_id
 QUERY_ID_NAMES = (("qid", "query_id", "question_id"), ("id",))
 RETRIEVED_NAMES = (("doc_ids", "retrieved_docs", "retrieved_doc_ids", "retrieved_ids"), ("context",))
 GOLD_NAMES = (("document_ids", "gold_docs", "gold_doc_ids", "gold_ids"), ("context",))
-"""Names of attributes, keys and columns. The second group counts only where nothing of the first is there,
-because `context` often holds the text of the passages beside a field with their ids."""
+"""Names of attributes, keys and columns. The second group counts only if no name of the first is present, because
+`context` often contains the texts of the chunks, next to a field with their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class RetrievalEvaluation:
 
 
 class ContextRecall:
-    """Holds retrieved documents against gold documents, query by query.
+    """Compares retrieved documents with gold documents, query by query.
 
     Results and references are objects or mappings. Either has a query id (`qid`, `query_id`, `question_id`
     or else `id`). A result has its ranking as `doc_ids`, `retrieved_docs`, `retrieved_doc_ids` or
     `retrieved_ids`, or else `context`; a reference its gold documents as `document_ids`, `gold_docs`,
-    `gold_doc_ids` or `gold_ids`, or else `context`. The first of these that is there is taken.
+    `gold_doc_ids` or `gold_ids`, or else `context`. The first of these that is present is used.
     """
 
     def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
         self.cutoffs = tuple(cutoffs)
 
     def evaluate(self, rag_results: Iterable[object], references: Iterable[object]) -> RetrievalEvaluation:
-        """Score every reference; raises InputError with all problems when ids are missing or ambiguous."""
+        """Score every reference. Raises InputError with all problems if ids are missing or ambiguous."""
         problems: list[str] = []
         retrieved = _by_query(rag_results, "result", RETRIEVED_NAMES, problems)
         gold = _by_query(references, "reference", GOLD_NAMES, problems)
@@ -63,7 +63,7 @@ class ContextRecall:
 def _by_query(
     items: Iterable[object], kind: str, names: Sequence[Sequence[str]], problems: list[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Distinct documents by query id. What cannot be used is added to the problems."""
+    """Distinct documents by query id. Adds a line to `problems` for each item that cannot be used."""
     documents: dict[str, tuple[str, ...]] = {}
     for position, item in enumerate(items, 1):
         try:
@@ -84,17 +84,17 @@ def _field(item: object, names: Sequence[Sequence[str]]) -> object:
         elif hasattr(item, name):
             return getattr(item, name)
     known = ", ".join(name for group in names for name in group)
-    raise ValueError(f"has none of the fields {known}")
+    raise ValueError(f"has none of the fields {known}; add one")
 
 
 def scores_of_case(case: Case) -> RetrievalScores | None:
-    """How the case's retrieved documents stand against its gold ones; None unless the sheet tells of both."""
+    """The scores of the case's retrieved documents; None unless the sheet has both gold and retrieved documents."""
     if case.gold_ids is None or case.retrieved_ids is None:
         return None
     return RetrievalScores.of(f"row {case.row}", case.retrieved_ids, case.gold_ids)
 
 
 def doc_recall(case: Case) -> float | None:
-    """Share of the gold documents that were retrieved; None where it is not known."""
+    """Share of the gold documents that were retrieved, 0..1; None without gold or retrieved documents."""
     scores = scores_of_case(case)
     return scores.recall if scores else None

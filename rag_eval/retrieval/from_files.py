@@ -1,4 +1,4 @@
-"""Retrieval measured from files: results and references in, a summary out, the queries one after the other.
+"""Retrieval scores from files of results and references, one query at a time.
 
 The two files are joined by query id in a temporary database on disk, so memory stays the same however many
 queries there are, and neither file needs to be sorted.
@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from rag_eval.errors import OutputError, TableError
 from rag_eval.retrieval import (
@@ -33,14 +33,14 @@ def evaluate_files(
     cutoffs: Iterable[int] = DEFAULT_CUTOFFS,
     each: Callable[[RetrievalScores], object] | None = None,
 ) -> RetrievalSummary:
-    """Score every reference and hand each query's scores to `each`, in the order of the references.
+    """The summary over all references. `each` is called with the scores of every query, in their order in the file.
 
-    Raises TableError with all problems of a file.
+    Raises TableError with all problems of a file, OutputError if the temporary disk space is full.
     """
     tally = RetrievalTally(cutoffs)
-    with _temporary_join() as join:
-        join.load("retrieved", read_results(results), Path(results))
-        join.load("gold", read_references(references), Path(references))
+    with _Join.opened() as join:
+        join.load("retrieved", read_documents(results, RETRIEVED_NAMES), Path(results))
+        join.load("gold", read_documents(references, GOLD_NAMES), Path(references))
         for scores in join.scores():
             tally.add(scores)
             if each:
@@ -50,17 +50,17 @@ def evaluate_files(
     return tally.summary()
 
 
-@contextmanager
-def _temporary_join() -> Iterator["_Join"]:
-    try:
-        with closing(sqlite3.connect("")) as database:  # "" is a private file that SQLite removes itself
-            yield _Join(database)
-    except sqlite3.Error as error:
-        raise OutputError(f"joining the files in temporary disk space failed: {error}") from error
-
-
 class _Join:
     """Results and references by query id, in SQLite, with a cache of fixed size."""
+
+    @classmethod
+    @contextmanager
+    def opened(cls) -> Iterator[Self]:
+        try:
+            with closing(sqlite3.connect("")) as database:  # "" is a private file that SQLite removes itself
+                yield cls(database)
+        except sqlite3.Error as error:
+            raise OutputError(f"joining the files in temporary disk space failed: {error}") from error
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -68,7 +68,7 @@ class _Join:
             database.execute(f"PRAGMA {setting}")
 
     def load(self, table: str, rows: Iterable["QueryDocuments"], path: Path) -> None:
-        """Take all rows of a file; a file without queries, or with one of them twice, is a TableError."""
+        """Store all rows of a file. Raises TableError if it has no queries, or a query twice."""
         run = self._database.execute
         run(f"CREATE TABLE {table} (row INTEGER PRIMARY KEY, qid TEXT NOT NULL, documents TEXT NOT NULL)")
         inserted = self._database.executemany(
@@ -76,7 +76,7 @@ class _Join:
             ((row, qid, "\n".join(documents)) for row, qid, documents in rows),
         )
         if not inserted.rowcount:
-            raise TableError(f"{path.name}: holds no queries")
+            raise TableError(f"{path.name}: contains no queries; add a row for each query")
         run(f"CREATE INDEX {table}_by_qid ON {table} (qid)")
         problems = Problems()
         for qid, first, second in run(_DUPLICATES.format(table=table)):
@@ -85,7 +85,7 @@ class _Join:
         problems.raise_if_any()
 
     def scores(self) -> Iterator[RetrievalScores]:
-        """One query after the other, in the order of the references."""
+        """The scores of each query, in the order of the references."""
         for qid, gold, retrieved in self._database.execute(_JOINED):
             yield RetrievalScores.of_distinct(
                 qid, _documents(retrieved), _documents(gold), retrieved is not None
@@ -114,20 +114,15 @@ class QueryDocuments(NamedTuple):
     documents: tuple[str, ...]
 
 
-def read_results(path: AnyPath) -> Iterator[QueryDocuments]:
-    """Rankings from a file, row by row; after the last one a TableError with every bad cell."""
-    return _read(Path(path), RETRIEVED_NAMES)
+def read_documents(path: AnyPath, names: Sequence[Sequence[str]]) -> Iterator[QueryDocuments]:
+    """Query ids and documents of a file, row by row; `names` are RETRIEVED_NAMES or GOLD_NAMES.
 
-
-def read_references(path: AnyPath) -> Iterator[QueryDocuments]:
-    """Gold documents from a file, row by row; after the last one a TableError with every bad cell."""
-    return _read(Path(path), GOLD_NAMES)
-
-
-def _read(path: Path, ids_names: Sequence[Sequence[str]]) -> Iterator[QueryDocuments]:
+    After the last row, raises TableError with every bad cell.
+    """
+    path = Path(path)
     problems = Problems()
     with open_records(path) as records:
-        columns = [_column(path, records.names, wanted) for wanted in (QUERY_ID_NAMES, ids_names)]
+        columns = [_column(path, records.names, wanted) for wanted in (QUERY_ID_NAMES, names)]
         for number, (qid_cell, ids_cell) in records.rows(columns):
             column = columns[0]
             try:
@@ -143,7 +138,7 @@ def _read(path: Path, ids_names: Sequence[Sequence[str]]) -> Iterator[QueryDocum
 
 
 def _column(path: Path, names: Sequence[str], wanted: Sequence[Sequence[str]]) -> int:
-    """Position of the one column with a wanted name; names of a later group count only without an earlier."""
+    """Position of the one column with a wanted name. A group of names counts only if no earlier group fits."""
     for group in wanted:
         position = find_column(path, names, group)
         if position is not None:

@@ -35,31 +35,31 @@ def label_of(measure: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalScores:
-    """One query's ranking held against its gold documents: the counts, and every measure made of them.
+    """One query's ranking compared with its gold documents: the counts, and every measure computed from them.
 
-    A measure is None when the query has no gold documents. A query that retrieved nothing scores 0.
+    A measure is 0..1. It is None if the query has no gold documents, and 0 if the query retrieved nothing.
     """
 
     qid: str
     hit_ranks: tuple[int, ...]
-    """Ranks, counted from 1 and ascending, at which gold documents stand."""
+    """Ranks of the gold documents in the ranking, counted from 1, ascending."""
     retrieved_docs_count: int
     gold_docs_count: int
     has_result: bool = True
-    """False for a reference that no result belongs to; it counts as retrieved nothing."""
+    """False for a reference without a result. Such a query counts as having retrieved nothing."""
 
     @classmethod
     def of(
         cls, qid: str, ranking: Iterable[str], gold: Iterable[str], has_result: bool = True
     ) -> "RetrievalScores":
-        """Compare ids as they are; `rank_documents` brings them into comparable form first."""
+        """The scores of a ranking. Ids are compared as they are; `rank_documents` normalises them first."""
         return cls.of_distinct(qid, tuple(_distinct(ranking)), tuple(_distinct(gold)), has_result)
 
     @classmethod
     def of_distinct(
         cls, qid: str, ranking: Sequence[str], gold: Sequence[str], has_result: bool = True
     ) -> "RetrievalScores":
-        """The same for ids that are known to be there once each, as those that `parse_documents` returns."""
+        """The same for ids without repetitions, such as those from `parse_documents`."""
         wanted = frozenset(gold)
         hits = tuple([rank for rank, document in enumerate(ranking, 1) if document in wanted])
         return cls(qid, hits, len(ranking), len(gold), has_result)
@@ -82,7 +82,7 @@ class RetrievalScores:
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of recall and precision, in the form that needs no case for 0 + 0."""
+        """Harmonic mean of recall and precision, in the form that needs no exception for 0 + 0."""
         if not self.gold_docs_count:
             return None
         return 2 * self.correct_docs_count / (self.retrieved_docs_count + self.gold_docs_count)
@@ -96,7 +96,7 @@ class RetrievalScores:
 
     @property
     def average_precision(self) -> float | None:
-        """Mean over the gold documents of the precision at their ranks; one that is missing adds 0."""
+        """Mean over the gold documents of the precision at their ranks; a missing document adds 0."""
         return self._per_gold(sum(found / rank for found, rank in enumerate(self.hit_ranks, 1)))
 
     def recall_at(self, k: int) -> float | None:
@@ -124,14 +124,19 @@ class RetrievalScores:
         return float(hits > 0) if self.gold_docs_count else None
 
     def values(self, cutoffs: tuple[int, ...] = DEFAULT_CUTOFFS) -> Mapping[str, float | None]:
-        """Every measure by name, with recall, precision, NDCG and hit rate at each cutoff."""
-        return values_of(self.hit_ranks, self.retrieved_docs_count, self.gold_docs_count, cutoffs)
+        """Every measure by name, with recall, precision, NDCG and hit rate at each cutoff.
+
+        Each is 0..1, or None if the query has no gold documents. Raises ValueError for a cutoff below 1.
+        """
+        for k in cutoffs:
+            _require_cutoff(k)
+        return _values_of(self.hit_ranks, self.retrieved_docs_count, self.gold_docs_count, cutoffs)
 
     def _per_gold(self, amount: float) -> float | None:
         return amount / self.gold_docs_count if self.gold_docs_count else None
 
     def _hits_within(self, k: int) -> int:
-        require_cutoff(k)
+        _require_cutoff(k)
         return sum(rank <= k for rank in self.hit_ranks)
 
 
@@ -171,7 +176,7 @@ def average_precision(ranking: Sequence[str], gold: Collection[str]) -> float | 
 
 
 def ndcg_at_k(ranking: Sequence[str], gold: Collection[str], k: int = 10) -> float | None:
-    """Normalised discounted cumulative gain at rank k; the ideal is made of the gold set, None without it."""
+    """Normalised discounted cumulative gain at rank k, against the ideal ranking of the gold set; None without gold."""
     return RetrievalScores.of("", ranking, gold).ndcg_at(k)
 
 
@@ -187,7 +192,7 @@ def _distinct(ids: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(ids)
 
 
-def require_cutoff(k: int) -> None:
+def _require_cutoff(k: int) -> None:
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"a cutoff is a rank from 1 upwards, got {k}")
 
@@ -202,10 +207,10 @@ def _ideal_gain(documents: int) -> float:
 
 
 @lru_cache(maxsize=4096)
-def values_of(
+def _values_of(
     hits: tuple[int, ...], retrieved: int, gold: int, cutoffs: tuple[int, ...]
 ) -> Mapping[str, float | None]:
-    """Cached, because over many queries few patterns of hits occur and each would be computed anew."""
+    """Cached, because many queries share few patterns of hits."""
     scores = RetrievalScores("", hits, retrieved, gold)
     values = {
         "doc_recall": scores.recall,

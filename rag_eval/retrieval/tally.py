@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores, require_cutoff, values_of
+from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores
 
 
 @dataclass(frozen=True, slots=True)
 class QueryIds:
-    """How many query ids there are of a kind, and the first few of them."""
+    """The number of queries of one kind, and the ids of the first ten."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -18,18 +18,18 @@ class QueryIds:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSummary:
-    """Means over the queries that have gold documents, and the counts that say what they stand on."""
+    """Means over the queries that have gold documents, and the numbers of queries behind them."""
 
     means: Mapping[str, float | None]
-    """By the names of `RetrievalScores.values`; None when no query could be scored."""
+    """By the names of `RetrievalScores.values`; each 0..1, or None if no query could be scored."""
     scored: int
-    """Queries behind every one of the means."""
+    """Queries with gold documents: every mean is over all of them."""
     not_applicable: QueryIds
-    """Queries without gold documents, left out of the means."""
+    """Queries without gold documents. They are not part of the means."""
     without_result: QueryIds
-    """References with gold documents that no result belongs to; they are in the means, as 0."""
+    """References with gold documents but without a result. They count as 0 in the means."""
     without_reference: QueryIds
-    """Results that no reference belongs to, left out of everything."""
+    """Results without a reference. They count nowhere."""
 
     @property
     def queries(self) -> int:
@@ -62,8 +62,6 @@ class RetrievalTally:
 
     def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
         self.cutoffs = tuple(sorted(set(cutoffs)))
-        for k in self.cutoffs:
-            require_cutoff(k)
         names = RetrievalScores.of("", (), ()).values(self.cutoffs)
         self._sums = dict.fromkeys(names, 0.0)
         self._patterns: Counter[_Pattern] = Counter()
@@ -100,13 +98,13 @@ class RetrievalTally:
     def _sum_up(self) -> None:
         """Add each pattern's measures once, times the queries that share it."""
         for pattern, queries in self._patterns.items():
-            for name, value in values_of(*pattern, self.cutoffs).items():
+            for name, value in RetrievalScores("", *pattern).values(self.cutoffs).items():
                 self._sums[name] += queries * (value or 0.0)
         self._patterns.clear()
 
 
 _Pattern: TypeAlias = tuple[tuple[int, ...], int, int]
-"""All that the measures of a query depend on: the ranks of its hits, how many it retrieved, how many are gold."""
+"""Everything that the measures of a query depend on: ranks of its hits, number retrieved, number of gold documents."""
 
 _MOST_PATTERNS = 4096
 _EXAMPLES = 10

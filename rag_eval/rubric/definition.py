@@ -1,8 +1,8 @@
 """A rubric and its results.
 
 A rubric passes when every mandatory metric passes and at least `passing_score_threshold` of the others,
-the cumulative ones, do. Here a metric is one criterion and a verdict is its plain boolean; the judge is
-anything that returns a boolean for every metric id.
+the cumulative ones, do. Here a metric is one criterion, and a verdict is a boolean. Any judge that returns
+a boolean for every metric id will do.
 """
 
 import re
@@ -23,10 +23,10 @@ from pydantic import (
     model_validator,
 )
 
-from rag_eval.rubric.alignment import AlignmentReport, CriterionAlignment, count_verdicts
+from rag_eval.rubric.alignment import AlignmentReport, CriterionAlignment
 from rag_eval.rubric.criteria import Identifier, MetricDefinition
-from rag_eval.rubric.json_text import parse_json
 from rag_eval.rubric.markdown import prompt_text, report_text
+from rag_eval.texts.strict_json import parse_json
 
 
 class EvaluationRubric(BaseModel):
@@ -58,10 +58,11 @@ class EvaluationRubric(BaseModel):
         return prompt_text(self)
 
     def to_json_schema(self) -> dict[str, Any]:
-        """JSON Schema of a result: a boolean for each metric, an optional explanation beside it."""
+        """JSON Schema of a result: a boolean for each metric, and an optional explanation of it."""
         properties: dict[str, Any] = {}
         for metric in self.metrics:
-            properties |= _schema_properties(metric)
+            properties[metric.id] = {"type": "boolean", "description": _question(metric)}
+            properties[_reasoning_key(metric)] = {"type": "string", "description": _explanation(metric)}
         return {
             "type": "object",
             "description": f"One rater's result by the rubric {self.rubric_id}",
@@ -95,15 +96,16 @@ class EvaluationRubric(BaseModel):
     def validate_result(self, result: str | Mapping[str, Any]) -> bool:
         """Whether `result`, a mapping or its JSON text, passes.
 
-        Only the metrics' own keys are read. ValueError when one is missing or no boolean, or when the text is
-        not exactly one JSON object with distinct keys, bare or in one Markdown code fence.
+        Other keys than those of the metrics are ignored. Raises ValueError if a metric is missing or not a boolean, or
+        if the text is not exactly one JSON object with distinct keys, bare or in one Markdown code fence.
         """
         return self.is_passed_by(_read_verdicts(self, result))
 
     def is_passed_by(self, verdicts: Mapping[str, bool]) -> bool:
-        """Whether verdicts by metric id pass. Metrics without a verdict are those that do not apply.
+        """Whether verdicts, by metric id, pass the rubric. A metric without a verdict does not apply.
 
-        All mandatory ones must pass, and as many cumulative ones as the threshold says; where fewer apply, all.
+        All mandatory metrics must pass, and as many cumulative metrics as the threshold requires. If fewer cumulative
+        metrics apply than that, all of these must pass.
         """
         cumulative = [verdicts[metric.id] for metric in self.cumulative_metrics if metric.id in verdicts]
         all_mandatory = all(verdicts.get(metric.id, True) for metric in self.mandatory_metrics)
@@ -132,7 +134,7 @@ class EvaluationRubric(BaseModel):
     def alignment_report(
         self, results_a: BaseModel | Sequence[BaseModel], results_b: BaseModel | Sequence[BaseModel]
     ) -> AlignmentReport:
-        """How far both raters agree, on the overall verdict and on each metric, chance taken into account.
+        """The agreement of both raters on the overall verdict and on each metric, with Cohen's kappa.
 
         Raises what `calculate_alignment` raises.
         """
@@ -142,21 +144,18 @@ class EvaluationRubric(BaseModel):
     def align_verdicts(
         self, pairs: Sequence[tuple[Mapping[str, bool], Mapping[str, bool]]]
     ) -> AlignmentReport:
-        """The same from both raters' verdicts by metric id.
+        """The agreement of two raters, from their verdicts by metric id, one pair of mappings per response.
 
-        Of a metric those pairs count in which both raters have a verdict on it; overall those that have any.
+        A pair counts for a metric if both raters have a verdict on it, and overall if both have any verdict.
         """
         overall = [(self.is_passed_by(a), self.is_passed_by(b)) for a, b in pairs if a and b]
-        return AlignmentReport(
-            **count_verdicts(overall),
-            criteria=tuple(
-                CriterionAlignment(
-                    **count_verdicts((a[id_], b[id_]) for a, b in pairs if id_ in a and id_ in b),
-                    metric_id=id_,
-                )
-                for id_ in (metric.id for metric in self.metrics)
-            ),
+        criteria = tuple(
+            CriterionAlignment.of(
+                ((a[id_], b[id_]) for a, b in pairs if id_ in a and id_ in b), metric_id=id_
+            )
+            for id_ in (metric.id for metric in self.metrics)
         )
+        return AlignmentReport.of(overall, criteria=criteria)
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
@@ -211,7 +210,7 @@ class EvaluationResult(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_text(cls, data: Any) -> Any:
-        return parse_json(data) if isinstance(data, str | bytes | bytearray) else data
+        return _read_json(data) if isinstance(data, str | bytes | bytearray) else data
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # A generated class has no importable name, so the rubric travels along and makes it again.
@@ -221,6 +220,16 @@ class EvaluationResult(BaseModel):
 _LONGEST_SCHEMA_NAME = 64
 _MODEL_LOCK = threading.Lock()
 """Two threads must not make two classes for one rubric: their results would not be equal."""
+
+
+def _read_json(text: str | bytes | bytearray) -> Any:
+    """The value of JSON text, bare or in one Markdown code fence. Raises ValueError for anything else."""
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        fenced = re.fullmatch(r"\s*```\w*+(.*)```\s*", text, re.DOTALL)
+        return parse_json(fenced[1] if fenced else text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"Invalid JSON string: {error}") from error
 
 
 def _reasoning_key(metric: MetricDefinition) -> str:
@@ -247,13 +256,6 @@ def _inconsistencies(rubric: EvaluationRubric) -> Iterator[str]:
             f"{len(rubric.mandatory_metrics)} mandatory metric(s) and {n_cumulative} cumulative metric(s). "
             f"Please set passing_score_threshold to {n_cumulative} or less"
         )
-
-
-def _schema_properties(metric: MetricDefinition) -> dict[str, Any]:
-    return {
-        metric.id: {"type": "boolean", "description": _question(metric)},
-        _reasoning_key(metric): {"type": "string", "description": _explanation(metric)},
-    }
 
 
 def _question(metric: MetricDefinition) -> str:
@@ -295,7 +297,7 @@ def _restore_result(rubric: EvaluationRubric, values: dict[str, Any]) -> Evaluat
 
 
 def _read_verdicts(rubric: EvaluationRubric, result: str | Mapping[str, Any]) -> dict[str, bool]:
-    values = parse_json(result) if isinstance(result, str) else result
+    values = _read_json(result) if isinstance(result, str) else result
     if not isinstance(values, Mapping):
         raise ValueError(
             "an evaluation result must be a JSON string or dictionary with one boolean for each metric, "

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from rag_eval.errors import SettingsError
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
-from rag_eval.rubric.json_text import load_json
 from rag_eval.tables.bounds import MOST_LISTED, first_of
 from rag_eval.tables.input_files import check_is_file, check_is_small
+from rag_eval.texts.strict_json import parse_json
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -31,9 +31,7 @@ def load_rubric(path: str | Path) -> EvaluationRubric:
     try:
         content = read(_read_file(path))
     except RecursionError as error:
-        raise SettingsError(
-            f"{path}: is nested too deeply; a rubric has a list of metrics and no more"
-        ) from error
+        raise SettingsError(f"{path}: is nested too deeply; a rubric has only a list of metrics") from error
     except ValueError as error:
         raise SettingsError(f"{path}: {problem}" for problem in str(error).splitlines()) from error
     return _build_rubric(path, content)
@@ -56,7 +54,7 @@ def _load_yaml(text: str) -> Any:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if _expanded_size(root, {}) > _LARGEST_EXPANDED:
-            raise ValueError("its aliases stand for far more than the file holds; write the metrics out")
+            raise ValueError("its aliases expand to far more than the file contains; write the metrics out")
         if repeated := list(_repeated_yaml_keys(root, set())):
             raise ValueError("\n".join(first_of(repeated)))
         return yaml.safe_load(text)
@@ -68,9 +66,9 @@ def _load_yaml(text: str) -> Any:
 
 
 def _yaml_problem(error: "MarkedYAMLError") -> str:
-    """What is wrong, with the remedy for by far the most frequent cause: a criterion's text without quotes."""
+    """The problem, with the remedy for its most frequent cause: a criterion without quotes."""
     if error.context == "expected a single document in the stream":
-        return "a second document begins; a file holds one rubric"
+        return "a second document begins; a file has only one rubric"
     if str(error.problem).startswith(("could not determine", "found unhashable")):
         return str(error.problem)
     return f"{error.problem}; check the indentation, and put texts with signs such as : # * @ ' into double quotes"
@@ -93,9 +91,9 @@ _LARGEST_EXPANDED = 200_000
 
 
 def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
-    """A line for each key that a mapping holds twice: a YAML reader silently keeps the last.
+    """A line for each key that a mapping has twice: YAML readers keep the last one without a word.
 
-    `seen` holds the nodes already looked at, because anchors can share them and form cycles.
+    `seen` has the ids of the nodes visited so far, because anchors can share nodes and form cycles.
     """
     if node is None or isinstance(node.value, str) or id(node) in seen:
         return
@@ -113,7 +111,7 @@ def _repeated_yaml_keys(node: "Node | None", seen: set[int]) -> Iterator[str]:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     ".yaml": _load_yaml,
     ".yml": _load_yaml,
-    ".json": load_json,
+    ".json": parse_json,
 }
 
 
@@ -166,7 +164,7 @@ def _suggest(location: tuple[int | str, ...]) -> str:
 
 
 def _fields(location: tuple[int | str, ...]) -> list[str]:
-    """The keys that are known where the last part of the location stands."""
+    """The known keys at the place of the last part of the location."""
     return list((EvaluationRubric if len(location) == 1 else MetricDefinition).model_fields)
 
 

@@ -1,36 +1,30 @@
 """A rubric and a result as Markdown: for the judge's prompt, and for people."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rag_eval.rubric.criteria import MetricDefinition
 
-
-class Rubric(Protocol):
-    """What is told of a rubric."""
-
-    @property
-    def rubric_id(self) -> str: ...
-    @property
-    def passing_score_threshold(self) -> int: ...
-    @property
-    def mandatory_metrics(self) -> Sequence[MetricDefinition]: ...
-    @property
-    def cumulative_metrics(self) -> Sequence[MetricDefinition]: ...
-    def is_passed_by(self, verdicts: Mapping[str, bool]) -> bool: ...
+if TYPE_CHECKING:
+    from rag_eval.rubric.definition import EvaluationRubric
 
 
-def prompt_text(rubric: Rubric) -> str:
+def prompt_text(rubric: "EvaluationRubric") -> str:
+    """The rubric as Markdown for a judge's prompt."""
     return "\n\n".join(_prompt_blocks(rubric))
 
 
 def report_text(
-    rubric: Rubric, verdicts: Mapping[str, bool], reasoning: Mapping[str, str | None], heading: str
+    rubric: "EvaluationRubric",
+    verdicts: Mapping[str, bool],
+    reasoning: Mapping[str, str | None],
+    heading: str,
 ) -> str:
+    """A result as Markdown, under a heading; `reasoning` has explanations by metric id."""
     return "\n\n".join(_report_blocks(rubric, verdicts, reasoning, heading))
 
 
-def _prompt_blocks(rubric: Rubric) -> Iterator[str]:
+def _prompt_blocks(rubric: "EvaluationRubric") -> Iterator[str]:
     mandatory, cumulative = rubric.mandatory_metrics, rubric.cumulative_metrics
     instructions = [
         "## Instructions",
@@ -54,7 +48,7 @@ def _prompt_list(metrics: Iterable[MetricDefinition]) -> str:
 
 
 def _report_blocks(
-    rubric: Rubric,
+    rubric: "EvaluationRubric",
     verdicts: Mapping[str, bool],
     reasoning: Mapping[str, str | None],
     heading: str,
@@ -76,7 +70,7 @@ def _report_blocks(
     yield from _requirement_blocks(rubric, verdicts)
 
 
-def _requirement_blocks(rubric: Rubric, verdicts: Mapping[str, bool]) -> Iterator[str]:
+def _requirement_blocks(rubric: "EvaluationRubric", verdicts: Mapping[str, bool]) -> Iterator[str]:
     if mandatory := rubric.mandatory_metrics:
         marks = [f"  {_mark(verdicts[metric.id])} {metric.id}" for metric in mandatory]
         yield "\n".join(["**Mandatory criteria (ALL must pass):**", *marks])

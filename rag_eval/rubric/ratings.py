@@ -1,4 +1,4 @@
-"""What two raters wrote about the same answers, from their files: a row an answer, a column a criterion."""
+"""The ratings of two raters from two files, with one row per response and one column per criterion."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -16,43 +16,46 @@ from rag_eval.tables.labels import parse_verdict
 from rag_eval.tables.record_files import Problems, Records, find_column, listed, open_records, row_unit
 
 Verdicts = Mapping[str, bool]
-"""By criterion; one that does not apply to the answer is absent."""
+"""By criterion; a criterion that does not apply to the response is absent."""
 
 _ID = "id"
 
 
 @dataclass(frozen=True, slots=True)
 class RatingPairs:
-    """Both raters' verdicts on the answers that both have rated."""
+    """The verdicts of both raters on the responses that both have rated."""
 
     pairs: Sequence[tuple[Verdicts, Verdicts]]
     """In the order of the first file."""
     only_a: Sequence[str]
-    """Ids of the answers that only the first rater has rated."""
+    """Ids of the responses that only rater A has rated."""
     only_b: Sequence[str]
+    """Ids of the responses that only rater B has rated."""
 
 
 def pair_ratings(path_a: Path, path_b: Path, rubric: EvaluationRubric) -> RatingPairs:
     """Pair the rows of two files by their column `id`, or by their order if neither has one.
 
-    Raises TableError with all problems of both files, and when the two do not fit together.
+    Raises TableError with all problems of both files, and if the two do not fit together.
     """
     a, b = _read_both((path_a, path_b), rubric)
     if a.has_ids != b.has_ids:
         lacking, other = (path_b, path_a) if a.has_ids else (path_a, path_b)
         raise TableError(
-            f"{lacking.name}: has no column '{_ID}', but {other.name} has; add it to both or to none"
+            f"{lacking.name}: has no column '{_ID}', but {other.name} has one; add it to both files or to neither"
         )
     if not a.has_ids and len(a.rows) != len(b.rows):
         raise TableError(
             f"{path_a.name} has {len(a.rows)} rows and {path_b.name} {len(b.rows)}; without a column '{_ID}' they are "
-            "paired by order and must be equally many"
+            "paired by order, so both need equally many rows"
         )
     if not a.has_ids:
         _require_same_order(path_a, path_b, a, b)
     common = [id_ for id_ in a.rows if id_ in b.rows]
     if not common:
-        raise TableError(f"{path_a.name} and {path_b.name} have no answer in common; nothing to compare")
+        raise TableError(
+            f"{path_a.name} and {path_b.name} have no response in common; use the same ids in both"
+        )
     return RatingPairs(
         pairs=[(a.rows[id_], b.rows[id_]) for id_ in common],
         only_a=[id_ for id_ in a.rows if id_ not in b.rows],
@@ -66,19 +69,19 @@ class _Ratings:
     """By id; by position, counted from 1, in a file without ids."""
     has_ids: bool
     queries: Sequence[str] = ()
-    """What stands in a column for the ids of queries, row by row; nothing without such a column."""
+    """The cells of the column with query ids, row by row; empty without such a column."""
 
 
 def _require_same_order(path_a: Path, path_b: Path, a: _Ratings, b: _Ratings) -> None:
-    """Refuse files whose columns for the query show that they stand in another order.
+    """Raises TableError if the columns with query ids show that the files are in different orders.
 
-    By these columns themselves rows cannot be paired: several bots may have answered one query.
+    Rows cannot be paired by these columns, because several bots may have answered one query.
     """
     for number, (one, other) in enumerate(zip(a.queries, b.queries, strict=False), 1):
         if one != other:
             raise TableError(
                 f"{path_a.name} has query {one!r} in its row {number}, where {path_b.name} has {other!r}; without a "
-                f"column '{_ID}' they are paired by order: bring them into the same one, or add ids"
+                f"column '{_ID}' they are paired by order: sort both alike, or add ids"
             )
 
 
@@ -118,13 +121,13 @@ def _read(path: Path, rubric: EvaluationRubric) -> _Ratings:
             if query_column is not None:
                 queries.append(cell_text(cells[-1]).strip())
     for number in records.blank:
-        if id_column is None and number < last:  # those at the end of a file are nobody's
+        if id_column is None and number < last:  # blank rows at the end of a file do no harm
             problems.add(f"{path.name}, {row_unit(path)} {number}: {_BLANK}")
     problems.raise_if_any()
     return _Ratings(rows, has_ids=id_column is not None, queries=queries)
 
 
-_BLANK = f"is blank; without a column '{_ID}' it would shift all pairs below: fill it in, or add ids"
+_BLANK = f"is blank; without a column '{_ID}' it would shift all pairs below; fill it in, or add ids"
 
 
 def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[int | None, list[int]]:
@@ -142,13 +145,13 @@ def _columns(path: Path, records: Records, rubric: EvaluationRubric) -> tuple[in
 
 
 def _refuse_shared(path: Path, names: Sequence[str], columns: Mapping[str, int]) -> None:
-    """The verdicts of one criterion must not stand for another's as well."""
+    """Raises TableError if one column could have the verdicts of two criteria."""
     wanting: dict[int, list[str]] = defaultdict(list)
     for id_, position in columns.items():
         wanting[position].append(id_)
     problems = [
-        f"{path.name}: the column {names[position]!r} could be for each of the criteria {', '.join(map(repr, ids))}; "
-        "give each a column that is called as its id"
+        f"{path.name}: the column {names[position]!r} fits each of the criteria {', '.join(map(repr, ids))}; "
+        "give each criterion a column with its id as the name"
         for position, ids in wanting.items()
         if len(ids) > 1
     ]
@@ -157,13 +160,13 @@ def _refuse_shared(path: Path, names: Sequence[str], columns: Mapping[str, int])
 
 
 def _query_column(path: Path, records: Records, taken: Collection[int | None]) -> int | None:
-    """Position of the first column by a name that ids of queries have, unless it is one of those taken."""
+    """Position of the first column with a name for query ids that is not in `taken`; None without one."""
     found = (find_column(path, records.names, [name]) for name in QUERY_ID_NAMES[0])
     return next((position for position in found if position not in {None, *taken}), None)
 
 
 def _column(path: Path, names: Sequence[str], criterion: str) -> int | None:
-    """The column named exactly so; without one, that of the same name in other case and separators."""
+    """Position of the column with exactly this name, or else with a name that differs in case and separators only."""
     if names.count(criterion) == 1:
         return names.index(criterion)
     return find_column(path, names, [criterion])
@@ -181,7 +184,7 @@ def _id(place: str, cell: object, rows: Mapping[str, Verdicts], problems: Proble
 
 
 def _verdict(metric: MetricDefinition, place: str, cell: object, problems: Problems) -> bool | None:
-    """The verdict in a cell; None for one that cannot be read, and for a blank one where it may be blank."""
+    """The verdict in a cell; None if it cannot be read, or is blank and the criterion need not apply."""
     text = cell_text(cell)
     if metric.applies_to and not text.strip():
         return None

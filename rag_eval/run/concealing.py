@@ -37,7 +37,7 @@ def _score(score: Score, secrets: Collection[str]) -> Score:
 
 def _evidence(seen: Evidence, secrets: Collection[str]) -> Evidence:
     text, reason = without_keys(seen.text, secrets), without_keys(seen.reason, secrets)
-    return seen._replace(text=text, reason=reason)
+    return replace(seen, text=text, reason=reason)
 
 
 def _rubric(outcome: RubricOutcome, secrets: Collection[str]) -> RubricOutcome:

@@ -1,1 +1,1 @@
-"""What must survive a kill: paid replies, the lock, files that are replaced as a whole."""
+"""What survives a kill: paid replies, locks, and files that are replaced as a whole."""

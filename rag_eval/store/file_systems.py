@@ -1,4 +1,4 @@
-"""On what kind of file system a folder is: those of other computers keep some promises that databases rely on."""
+"""The kind of file system that a folder is on: network file systems may break what databases rely on."""
 
 import os
 import re
@@ -7,14 +7,14 @@ from pathlib import Path
 _OF_THE_KERNEL = "nfs nfs4 cifs smb3 smbfs 9p afs lustre gpfs ceph beegfs glusterfs"
 _OF_USERS = "sshfs glusterfs ceph s3fs rclone goofys blobfuse gcsfuse"
 NETWORK = frozenset((*_OF_THE_KERNEL.split(), *(f"fuse.{kind}" for kind in _OF_USERS.split())))
-"""Kinds that other computers may write to at the same time."""
+"""Kinds of file system that other computers may write to at the same time."""
 _MOUNTS = Path("/proc/mounts")
 
 
 def kind_of(folder: Path, mounts: Path = _MOUNTS) -> str:
-    """Such as 'ext4' or 'nfs4'; '' where nothing says it, which is anywhere but on Linux.
+    """The kind of file system, such as 'ext4' or 'nfs4'; '' if unknown, as on every system but Linux.
 
-    The mount that the folder is on is the one with the longest path above it, and of equal ones the last.
+    The folder is on the mount with the longest path above it; of mounts with equal paths, the last one counts.
     """
     try:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""Temporary files and folders, and what killed runs left of them.
+"""Temporary files and folders, and the removal of those that killed runs left behind.
 
-The name of each says for which output it was made. The process that made it holds a lock on it, which dies with the
-process: what nobody holds is left over.
+The name of each contains a tag of its output. The process that created it locks it, and the lock ends with the
+process: a file or folder that nobody locks is left over.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from types import TracebackType
 from rag_eval.store.lock import is_at, try_lock
 
 _FILE = re.compile(r"\.rag-eval-(?:([0-9a-f]{8})-)?[0-9a-f]{12}\.tmp")
-"""With the tag of the output; earlier versions had none."""
+"""With the tag of the output; earlier versions wrote no tag."""
 _FOLDER = re.compile(r"rag-eval-([0-9a-f]{8})-[0-9a-z_]{8}")
 _ONE_DAY = 24 * 60 * 60
 
 
 def new_file(target: Path, permissions: int) -> tuple[Path, int | None]:
-    """Make a temporary file beside `target`; its path, and the descriptor that holds it until that is closed.
+    """Create a temporary file next to `target`. Returns its path, and the descriptor that locks it until closed.
 
     Not by tempfile: its files are 0600 whatever the umask says, and a report is meant to be shared.
     """
@@ -42,7 +42,7 @@ def new_file(target: Path, permissions: int) -> tuple[Path, int | None]:
 
 
 class Scratch:
-    """A folder in the system's one for temporary files; its content is gone at the end."""
+    """A folder in the system's folder for temporary files. `cleanup`, or the end of the context, removes it."""
 
     def __init__(self, target: Path) -> None:
         """`target` is the output that the folder is for."""
@@ -70,7 +70,7 @@ class Scratch:
 
 
 def sweep(targets: Iterable[Path]) -> None:
-    """Remove what killed runs left: of these outputs at once, of others beside them when it is more than a day old."""
+    """Remove what killed runs left behind: of these outputs always, of others next to them if over a day old."""
     tags, folders = set(), set()
     for target in targets:
         tags.add(_tag(target))
@@ -115,7 +115,7 @@ def _remove(path: Path, status: os.stat_result) -> None:
 
 
 def _holds(path: Path, descriptor: int) -> bool:
-    """Lock it; False if somebody took it for left over first."""
+    """Lock the file. False if another run removed it first, as left over."""
     with suppress(OSError):  # not every file system has locks
         try_lock(descriptor)
     return is_at(path, descriptor)

@@ -1,4 +1,4 @@
-"""One run at a time writes to one place. The lock dies with the process that holds it, however that ends."""
+"""Locks, so that only one run at a time writes to one place. A lock ends with its process, even if that is killed."""
 
 import os
 import socket
@@ -14,9 +14,10 @@ from rag_eval.errors import LockedError, OutputError
 
 @contextmanager
 def locked(target: Path, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of `target`; another holder is waited for `patience` seconds.
+    """Hold the lock of `target`, waiting up to `patience` seconds for another holder.
 
-    Raises LockedError, which names the holder. The lock is a file beside the target, removed at the end.
+    Raises LockedError, which names the holder, and OutputError if the lock file cannot be written. The lock is a file
+    next to the target, and is removed at the end.
     """
     path = lock_path(target)
     try:
@@ -32,7 +33,7 @@ def locked(target: Path, *, patience: float = 0.0) -> Iterator[None]:
 
 
 def lock_path(target: Path) -> Path:
-    """Symlinks are followed, so that two names of one file have one lock."""
+    """Path of the lock file of `target`. Symlinks are followed, so that two names of one file have one lock."""
     real = Path(os.path.realpath(target))
     return real.with_name(f".rag-eval-{real.name}.lock")
 
@@ -68,7 +69,7 @@ def _release(path: Path, descriptor: int) -> None:
 
 
 def is_at(path: Path, descriptor: int) -> bool:
-    """Whether the locked file is the one that others will find: its last holder may just have removed it."""
+    """Whether the locked file is still at `path`: its last holder may just have removed it."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -76,7 +77,7 @@ def is_at(path: Path, descriptor: int) -> bool:
 
 
 def _sign(descriptor: int) -> None:
-    """Say who holds the lock. Without room for that on the disk, the lock holds all the same."""
+    """Write who holds the lock. On a full disk the lock works without that."""
     words = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
     with suppress(OSError):
         os.ftruncate(descriptor, 0)

@@ -1,4 +1,4 @@
-"""A new version of a file: written beside the old one, and moved over it only when it is complete."""
+"""A new version of a file: written next to the old one, and moved over it only when it is complete."""
 
 import errno
 import os
@@ -19,12 +19,11 @@ LEAST_SPACE = 20_000_000
 
 
 class Replacement:
-    """A temporary file beside `target`; `commit` makes it the target, `discard` forgets it.
+    """A temporary file next to `target`. `commit` makes it the target; `discard` removes it.
 
-    A folder that is not there is made, with those above it.
-
-    It is in the target's own folder because only there a move is atomic. A symlink is followed, so that the
-    file that it points to is replaced and the link stays.
+    A missing folder is created, with its parents. The file is in the target's own folder because only there a move is
+    atomic. A symlink is followed: the file that it points to is replaced, and the link stays. All methods raise
+    OutputError, which names `option`, the option that the target was given with.
     """
 
     def __init__(self, target: Path, replace: Replace = os.replace, option: str = "-o") -> None:
@@ -39,7 +38,7 @@ class Replacement:
             self.path, self._hold = new_file(self._target, permissions)
 
     def commit(self) -> Path:
-        """Put the file in its place and return where that is: beside the target if that is locked."""
+        """Move the file to the target. Returns its path, which is next to the target if another program locks that."""
         with output_errors(self._asked_for, self._option):
             _flush_to_disk(self.path)
             if self._mode is not None:
@@ -63,14 +62,15 @@ class Replacement:
         try:
             self._replace(self.path, self._target)
         except PermissionError:  # how Windows says that another program has the file open
-            sibling = _sibling(self._target, datetime.now())
+            name = f"{self._target.stem}.{datetime.now():%Y%m%d-%H%M%S}{self._target.suffix}"
+            sibling = self._target.with_name(name)
             self._replace(self.path, sibling)
             return sibling
         return self._asked_for
 
 
 def write_text(target: Path, text: str, option: str) -> Path:
-    """Replace a small text file as a whole; returns where it is. Raises OutputError."""
+    """Replace a small text file as a whole. Returns its path. Raises OutputError."""
     replacement = Replacement(target, option=option)
     try:
         with output_errors(target, option):
@@ -82,23 +82,23 @@ def write_text(target: Path, text: str, option: str) -> Path:
 
 
 def check_writable(target: Path, option: str = "-o") -> None:
-    """Prove that `target`, given with `option`, can be written, before anything is paid for. Or OutputError."""
+    """Raises OutputError if `target`, given with `option`, cannot be written. Call it before any paid call."""
     Replacement(target, option=option).discard()
 
 
 def check_space(folder: Path) -> None:
-    """Make sure that a run does not begin on a disk that is full all but completely. Raises OutputError."""
+    """Raises OutputError if the disk of `folder` has less than LEAST_SPACE free."""
     free = shutil.disk_usage(folder).free
     if free < LEAST_SPACE:
         raise OutputError(
-            f"{folder}: only {free / 1e6:.1f} MB are free there, and at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
+            f"{folder}: only {free / 1e6:.1f} MB are free, but at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
             "free some space"
         )
 
 
 @contextmanager
 def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
-    """Turns an OSError into an OutputError that names the path and the remedy."""
+    """Turns an OSError into an OutputError with the path, the reason and the remedy."""
     try:
         yield
     except OSError as error:
@@ -113,8 +113,8 @@ _REMEDIES = {
     errno.EACCES: "choose a folder that you may write to with {option}",
     errno.EPERM: "choose a folder that you may write to with {option}",
     errno.EROFS: "choose a folder that you may write to with {option}",
-    errno.ENOTDIR: "a part of the path is a file and not a folder; choose another place with {option}",
-    errno.EEXIST: "a part of the path is a file and not a folder; choose another place with {option}",
+    errno.ENOTDIR: "part of the path is a file, not a folder; choose another place with {option}",
+    errno.EEXIST: "part of the path is a file, not a folder; choose another place with {option}",
     errno.EISDIR: "name a file, not a folder, with {option}",
     errno.EINVAL: "name a file with {option}",
     errno.ENAMETOOLONG: "choose a shorter name with {option}",
@@ -132,10 +132,6 @@ def _mode_of(target: Path) -> int | None:
     if not stat.S_ISREG(status.st_mode):  # a move would take the place of a device such as /dev/null
         raise OSError(errno.EINVAL, "It is a device or a pipe, not a file", str(target))
     return stat.S_IMODE(status.st_mode)
-
-
-def _sibling(target: Path, now: datetime) -> Path:
-    return target.with_name(f"{target.stem}.{now:%Y%m%d-%H%M%S}{target.suffix}")
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -1,14 +1,14 @@
-"""What was paid for, kept safe: request key → reply, in one SQLite file.
+"""The paid replies of the judge by request key, in one SQLite file.
 
 The journal of a run and the cache across runs are the same thing. A reply is committed before it is counted,
-so a killed process loses at most the calls in flight. Failures are journaled beside the replies, and never
+so a killed process loses at most the calls in flight. Failures are journaled next to the replies, and never
 served as replies.
 """
 
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,12 +41,12 @@ class Store:
     ) -> None:
         """Open the store at `path`, or begin one.
 
-        A file there that is damaged, or no store at all, is renamed, and a new store begun with what is intact of it;
-        rows that are damaged are dropped. `on_damage` is told so in a sentence; without `on_damage`, damage raises
-        StoreError. With `is_dry`, the file stays as it is: damage is told, and what is damaged is not served.
-        With `fresh`, nothing that was stored before is served; with `retry_errors`, no failure that was. `on_network`
-        is told if `file_system` says that the folder is on another computer: the store then does without SQLite's
-        write-ahead log, which needs memory that all its users share.
+        A file that is damaged, or not a store, is renamed; a new store begins with its intact rows. Damaged rows of an
+        intact file are dropped. `on_damage` gets a sentence about either; without `on_damage`, damage raises
+        StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. With `fresh`, earlier replies
+        and failures are ignored; with `retry_errors`, earlier failures only. If `file_system` reports a network file
+        system, `on_network` gets a warning, and the store works without SQLite's write-ahead log, which needs memory
+        that all its users share.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -65,8 +65,8 @@ class Store:
         self._connection, self._reader, self._version = opened.writer, opened.reader, opened.version
         if is_remote:
             on_network(
-                f"{path}: is on a network file system, where locks may not hold: let no two runs use it at once, or "
-                "keep it on a disk of this computer"
+                f"{path}: is on a network file system, where locks may not work; use it in one run at a time, or "
+                "move it to a disk of this computer"
             )
 
     def reply(self, key: str) -> str | None:
@@ -101,7 +101,7 @@ class Store:
         self._commit(insertion("notes", (name, value)))
 
     def overview(self) -> "list[StoredTask]":
-        """What there is of each task, by its name."""
+        """Number, tokens and times of the stored replies, one item per task, sorted by its name."""
         with self._reporting("read"), self._reading:
             rows = self._reader.execute(
                 "SELECT task, count(*), CAST(total(prompt_tokens) AS INTEGER), "  # noqa: S608 - names of ours
@@ -111,7 +111,7 @@ class Store:
         return [StoredTask(*row) for row in rows]
 
     def prune(self, before: float) -> tuple[int, int]:
-        """Remove replies and failures stored before that time, in seconds since 1970; how many of each."""
+        """Remove replies and failures stored before a time, in seconds since 1970. Returns the number of each."""
         with self._reporting("pruned"), self._writing:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -133,7 +133,7 @@ class Store:
                 remove(self.path)
 
     def _row(self, table: str, columns: str, condition: str, *arguments: Value) -> tuple[object, ...] | None:
-        """The row if there is one and it is intact."""
+        """The row, or None if there is none or it is damaged."""
         query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)}"  # noqa: S608
         with self._reporting("read"), self._reading:
             row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
@@ -158,9 +158,14 @@ class Store:
     def _write(self, writes: "Sequence[_Write]") -> None:
         """Commit them together or, if that fails, each by itself: one that fails takes no other with it."""
         try:
-            self._execute(statement for write in writes for statement in write.statements)
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                for statement in (each for write in writes for each in write.statements):
+                    self._connection.execute(*statement)
         except _UNWRITABLE as error:
-            if len(writes) > 1 and not _is_busy(error):
+            # Another process that kept the store busy for so long would do so again for every write.
+            is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if len(writes) > 1 and not is_busy:
                 for write in writes:
                     self._write([write])
                 return
@@ -168,12 +173,6 @@ class Store:
                 write.error = error
         for write in writes:
             write.is_done = True
-
-    def _execute(self, statements: "Iterable[_Statement]") -> None:
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement in statements:
-                self._connection.execute(*statement)
 
     @contextmanager
     def _reporting(self, done: str) -> Iterator[None]:
@@ -188,16 +187,16 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class StoredTask:
-    """The stored replies to one kind of question."""
+    """Number, tokens and times of the stored replies of one task, such as 'faithfulness.verdicts'."""
 
     task: str
     replies: int
     prompt_tokens: int
     completion_tokens: int
     first: float
-    """When the oldest was stored, in seconds since 1970 …"""
+    """Time at which the oldest reply was stored, in seconds since 1970."""
     last: float
-    """… and the newest."""
+    """Time at which the newest reply was stored, in seconds since 1970."""
 
 
 _Statement = tuple[str, tuple[Value | bytes, ...]]
@@ -205,17 +204,12 @@ _Statement = tuple[str, tuple[Value | bytes, ...]]
 
 @dataclass(slots=True, eq=False)
 class _Write:
-    """Statements that a thread waits for."""
+    """Statements of one thread, which waits until they are committed."""
 
     statements: Sequence[_Statement]
     is_done: bool = False
     """Committed, or failed."""
     error: Exception | None = None
-
-
-def _is_busy(error: Exception) -> bool:
-    """Whether another process kept the store to itself for so long that waiting once more would be no use."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _encodable(text: str) -> str:

@@ -13,7 +13,7 @@ from rag_eval.store import store_format
 from rag_eval.store.store_format import APPLICATION_ID, FIRST_VERSION, TABLES, VERSION
 
 PATIENCE = 30.0
-"""Seconds that another process at work on the same store is waited for."""
+"""Seconds to wait for another process that uses the same store."""
 _LAST_VERSION = 1000
 """No later version of rag-eval will write a larger number; it is damage."""
 _JOURNALS = (b"\1\1", b"\2\2")
@@ -29,12 +29,12 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """To one store. The reader is a connection of its own, so that no reader waits for the disk."""
+    """Connections to one store. The reader has its own, so that reading never waits for a write to disk."""
 
     writer: sqlite3.Connection
     reader: sqlite3.Connection
     version: int = VERSION
-    """Of the format; an earlier one only if the file is not to be changed."""
+    """Version of the format; an earlier one only if the file must not be changed."""
 
 
 def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connections:
@@ -157,9 +157,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, on_damage: Tel
     """Migrate, and drop damaged rows. In one transaction: a kill, or an error, leaves everything as it was."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        mend = store_format.drop_damaged if version == VERSION else store_format.migrate
-        dropped = mend(connection)
+        dropped = store_format.mend(connection)
         if not dropped:
             return
         wrong = _damaged_rows(path, dropped)

@@ -1,4 +1,4 @@
-"""The tables of a store of replies: their columns, and how an intact row is told from a damaged one.
+"""The tables of a store of replies: their columns, and the checksum that tells an intact row from a damaged one.
 
 Every row ends in a checksum over its other columns. A row is served only if its checksum fits.
 """
@@ -13,7 +13,7 @@ VERSION = 2
 FIRST_VERSION = 1
 """Its rows have no checksum. A row counts as intact if it can be read."""
 APPLICATION_ID = int.from_bytes(b"RAGe")
-"""How a store of ours is told from any other SQLite file."""
+"""Distinguishes a store of RAG Eval from other SQLite files."""
 
 Value = str | int | float
 Row = tuple[Value, ...]
@@ -40,7 +40,7 @@ _NO_CHECKSUM = b""
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    """Make the tables, in one transaction."""
+    """Create the tables, in one transaction."""
     tables = "".join(
         f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID;" for table in TABLES
     )
@@ -50,7 +50,7 @@ def begin(connection: sqlite3.Connection) -> None:
 
 
 def insertion(table: str, values: Row) -> tuple[str, tuple[Value | bytes, ...]]:
-    """The statement that stores a row, in place of one with the same key, and its arguments."""
+    """The statement, with its arguments, that stores a row and replaces one with the same key."""
     places = ", ".join("?" * (len(values) + 1))
     statement = f"INSERT OR REPLACE INTO {table} VALUES ({places})"  # noqa: S608
     columns = (value.encode() if isinstance(value, str) else value for value in values)
@@ -64,14 +64,14 @@ def define_functions(connection: sqlite3.Connection) -> None:
 
 
 def is_intact(table: str, version: int) -> str:
-    """An SQL expression: whether the row of a store of that version is served."""
+    """An SQL expression: whether a row of `table`, in a store of that version, is intact."""
     if version == FIRST_VERSION:
         return f"_is_readable('{table}', {_typed_columns(table)})"
     return f"_fits('{table}', {_CHECKSUM}, {_typed_columns(table)})"
 
 
 def count_damaged(connection: sqlite3.Connection, version: int) -> Counter[str]:
-    """How many rows are not served, by table; tables without one are left out."""
+    """Number of damaged rows, by table; tables without damaged rows are left out."""
     found: Counter[str] = Counter()
     for table in TABLES:
         query = f"SELECT count(*) FROM {table} WHERE NOT {is_intact(table, version)}"  # noqa: S608 - names of ours
@@ -79,8 +79,14 @@ def count_damaged(connection: sqlite3.Connection, version: int) -> Counter[str]:
     return +found
 
 
-def drop_damaged(connection: sqlite3.Connection) -> Counter[str]:
-    """Remove the rows whose checksum does not fit, and count them. The caller commits."""
+def mend(connection: sqlite3.Connection) -> Counter[str]:
+    """Bring a store up to this version, and remove its damaged rows. Returns their number by table.
+
+    The caller commits.
+    """
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        return _migrated(connection)
     return +Counter(
         {
             table: connection.execute(f"DELETE FROM {table} WHERE NOT {is_intact(table, VERSION)}").rowcount  # noqa: S608
@@ -89,11 +95,8 @@ def drop_damaged(connection: sqlite3.Connection) -> Counter[str]:
     )
 
 
-def migrate(connection: sqlite3.Connection) -> Counter[str]:
-    """From the first version to this one: add checksums to rows that can be read, and drop and count the others.
-
-    The caller commits.
-    """
+def _migrated(connection: sqlite3.Connection) -> Counter[str]:
+    """From the first version to this one: add checksums to rows that can be read, and remove and count the others."""
     lost: Counter[str] = Counter()
     for table in TABLES:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CHECKSUM_DEFINITION}")
@@ -115,7 +118,7 @@ def intact_rows(connection: sqlite3.Connection, table: str, *, is_reversed: bool
 
 
 def difference(connection: sqlite3.Connection, version: int) -> str:
-    """How the tables differ from those of a store of that version; empty if they do not."""
+    """What is different from the tables of a store of that version, in words; empty if nothing is."""
     for table in TABLES:
         found = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (table,)).fetchall()
         columns = [*_COLUMNS[table].items(), *([(_CHECKSUM, "BLOB")] if version >= VERSION else [])]
@@ -134,15 +137,15 @@ def _definitions(table: str) -> Iterator[str]:
 
 
 def _typed_columns(table: str) -> str:
-    """The columns as SQL expressions: text as its bytes, which need not be text, and NULL for what cannot be right."""
-    return ", ".join(_typed(name, kind) for name, kind in _COLUMNS[table].items())
-
-
-def _typed(name: str, kind: str) -> str:
-    condition = f"typeof({name}) = '{kind.lower()}'"
-    if name == _TIME:
-        condition += f" AND abs({name}) < {_YEAR_3000}"
-    return f"CASE WHEN {condition} THEN {f'CAST({name} AS BLOB)' if kind == 'TEXT' else name} END"
+    """The columns as SQL expressions: text as bytes, which may not be valid text, and NULL for an impossible value."""
+    expressions = []
+    for name, kind in _COLUMNS[table].items():
+        condition = f"typeof({name}) = '{kind.lower()}'"
+        if name == _TIME:
+            condition += f" AND abs({name}) < {_YEAR_3000}"
+        value = f"CAST({name} AS BLOB)" if kind == "TEXT" else name
+        expressions.append(f"CASE WHEN {condition} THEN {value} END")
+    return ", ".join(expressions)
 
 
 def _fits(table: str, checksum: object, *columns: bytes | int | float | None) -> bool:

@@ -23,6 +23,17 @@ def without_half_pairs(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def formula_safe(text: str) -> str:
+    """`text` with an apostrophe before it if a spreadsheet program could read it as a formula.
+
+    The first characters are those that OWASP lists (CSV injection), and their full-width forms.
+    """
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+_FORMULA_STARTS = tuple("=+-@\t\r\n\0＝＋－＠")
+
+
 def fits_cell(text: str) -> bool:
     return len(text) <= CELL_LIMIT // 2 or _utf16_units(text) <= CELL_LIMIT
 

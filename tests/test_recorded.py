@@ -1,0 +1,150 @@
+"""A run's JSON that an earlier version wrote is read whole, and written again byte for byte.
+
+recorded/run.json was written by a version that listed every member by hand. It has a value other than the default in
+every field that a run can have; recorded/earlier.json is the baseline that it was compared with.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval.errors import InputError
+from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score
+from rag_eval.report.json_file import JsonReport
+from rag_eval.report.recorded import RecordedRun
+from rag_eval.results.baseline import read_past_run
+from rag_eval.results.tallies import Tallies
+
+FOLDER = Path(__file__).parent / "recorded"
+RUN = FOLDER / "run.json"
+Json = dict[str, Any]
+
+
+def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
+    run = RecordedRun.read(RUN)
+    report = JsonReport(tmp_path / "again.json", run.facts, run.provenance)
+    tallies = Tallies(run.facts, "Topic", read_past_run(FOLDER / "earlier.json"))
+    for result in run.results:
+        report.add(result)
+        tallies.add(result)
+    summary = tallies.summary()
+    again = report.finish(summary, tallies.findings(summary), run.facts).read_text(encoding="utf-8")
+    before = RUN.read_text(encoding="utf-8")
+    start = before.index('"bots": [')
+    assert again[:start] == before[:start]
+    # The last digit of an interval may differ between versions of NumPy.
+    assert _rounded(again) == _rounded(before)
+
+
+def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:
+    """Otherwise the test above would not see a member that is lost."""
+    run = RecordedRun.read(RUN)
+    cases = [result.case for result in run.results]
+    scores = [
+        score
+        for result in run.results
+        for score in (*result.scores.values(), *result.further.values(), result.toxicity)
+    ]
+    rubrics = [result.rubric for result in run.results]
+    for kind, records in (
+        (RunFacts, [run.facts]),
+        (CaseResult, run.results),
+        (Case, cases),
+        (Score, scores),
+        (RubricOutcome, rubrics),
+    ):
+        for field in fields(kind):
+            default = field.default if field.default_factory is MISSING else field.default_factory()
+            assert any(getattr(record, field.name) != default for record in records), (kind, field.name)
+    assert {score.outcome for score in scores} == set(Outcome)
+    assert any("\ud800" in case.response for case in cases)
+
+
+def test_the_schema_describes_every_member_of_a_case_and_of_the_run() -> None:
+    """A field that is added to one of the dataclasses is written without a line more, but not described."""
+    schema = json.loads((FOLDER.parent.parent / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    case = document["cases"][0]
+    score = case["scores"]["answer_correctness"]
+    for name, members in {
+        "run": document["run"],
+        "case": case,
+        "score": score,
+        "evidence": score["evidence"][0],
+        "rubricOutcome": case["rubric"],
+        "bot": document["bots"][0],
+        "standing": document["leaderboard"]["standings"][0],
+        "end": document["end"],
+    }.items():
+        assert members.keys() - schema["$defs"][name]["properties"].keys() == set(), name
+
+
+def test_members_that_came_later_have_their_defaults(tmp_path: Path) -> None:
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    for case in document["cases"]:
+        for later in ("further", "rubric", "flags", "cut_context", "human"):
+            del case[later]
+        for score in (*case["scores"].values(), case["toxicity"]):
+            del score["samples"]
+    for later in ("further", "rubric", "criteria", "explanations", "thresholds_from"):
+        del document["run"][later]
+    del document["end"]["usage"]["by_metric"]
+    run = RecordedRun.read(_written(tmp_path, document))
+    assert (run.facts.rubric, run.facts.flags, run.facts.cut_contexts) == ("", {}, {})
+    assert (run.facts.usage.calls, run.facts.usage.by_task) == (410, {})
+    assert {(result.rubric, *result.further, *result.case.human) for result in run.results} == {(None,)}
+
+
+def test_members_that_are_not_known_are_left_out(tmp_path: Path) -> None:
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    for part in (document, document["run"], document["end"], document["end"]["usage"], *document["cases"]):
+        part["of a later version"] = {"a": [1]}
+    assert RecordedRun.read(_written(tmp_path, document)).results == RecordedRun.read(RUN).results
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (
+            lambda d: d["cases"][3]["scores"]["faithfulness"].update(value="high"),
+            "row 3, bot Birch: scores.faithfulness.value: Input should be a valid number, unable to parse string as "
+            "a number",
+        ),
+        (
+            lambda d: d["cases"][3]["scores"]["faithfulness"].update(value=float("inf")),
+            "row 3, bot Birch: scores.faithfulness.value: Input should be a finite number",
+        ),
+        (
+            lambda d: d["cases"][0]["toxicity"].pop("outcome"),
+            "row 2, bot Atlas: toxicity.outcome: Field required",
+        ),
+        (lambda d: d["cases"][0].pop("scores"), "'scores' is missing"),
+        (lambda d: d["run"].pop("judge"), "run: judge: Field required"),
+        (lambda d: d["end"].update(usage=[]), "a member has the wrong type"),
+        (lambda d: d.update(cases=None), "a member has the wrong type"),
+        (lambda d: d.update(format="other/2"), "its format is 'other/2', expected 'rag-eval-run/1'"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(
+    tmp_path: Path, spoil: Callable[[Json], object], reason: str
+) -> None:
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    spoil(document)
+    path = _written(tmp_path, document)
+    with pytest.raises(InputError) as caught:
+        RecordedRun.read(path)
+    assert str(caught.value) == f"{path}: cannot be read as a run that --json wrote ({reason})"
+
+
+def _written(folder: Path, document: Json) -> Path:
+    path = folder / "run.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def _rounded(text: str) -> Any:
+    return json.loads(text, parse_float=lambda number: round(float(number), 9))
