@@ -9,9 +9,11 @@ from rag_eval.report.annotations import Stack, ThresholdCells
 from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
 from rag_eval.report.column import BotItem
 from rag_eval.report.columns import ERROR_HEADERS, bot_columns, standing_columns
-from rag_eval.report.styles import AMBER, BLUE, Formats
+from rag_eval.report.notes import lines_of
+from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import Table
-from rag_eval.results.findings import Findings, flagged_words, noise_words
+from rag_eval.results.causes import fix_words
+from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
 from rag_eval.results.summary import Summary
 from rag_eval.texts.display import shorten
 
@@ -19,10 +21,9 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-_HEADER_HEIGHT = 44
-_BOT_HEIGHT = 18
-_STANDING_HEIGHT = 28
-"""A verdict may take two lines."""
+HEADER_HEIGHT = 3 * LINE_HEIGHT
+_CELL_LINE = 38
+"""Characters on one line of a verdict."""
 _WIDTH = 1120
 """Pixels of what floats below a table: a small screen shows it whole."""
 _CHART_WIDTH = 460
@@ -40,7 +41,7 @@ def write_bots(
     findings: Findings,
 ) -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
-    table = Table(worksheet, bot_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _BOT_HEIGHT)
+    table = Table(worksheet, bot_columns(facts, summary, findings), formats, HEADER_HEIGHT, LINE_HEIGHT)
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
@@ -68,12 +69,10 @@ def write_standings(
     left_out: Sequence[str],
 ) -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
-    table = Table(
-        worksheet, standing_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _STANDING_HEIGHT
-    )
-    beside = len(table.columns) + 1
-    thresholds = ThresholdCells(worksheet, beside, formats, facts)
-    thresholds.set_widths()
+    height = _standing_height(summary, findings)
+    table = Table(worksheet, standing_columns(facts, summary, findings), formats, HEADER_HEIGHT, height)
+    thresholds = ThresholdCells(worksheet, len(table.columns), formats, facts)
+    thresholds.write_header()
     for standing in summary.standings:
         table.append(standing)
         if table.lines == 1:  # rows can only be written from top to bottom
@@ -90,8 +89,15 @@ def write_standings(
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
-    last = max(stack.last_row(_STANDING_HEIGHT), text.last_row(_STANDING_HEIGHT))
+    last = max(stack.last_row(height), text.last_row(height))
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
+
+
+def _standing_height(summary: Summary, findings: Findings) -> float:
+    """Of all rows, in points: that of the longest verdict or first fix."""
+    texts = [verdict_on(line.bot, findings) for line in summary.standings]
+    texts += [fix_words(causes) for causes in findings.causes]
+    return LINE_HEIGHT * max([lines_of([text], _CELL_LINE) for text in texts], default=1)
 
 
 def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:

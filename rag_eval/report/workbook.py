@@ -15,7 +15,7 @@ from rag_eval.report.baseline_sheet import write_changes
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Place
 from rag_eval.report.columns import case_columns, score_headers
-from rag_eval.report.core_sheets import set_up_page, write_bots, write_standings
+from rag_eval.report.core_sheets import HEADER_HEIGHT, set_up_page, write_bots, write_standings
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.extra_metrics import FAILED_CRITERIA
@@ -25,7 +25,7 @@ from rag_eval.report.rubric_sheet import SHEET as RUBRIC
 from rag_eval.report.rubric_sheet import write_pass_rates
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
-from rag_eval.report.styles import Formats
+from rag_eval.report.styles import LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import SHEET_LINKS, Table
 from rag_eval.results.findings import Findings, verdict
 from rag_eval.results.summary import Summary
@@ -36,6 +36,8 @@ from rag_eval.texts.display import shorten
 __all__ = ["ExcelReport", "check_writable"]
 
 CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
+_CASE_LINES = 5
+"""Lines of text in a row of the first sheet."""
 
 
 class ExcelReport:
@@ -70,7 +72,14 @@ class ExcelReport:
             raise
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
-        self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+        self._cases = Table(
+            sheet,
+            case_columns(facts),
+            self._formats,
+            HEADER_HEIGHT,
+            _CASE_LINES * LINE_HEIGHT,
+            group_of=lambda result: result.case.row,
+        )
         self._headers = score_headers(facts)
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
