@@ -41,6 +41,12 @@ VERDICT_WIDTH = 34
 """Of the columns with the verdict and the first fix, in characters; their texts wrap."""
 ERROR_HEADERS = ("95 % minus", "95 % plus")
 """Of the columns that hold how far an interval reaches below and above the mean."""
+SHARE_HEADERS = {
+    FailureMode.RETRIEVAL_FAILURE: "Retrieval Failures %",
+    FailureMode.HALLUCINATION: "Hallucinations %",
+    FailureMode.LOW_QUALITY: "Low Quality %",
+}
+"""Of the columns that the chart of the failure modes draws."""
 
 
 def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
@@ -62,14 +68,18 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
     ]
     if facts.diagnostics:
         columns += [
-            plain_column("Empty Context?", NUMBER_WIDTH, Look.WORD, _is_context_empty),
+            plain_column("Empty Context?", NUMBER_WIDTH, Look.WORD, _is_context_empty, is_folded=True),
             plain_column(
-                "Empty Answer?", NUMBER_WIDTH, Look.WORD, lambda result: _yes_no(not result.case.has_response)
+                "Empty Answer?",
+                NUMBER_WIDTH,
+                Look.WORD,
+                lambda result: _yes_no(not result.case.has_response),
+                is_folded=True,
             ),
             plain_column(
                 "Failure Mode", 15, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
             ),
-            plain_column("Recommendation", 48, Look.TEXT, lambda result: result.recommendation),
+            plain_column("Recommendation", 60, Look.TEXT, lambda result: result.recommendation),
         ]
     columns.append(
         plain_column(
@@ -151,7 +161,16 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
                 _ABOUT_BOUNDS.format(1),
             ),
         ]
-    return [*columns, *further_bot_columns(facts), *_error_columns(findings.own, lambda bot: bot.rqs)]
+    shares = (
+        Column(header, NUMBER_WIDTH, _share_of(mode, facts), about=_ABOUT_SHARE, is_folded=True)
+        for mode, header in SHARE_HEADERS.items()
+    )
+    return [
+        *columns,
+        *further_bot_columns(facts),
+        *shares,
+        *_error_columns(findings.own, lambda bot: bot.rqs),
+    ]
 
 
 def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
@@ -364,6 +383,16 @@ def _count_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell
     return cell
 
 
+def _share_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell]:
+    count_of = _count_of(mode, facts)
+
+    def cell(bot: BotSummary) -> Cell:
+        count, judged = count_of(bot).value, bot.total_queries - bot.failure_modes[FailureMode.NOT_JUDGED]
+        return Cell(count / judged if isinstance(count, int) and judged else None, Look.PERCENT)
+
+    return cell
+
+
 def _toxic_cell(bot: BotSummary) -> Cell:
     if not bot.toxicity.scored:
         return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
@@ -406,6 +435,7 @@ _ABOUT_RQS = (
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
 _ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They count in no mean."
+_ABOUT_SHARE = "Share of the bot's queries that were judged. A query can have several failure modes."
 _ABOUT_BOUNDS = "Avg RQS if every unjudged query had an RQS of {}."
 _ABOUT_COMPARED = (
     "All bots are compared over the same queries: those for which every ranked bot has an RQS. "

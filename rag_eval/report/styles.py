@@ -14,6 +14,7 @@ GREY = "#808080"
 GREY_FILL = "#EDEDED"
 LINE = "#D9D9D9"
 PALE = "#F3F6FA"
+HEAT = "#9DB8D6"
 AMBER = "#C55A11"
 """Of a partial run's tabs alone."""
 

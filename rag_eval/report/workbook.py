@@ -12,6 +12,7 @@ from rag_eval.report.alignment_sheet import DISAGREEMENTS, write_alignment, writ
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
+from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Place
 from rag_eval.report.columns import case_columns, score_headers
@@ -102,6 +103,7 @@ class ExcelReport:
         book, sheets = self._workbook.book, self._workbook.sheets
         with _errors(self._target):
             self._cases.finish(frozen=3)
+            self._cases.print_up_to("Row")
             if self._evidence:
                 self._evidence.finish(frozen=3)
             self._write_optional(sheets, summary, findings, facts)
@@ -109,8 +111,9 @@ class ExcelReport:
             write_standings(
                 book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
             )
-            for sheet in sheets.values():
-                set_up_page(sheet, facts)
+            for name, sheet in sheets.items():
+                has_charts = name in (BOTS, STANDINGS) and len(facts.bots) <= MOST_BOTS
+                set_up_page(sheet, facts, is_one_page=has_charts)
             book.set_properties(_properties(facts, verdict(summary, findings)))
             self._workbook.close()
         check_readable(self._replacement.path, self._target, list(sheets))

@@ -9,7 +9,7 @@ from rag_eval.records import TOXICITY
 from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.column import Cell, Column, Item, Place
 from rag_eval.report.notes import Note, SheetNotes
-from rag_eval.report.styles import Formats, Look
+from rag_eval.report.styles import HEAT, Formats, Look
 from rag_eval.texts.display import cut_to_cell, fits_cell, printable
 
 if TYPE_CHECKING:
@@ -77,6 +77,23 @@ class Table(Generic[Item]):
         self.worksheet.autofilter(0, 0, self.lines, len(self.columns) - 1)
         if self.lines:
             self._add_threshold_rules()
+
+    def add_heat(self, headers: Sequence[str]) -> None:
+        """Colour the numbers (0..1) of these columns, darker for lower; red below the threshold still shows."""
+        for index in map(self.column, headers):
+            scale = {
+                "type": "2_color_scale",
+                "min_type": "num",
+                "max_type": "num",
+                "min_value": 0,
+                "max_value": 1,
+            }
+            colours = {"min_color": HEAT, "max_color": "#FFFFFF"}
+            self.worksheet.conditional_format(1, index, self.lines, index, scale | colours)
+
+    def print_up_to(self, header: str) -> None:
+        """Print no column after this one; folded columns are not printed either."""
+        self.worksheet.print_area(0, 0, self.lines, self.column(header))
 
     def column(self, header: str) -> int:
         """Index of the column with that header."""
