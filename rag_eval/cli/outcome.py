@@ -1,7 +1,7 @@
 """How a run ends: what it found, on the terminal; its gates; and the exit code."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +41,21 @@ class Ending:
         """Finish the outputs; `facts_of` are the facts at the end."""
         summary = tallies.summary()
         findings = tallies.findings(summary)
-        facts = facts_of(summary)
+        facts = _with_cut(facts_of(summary), summary)
         return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
 
 
 _STYLES: dict[str, dict[str, Any]] = {"First fix": {"fg": "cyan"}, "Worst row": {"dim": True}}
 """Of lines that begin so. Colour only adds to the words."""
+
+
+def _with_cut(facts: "RunFacts", summary: "Summary") -> "RunFacts":
+    """With a note if the first sheet cannot have all cases."""
+    from rag_eval.report.spool import cut_note
+    from rag_eval.report.worksheet import SHEET_ROWS
+
+    note = cut_note(sum(bot.total_queries for bot in summary.bots), SHEET_ROWS - 1)
+    return replace(facts, notes=(note, *facts.notes)) if note else facts
 
 
 def _thresholds(facts: "RunFacts") -> str:

@@ -28,6 +28,7 @@ from rag_eval.report.column import (
 from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
+from rag_eval.results.baseline import SELECTION
 from rag_eval.results.causes import MOST_CAUSES, cause_words, fix_words
 from rag_eval.results.findings import Findings, verdict_on
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
@@ -49,8 +50,10 @@ SHARE_HEADERS = {
 """Of the columns that the chart of the failure modes draws."""
 
 
-def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
-    """Sheet "Per-Query Metrics": one line a case."""
+def case_columns(
+    facts: RunFacts, reason: Callable[[CaseResult], str] | None = None
+) -> list[Column[CaseResult]]:
+    """Sheet "Per-Query Metrics": one row per case; `reason` says why a case is there if not all of them fit."""
     columns: list[Column[CaseResult]] = [
         plain_column("Query", 24, Look.TEXT, lambda result: result.case.query),
         plain_column("Ground Truth", 30, Look.TEXT, lambda result: result.case.reference, is_folded=True),
@@ -86,6 +89,8 @@ def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
             "Row", NUMBER_WIDTH, Look.COUNT, lambda result: result.case.row, "Row number in the input."
         )
     )
+    if reason:
+        columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
     if facts.flags or facts.cut_contexts:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
@@ -104,6 +109,10 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
 
 
+_ABOUT_SELECTION = (
+    "Why this case is here, because not all cases fit on the sheet. worst: one of the lowest RQS of its bot. "
+    "random: drawn at random; only these may be compared with other runs."
+)
 _ABOUT_FLAGS = (
     "Text that seems to address the judge rather than the reader. It changed no score; please check. "
     "Also: what the judge did not see of a context that is too long."
