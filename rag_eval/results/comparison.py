@@ -328,6 +328,8 @@ def sentence_on(bot: str, comparison: Comparison) -> str:
         return f"shares the lead with {', '.join(each for each in comparison.winners if each != bot)}: tie"
     is_winner = bot == comparison.winner
     rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
+    if rival.verdict is Verdict.NOT_COMPARABLE and not is_winner:
+        return f"not comparable with {comparison.winner}: their RQS are made up of different metrics"
     gap = difference_words(rival, comparison.confidence)
     lead = f"leads {rival.bot} by {gap}" if is_winner else f"worse than {comparison.winner} by {gap}"
     if comparison.rows < FEWEST_ROWS:
