@@ -180,7 +180,7 @@ def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path
         for header in ("Verdict", "First fix"):
             text = sheet.cell(row, headers.index(header) + 1).value
             assert text
-            assert len(textwrap.wrap(text, 40)) <= lines
+            assert len(textwrap.wrap(str(text), 40)) <= lines
 
 
 def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_charts_are_three_in_a_line_and_as_wide_as_a_third(tmp_path: Path) -> No
 
 
 def axis(text: str, kind: str) -> str:
-    return re.findall(rf"<c:{kind}Ax>.*?</c:{kind}Ax>", text)[0]
+    return str(re.findall(rf"<c:{kind}Ax>.*?</c:{kind}Ax>", text)[0])
 
 
 def test_the_charts_are_calm(tmp_path: Path) -> None:
