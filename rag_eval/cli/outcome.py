@@ -1,14 +1,14 @@
 """The outcome of a run: what it found, in lines for the terminal; its quality gates; its exit code."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
-from rag_eval.cli.terminal import count_lines, leaderboard_lines
+from rag_eval.cli.terminal import bot_lines, leaderboard_lines
 from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.gates import GateOn, regression_gates
@@ -38,9 +38,10 @@ class RunOutcome:
     def written(cls, outputs: "Outputs", tallies: "Tallies", summary: "Summary", facts: "RunFacts") -> Self:
         """Finish the outputs."""
         findings = tallies.findings(summary)
+        facts = _with_cut(facts, summary)
         return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
 
-    def tell(self, say: Callable[[str], None], past: "PastRun | None") -> None:
+    def tell(self, say: Callable[..., None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
         from rag_eval.report.annotation_lines import beside_lines
         from rag_eval.report.baseline_sheet import change_lines
@@ -54,11 +55,11 @@ class RunOutcome:
         )
         for line in ("", *leaderboard_lines(summary), ""):
             say(line)
-        say(verdict(summary, findings))
-        for line in (*count_lines(summary), *beside_lines(findings), *changes):
-            say(line)
+        say(verdict(summary, findings), bold=True)
+        for line in (*bot_lines(summary, findings), *beside_lines(findings), *changes):
+            say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
         if facts.is_proxy:
-            say(f"Red below: {self._thresholds()}.")
+            say(f"Scores below these thresholds are red in the report: {self._thresholds()}.")
         for line in (usage_line(facts), *facts.notes):
             say(line)
 
@@ -93,12 +94,25 @@ class RunOutcome:
         return ExitCode.COMPLETE if passed else ExitCode.GATE_FAILED
 
 
+_STYLES: dict[str, dict[str, Any]] = {"First fix": {"fg": "cyan"}, "Worst row": {"dim": True}}
+"""Of lines that begin so. Colour only adds to the words."""
+
+
+def _with_cut(facts: "RunFacts", summary: "Summary") -> "RunFacts":
+    """With a note if the first sheet cannot have all cases."""
+    from rag_eval.report.spool import cut_note
+    from rag_eval.report.worksheet import SHEET_ROWS
+
+    note = cut_note(sum(bot.total_queries for bot in summary.bots), SHEET_ROWS - 1)
+    return replace(facts, notes=(note, *facts.notes)) if note else facts
+
+
 def pass_gates(
     outcome: RunOutcome,
     gates: Sequence["Gate"],
     options: Options,
     min_coverage: float,
-    say: Callable[[str], None],
+    say: Callable[..., None],
 ) -> bool:
     """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted."""
     facts = outcome.facts
@@ -107,7 +121,7 @@ def pass_gates(
         results += regression_gates(outcome.findings.changes or (), facts.bots)
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
-        say(line) if result.passed else warn(line)
+        say(line, fg="green") if result.passed else warn(line)
     if options.junit:
         from rag_eval.report.junit import write_junit
 

@@ -93,7 +93,13 @@ class OutputPaths:
         wanted = loaded.settings.report
         tables = {"has_evidence": wanted.evidence, "has_slices": bool(wanted.slice_by)}
         factories: list[Callable[[], Output]] = [
-            lambda: ExcelReport(self.report, facts, **tables, has_baseline=has_baseline)
+            lambda: ExcelReport(
+                self.report,
+                facts,
+                **tables,
+                has_baseline=has_baseline,
+                has_side_by_side=wanted.side_by_side,
+            )
         ]
         if target := self._json(loaded.settings):
             factories.append(lambda: JsonReport(target, facts, provenance(loaded, made_from)))

@@ -295,11 +295,12 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message='Field name "json"')
 
     class _Report(_Frozen):
-        """What is reported beside the three sheets."""
+        """What is reported in addition to the three sheets."""
 
         evidence: Flag = False
         json: Flag = False  # type: ignore[assignment]
         slice_by: Header = ""
+        side_by_side: Flag = False
 
 
 class _Cache(_Frozen):

@@ -76,6 +76,7 @@ class JsonReport:
         end = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
+            "causes": [asdict(each) for each in findings.causes],
             "slices": [
                 {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
                 for each in summary.slices
