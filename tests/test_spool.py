@@ -8,7 +8,7 @@ import pytest
 from openpyxl import load_workbook
 from report_cases import facts_of, plain_result, summary_of, write_output
 
-from rag_eval.cli.outcome import Ending
+from rag_eval.cli.outcome import RunOutcome
 from rag_eval.records import CaseResult
 from rag_eval.report.outputs import Outputs
 from rag_eval.report.spool import CaseSpool, cut_note
@@ -143,6 +143,7 @@ def test_the_run_notes_a_cut_sheet_for_terminal_sheet_and_json(cases: int, is_to
             summary = summary_of([plain_result(2, "A")], facts)
             return replace(summary, bots=tuple(replace(bot, total_queries=cases) for bot in summary.bots))
 
-    ending = Ending.of(Outputs([]), OfManyCases(facts), lambda _: facts)
+    tallies = OfManyCases(facts)
+    ending = RunOutcome.written(Outputs([]), tallies, tallies.summary(), facts)
     assert ending.facts.notes[-1] == "Something else."
     assert ("(column Selection)" in ending.facts.notes[0]) is is_told
