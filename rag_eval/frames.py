@@ -60,7 +60,7 @@ def evaluate(
     for warning in _warnings(table, settings):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
-        evaluation = Evaluation(replace(judges, further=(*judges.further, *metrics)), settings)
+        evaluation = Evaluation(replace(judges, extra_metrics=(*judges.extra_metrics, *metrics)), settings)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
         finally:

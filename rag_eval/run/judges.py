@@ -28,8 +28,8 @@ class Judges:
     """None when toxicity is switched off."""
     adviser: Adviser | None
     """None when the diagnostics are switched off."""
-    further: tuple[Metric, ...] = ()
-    """Measures beside the five, which enter neither RQS nor the failure modes."""
+    extra_metrics: tuple[Metric, ...] = ()
+    """Additional metrics, which enter neither RQS nor the failure modes."""
     rubric: "RubricJudge | None" = None
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
@@ -69,7 +69,7 @@ class Judges:
             metrics=ragas_metrics(enabled_metrics(settings)),
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
             adviser=LlmAdviser() if settings.diagnostics.enabled else None,
-            further=_extra_metrics(settings),
+            extra_metrics=_extra_metrics(settings),
             rubric=RubricJudge(rubric) if rubric else None,
         )
 
