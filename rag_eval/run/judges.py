@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 from rag_eval.configuration.effective import enabled_metrics
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Judge, ReplyStore
+from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.null_judges import NoJudge, NoStore
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
@@ -59,12 +60,13 @@ class Judges:
     def llm(
         cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
     ) -> Self:
-        """A model as the judge, asked with ragas' prompts."""
+        """A model as the judge, asked with ragas' prompts of no more than [limits] max_prompt_tokens."""
         from rag_eval.metrics.ragas_metrics import ragas_metrics
         from rag_eval.rubric.judge import RubricJudge
 
+        most = settings.limits.max_prompt_tokens
         return cls(
-            judge=judge,
+            judge=judge if most is None else LengthGuard(judge, most),
             store=store,
             metrics=ragas_metrics(enabled_metrics(settings)),
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
