@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of, guarded
+from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
@@ -63,7 +63,7 @@ def evaluate(
     for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
-        evaluation = Evaluation(replace(judges, further=(*judges.further, *metrics)), settings)
+        evaluation = Evaluation(replace(judges, extra_metrics=(*judges.extra_metrics, *metrics)), settings)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
         finally:
@@ -153,7 +153,7 @@ def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Jud
         store = Store(keeping / CACHE_NAME, on_damage=warnings.warn)
         try:
             judge = Transport(endpoint_of(settings), store, budget_of(settings))
-            yield Judges.llm(settings, guarded(judge, settings), store, rubric)
+            yield Judges.llm(settings, judge, store, rubric)
         finally:
             store.end(keep=True)
 

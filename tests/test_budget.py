@@ -14,7 +14,7 @@ from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.budget import Budget, Caps, Price
+from rag_eval.judge.budget import Budget, Price
 from rag_eval.store.reply_store import Store
 
 ROOT = Path(__file__).parent.parent
@@ -260,7 +260,7 @@ def test_the_price_of_another_toxicity_deployment_must_be_known_too(
 
 def test_max_minutes_stops_before_the_next_request() -> None:
     now = [0.0]
-    budget = Budget(Caps(minutes=1), clock=lambda: now[0])
+    budget = Budget(max_minutes=1, clock=lambda: now[0])
     budget.reserve("m", 100, 10)
     now[0] = 60.0
     with pytest.raises(RunStoppedError, match="--max-minutes"):
@@ -270,7 +270,7 @@ def test_max_minutes_stops_before_the_next_request() -> None:
 def test_what_is_in_flight_is_held_back_at_its_most() -> None:
     """Two calls that could cost 0.6 each do not fit into 1.0, whatever the first comes to in the end."""
     price = {"m": Price(0.0, 0.6)}
-    budget = Budget(Caps(cost=1.0), price)
+    budget = Budget(price, max_cost=1.0)
     held = budget.reserve("m", 0, 1_000_000)
     told = r"0\.0000 of 1 is spent, open requests may cost 0\.6000; one more request could cost up to 0\.6000"
     with pytest.raises(RunStoppedError, match=told):
@@ -281,7 +281,7 @@ def test_what_is_in_flight_is_held_back_at_its_most() -> None:
 
 
 def test_a_request_that_may_have_been_billed_counts_at_its_most() -> None:
-    budget = Budget(Caps(cost=1.0), {"m": Price(0.0, 0.6)})
+    budget = Budget({"m": Price(0.0, 0.6)}, max_cost=1.0)
     budget.forfeit(budget.reserve("m", 0, 1_000_000))
     assert (budget.spent, budget.forfeited) == (pytest.approx(0.6), pytest.approx(0.6))
     with pytest.raises(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_eval.cli.console import warn
-from rag_eval.configuration.effective import endpoint_of, guarded, prices_of, store_path
+from rag_eval.configuration.effective import endpoint_of, prices_of, store_path
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.transport import Transport
@@ -46,7 +46,7 @@ def show_estimate(
         stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
     store = DryRunStore(stored)
     judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
-    judges = Judges.llm(settings, guarded(judge, settings), store, rubric)
+    judges = Judges.llm(settings, judge, store, rubric)
     evaluation = Evaluation(judges, settings, workers=1)  # so that all bundles are full but the last
     try:
         for _ in evaluation.results(table.rows):

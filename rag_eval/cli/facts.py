@@ -56,7 +56,9 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         toxicity_threshold=settings.toxicity.threshold,
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
-        further={metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in judges.further},
+        further={
+            metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics
+        },
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
         has_gold={GOLD, RETRIEVED} <= roles,

@@ -29,7 +29,7 @@ def open_judges(
 def _llm_judges(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
-    from rag_eval.configuration.effective import budget_of, endpoint_of, guarded, store_path
+    from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.null_judges import StoredOnly
     from rag_eval.judge.transport import Transport
     from rag_eval.run.judges import Judges
@@ -45,5 +45,5 @@ def _llm_judges(
     )
     asked = settings.without_entra() if options.report_only else settings
     transport = Transport(endpoint_of(asked), store, budget, announce=warn)
-    judge = StoredOnly(transport) if options.report_only else guarded(transport, settings)
+    judge = StoredOnly(transport) if options.report_only else transport
     return Judges.llm(settings, judge, store, rubric)

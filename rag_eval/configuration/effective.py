@@ -6,11 +6,9 @@ from pathlib import Path
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
-from rag_eval.judge.budget import Budget, Caps, Price
-from rag_eval.judge.calls import Judge
+from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
-from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
@@ -89,7 +87,9 @@ def budget_of(settings: Settings) -> Budget:
             "nothing; set input and output (toxicity_input and toxicity_output for the toxicity deployment) in "
             "section [prices]"
         )
-    return Budget(Caps(limits.max_calls, limits.max_cost, limits.max_minutes), prices)
+    return Budget(
+        prices, max_calls=limits.max_calls, max_cost=limits.max_cost, max_minutes=limits.max_minutes
+    )
 
 
 def store_path(settings: Settings, output: Path) -> Path:
@@ -97,12 +97,6 @@ def store_path(settings: Settings, output: Path) -> Path:
     if settings.cache.enabled:
         return settings.cache.directory / CACHE_NAME
     return output.with_name(output.name + ".journal")
-
-
-def guarded(judge: Judge, settings: Settings) -> Judge:
-    """The judge, or one that refuses prompts that are too long."""
-    most = settings.limits.max_prompt_tokens
-    return judge if most is None else LengthGuard(judge, most)
 
 
 def effective_thresholds(settings: Settings, *, is_proxy: bool) -> dict[str, float]:

@@ -20,15 +20,6 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
-    """Limits of a run; None for no limit."""
-
-    requests: int | None = None
-    cost: float | None = None
-    minutes: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Reservation:
     """The most that one request may cost, held back until its true cost is known."""
 
@@ -45,11 +36,17 @@ class Budget:
 
     def __init__(
         self,
-        caps: Caps | None = None,
         prices: dict[str, Price] | None = None,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        max_minutes: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._caps = caps or Caps()
+        """`prices` by deployment. The caps are None for no limit; `max_cost` is in the currency of the prices."""
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self._max_minutes = max_minutes
         self._prices = prices or {}
         self._clock = clock
         self._started = clock()
@@ -98,16 +95,15 @@ class Budget:
         return cost
 
     def _check(self, most: float) -> None:
-        caps = self._caps
-        if caps.requests is not None and self._requests >= caps.requests:
-            raise _reached("max_calls", f"{caps.requests} requests were sent (--max-calls)")
-        if caps.cost is not None and self._spent + self._held + most > caps.cost:
+        if self._max_calls is not None and self._requests >= self._max_calls:
+            raise _reached("max_calls", f"{self._max_calls} requests were sent (--max-calls)")
+        if self._max_cost is not None and self._spent + self._held + most > self._max_cost:
             held = f", open requests may cost {self._held:.4f}" if round(self._held, 4) else ""
-            raise _reached("max_cost", f"{self._spent:.4f} of {caps.cost:g} is spent{held}; one more request "
+            raise _reached("max_cost", f"{self._spent:.4f} of {self._max_cost:g} is spent{held}; one more request "
                                        f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
-        if caps.minutes is not None and self._clock() - self._started >= caps.minutes * 60:
+        if self._max_minutes is not None and self._clock() - self._started >= self._max_minutes * 60:
             raise _reached(
-                "max_minutes", f"the time limit of {caps.minutes:g} minutes is reached (--max-minutes)"
+                "max_minutes", f"the time limit of {self._max_minutes:g} minutes is reached (--max-minutes)"
             )
 
 

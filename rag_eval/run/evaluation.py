@@ -104,8 +104,8 @@ class Evaluation:
         parts: list[Awaitable[Any]] = [self._rate(seen.query), *map(self._judge_case, seen.cases)]
         toxicity, *verdicts = await gather(parts)
         results = [
-            concealed(self._result(case, scores, further, rubric, toxicity), self._secrets)
-            for case, (scores, further, rubric) in zip(seen.cases, verdicts, strict=True)
+            concealed(self._result(case, scores, extra, rubric, toxicity), self._secrets)
+            for case, (scores, extra, rubric) in zip(seen.cases, verdicts, strict=True)
         ]
         advice = await self._advise(results)
         return tuple(
@@ -121,11 +121,11 @@ class Evaluation:
     async def _judge_case(self, case: Case) -> _Verdicts:
         parts: list[Awaitable[Any]] = [
             _measure(self.judges.metrics, case, self._samples),
-            _measure(self.judges.further, case, self._samples),
+            _measure(self.judges.extra_metrics, case, self._samples),
             self._judge_by_rubric(case),
         ]
-        scores, further, rubric = await gather(parts)
-        return scores, further, rubric
+        scores, extra, rubric = await gather(parts)
+        return scores, extra, rubric
 
     async def _judge_by_rubric(self, case: Case) -> RubricOutcome | None:
         return await self.judges.rubric.judge(case) if self.judges.rubric else None
@@ -136,7 +136,7 @@ class Evaluation:
         return await gather([self.judges.adviser.advise(result) for result in results])
 
     def _result(
-        self, case: Case, scores: _Scores, further: _Scores, rubric: RubricOutcome | None, toxicity: Score
+        self, case: Case, scores: _Scores, extra: _Scores, rubric: RubricOutcome | None, toxicity: Score
     ) -> CaseResult:
         return CaseResult(
             case=case,
@@ -146,7 +146,7 @@ class Evaluation:
             failure_modes=failure_modes(
                 scores, self._thresholds, doc_recall(case) if self._gold_decides else None
             ),
-            further=further,
+            further=extra,
             rubric=rubric,
         )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 from rag_eval.configuration.effective import enabled_metrics
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Judge, ReplyStore
+from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.null_judges import NoJudge, NoStore
 from rag_eval.metrics.catalogue import llm_metrics, offline_metrics
 from rag_eval.metrics.metric import Metric
@@ -29,8 +30,8 @@ class Judges:
     """None when toxicity is switched off."""
     adviser: Adviser | None
     """None when the diagnostics are switched off."""
-    further: tuple[Metric, ...] = ()
-    """Measures beside the five, which enter neither RQS nor the failure modes."""
+    extra_metrics: tuple[Metric, ...] = ()
+    """Additional metrics, which enter neither RQS nor the failure modes."""
     rubric: "RubricJudge | None" = None
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
@@ -58,16 +59,17 @@ class Judges:
     def llm(
         cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
     ) -> Self:
-        """A model as the judge, asked with ragas' prompts."""
+        """A model as the judge, asked with ragas' prompts of no more than [limits] max_prompt_tokens."""
         from rag_eval.rubric.judge import RubricJudge
 
+        most = settings.limits.max_prompt_tokens
         return cls(
-            judge=judge,
+            judge=judge if most is None else LengthGuard(judge, most),
             store=store,
             metrics=llm_metrics(enabled_metrics(settings)),
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
             adviser=LlmAdviser() if settings.diagnostics.enabled else None,
-            further=_extra_metrics(settings),
+            extra_metrics=_extra_metrics(settings),
             rubric=RubricJudge(rubric) if rubric else None,
         )
 
