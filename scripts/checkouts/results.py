@@ -166,7 +166,7 @@ def _store(path: Path, clean: Clean) -> dict[str, str]:
                 key, *names = row.keys()
                 values = {name: row[name] for name in names if name != "stored_at"}
                 found[f"{table}, {key} {clean(str(row[key]))}"] = clean(
-                    json.dumps(values, ensure_ascii=False)
+                    json.dumps(values, ensure_ascii=False, default=bytes.hex)
                 )
     return found
 
