@@ -1153,8 +1153,8 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
             "M1,C1\n1,0\n",
             "M1,C1\n1,0\n1,1\n",
             [
-                "a.csv has 1 rows and b.csv 2; without a column 'id' they are paired by order, so both need equally many "
-                "rows"
+                "a.csv has 1 rows and b.csv 2; without a column 'id' they are paired by order, so both need equally "
+                "many rows"
             ],
         ),
         (
