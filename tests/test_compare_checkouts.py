@@ -42,8 +42,10 @@ def result(side: Path) -> Path:
 def store(path: Path, key: str) -> None:
     path.unlink(missing_ok=True)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE replies (key TEXT PRIMARY KEY, reply TEXT, stored_at REAL)")
-        connection.execute("INSERT INTO replies VALUES (?, '{}', ?)", (key, hash(path) * 1.0))
+        connection.execute(
+            "CREATE TABLE replies (key TEXT PRIMARY KEY, reply TEXT, stored_at REAL, checksum BLOB)"
+        )
+        connection.execute("INSERT INTO replies VALUES (?, '{}', ?, x'00ff')", (key, hash(path) * 1.0))
         connection.commit()
 
 
