@@ -93,6 +93,14 @@ def test_made_up_lists_are_as_long_as_they_must_be(
     assert {name: len(getattr(reply, name)) for name in counts} == counts
 
 
+def test_a_reply_type_that_cannot_be_made_up_says_so() -> None:
+    class Politeness(replies.StrictReply):
+        polite: bool
+
+    with pytest.raises(NotImplementedError, match="Politeness has no made_up"):
+        EstimatingJudge(Keys(), "m").ask(call_of(Politeness))
+
+
 def verdicts(reply_type: type[BaseModel], **about: object) -> Any:
     return EstimatingJudge(Keys(), "m").ask(call_of(reply_type, **about)).reply
 

@@ -21,8 +21,9 @@ from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
 from rag_eval.judge.replies import read_reply, read_stored
 from rag_eval.judge.scheduler import Scheduler
-from rag_eval.metrics.catalogue import METRICS, llm_metrics
+from rag_eval.metrics.catalogue import METRICS, llm_metrics, offline_metrics
 from rag_eval.metrics.context_precision import average_precision
+from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
 from rag_eval.metrics.ragas_import import _COLLECTIONS
 from rag_eval.metrics.ragas_prompts import _template
@@ -464,6 +465,27 @@ def test_what_is_settled_is_not_asked(metric: str) -> None:
     (result,) = run([each.measure(case)], judge)
     assert (result.value, judge.prompts) == (0.0, [])
     assert result == METRICS[metric].llm().settle(case)
+
+
+@pytest.mark.parametrize("metrics", [llm_metrics, offline_metrics])
+def test_an_unknown_metric_is_an_error(metrics: Callable[[list[str]], tuple[Metric, ...]]) -> None:
+    with pytest.raises(KeyError, match="faithfullness"):
+        metrics(["faithfulness", "faithfullness"])
+
+
+def test_a_metric_is_known_by_one_name_and_both_judges_settle_the_same_cases() -> None:
+    cases = [
+        Case(2, "A", "Q?", response, reference, chunks)
+        for response in ("", "x")
+        for reference in (None, R)
+        for chunks in (None, (), C)
+    ]
+    for name, info in METRICS.items():
+        llm, offline = info.llm(), info.offline()
+        assert {name, info.name, llm.name, offline.name} == {name}
+        assert info.label == METRIC_LABELS[name]
+        assert [llm.settle(case) for case in cases] == [offline.settle(case) for case in cases]
+        assert 0 < info.threshold < 1
 
 
 @pytest.mark.parametrize("metric", METRIC_LABELS)
