@@ -98,7 +98,7 @@ class ExcelReport:
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
             sheet = self._workbook.sheets[EVIDENCE]
-            self._evidence = Table(sheet, evidence_columns(), self._formats, header_height=30, line_height=30)
+            self._evidence = Table(sheet, evidence_columns(), self._formats, HEADER_HEIGHT, 3 * LINE_HEIGHT)
 
     def add(self, result: CaseResult) -> None:
         """Write one row of the first sheet, and the evidence if it is wanted; later if not all cases fit."""
@@ -167,7 +167,7 @@ class ExcelReport:
             places = {name: Place(CASES, 0, self._cases.column(header)) for name, header in headers.items()}
             self._fill(sheets[ALIGNMENT], agreement_columns(facts), alignment.agreements, 44, 2)
             columns = disagreement_columns(facts, places)
-            self._fill(sheets[DISAGREEMENTS], columns, alignment.disagreements, 30, 2)
+            self._fill(sheets[DISAGREEMENTS], columns, alignment.disagreements, 30, 2, 2 * LINE_HEIGHT)
         if SLICES in sheets:
             write_slices(sheets[SLICES], self._formats, facts, summary)
         if BASELINE in sheets:
@@ -182,8 +182,9 @@ class ExcelReport:
         items: Iterable[Item],
         header_height: float,
         frozen: int,
+        line_height: float = 18,
     ) -> None:
-        table = Table(sheet, columns, self._formats, header_height, line_height=18)
+        table = Table(sheet, columns, self._formats, header_height, line_height)
         for item in items:
             table.append(item)
         table.finish(frozen)
