@@ -1,4 +1,4 @@
-"""How well a judge agrees with people, beside baselines, as the tables of docs/judge-quality.md.
+"""How well a judge agrees with people, beside baselines, as the tables of docs/background/offline-judge-quality.md.
 
     python benchmarks/judge_agreement.py FIXTURES_DIR [--judge offline|azure|openai] [--config FILE] [--rows N]
 

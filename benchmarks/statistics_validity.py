@@ -3,7 +3,7 @@
     python benchmarks/statistics_validity.py [--simulations 1000] [--only PART ...]
 
 Prints Markdown tables. With the default number of simulations the standard error of a rate near 5 % is 0.7
-points. The tables in docs/statistics.md are its output.
+points. The tables in docs/background/statistics-simulations.md are its output.
 """
 
 import argparse

@@ -9,7 +9,7 @@ from conftest import Ended, Run
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(
     r"^```(\w+)\n(.*?)^```$",
-    (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
 

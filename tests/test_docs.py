@@ -1,47 +1,358 @@
 """What the documents say is so: commands run, examples work, links lead somewhere, options and codes are listed."""
 
+import ast
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from conftest import Run
 from in_process import ObjectJudge, run
+from openpyxl import load_workbook
 
-from rag_eval.cli.run import command
+from rag_eval import cli
 from rag_eval.configuration import load_settings
-from rag_eval.errors import ExitCode, how_to_install
-from rag_eval.records import Case, FailureMode, Score
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
+from rag_eval.records import METRIC_LABELS, Case, FailureMode, Score
 from rag_eval.results.scoring import failure_modes
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import cli_reference  # noqa: E402
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "requirements.md"])
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+PRESENT = {name: text for name, text in TEXTS.items() if name != "CHANGELOG.md"}
+"""The documents about the program as it is now."""
 
 
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
-    missing = [t for t in targets if not t.startswith("http") and not (document.parent / t).exists()]
-    assert missing == []
+def prose(text: str) -> str:
+    """Without blocks of code."""
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_every_option_stands_in_the_page_on_commands() -> None:
-    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert {name for name in options if name not in page} == {"--help"} & options
+# --- links ---------------------------------------------------------------------------------------------------
 
 
-def test_every_exit_code_stands_in_the_readme() -> None:
-    section = README.partition("| Exit code |")[2].partition("If several")[0]
-    listed = {int(number) for number in re.findall(r"\b(\d+)\b", section)}
-    assert listed == set(ExitCode)
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+?) *$", prose(text), re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def broken(document: Path, text: str) -> list[str]:
+    """The links of a text in this place that lead nowhere."""
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
+        place, _, anchor = link.partition("#")
+        if place.startswith(("http://", "https://")):
+            continue
+        target = document.parent / place if place else document
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_somewhere(name: str) -> None:
+    assert broken(ROOT / name, TEXTS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "is_broken"),
+    [
+        ("docs/index.md", False),
+        ("docs/nowhere.md", True),
+        ("docs/cli.md#rag-eval-run", False),
+        ("docs/cli.md#rag-eval-walk", True),
+        ("docs/background", False),
+        ("#quick-start", False),
+        ("#slow-start", True),
+        ("https://example.com/#x", False),
+    ],
+)
+def test_a_broken_link_is_found(link: str, is_broken: bool) -> None:
+    assert broken(ROOT / "README.md", f"See [it]({link}).") == ([link] if is_broken else [])
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    left = [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
+        left += [(page.parent / target).resolve() for target in targets if not target.startswith("http")]
+    assert [path for path in DOCUMENTS if path.resolve() not in {page.resolve() for page in seen}] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_page_has_one_title(name: str) -> None:
+    assert len(re.findall(r"^# ", prose(TEXTS[name]), re.MULTILINE)) == 1
+
+
+# --- commands, options, settings, codes ----------------------------------------------------------------------
+
+
+def test_the_options_of_every_command_are_those_of_click() -> None:
+    """`python scripts/cli_reference.py` writes them."""
+    assert cli_reference.renewed(TEXTS["docs/cli.md"]) == TEXTS["docs/cli.md"]
+
+
+def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
+    page = TEXTS["docs/cli.md"]
+    assert "| `--fresh` |" in page
+    changed = page.replace("| `--fresh` |", "| `--stale` |").replace(
+        "| `--sheet TEXT` | Sheet", "| `--sheet` | Leaf"
+    )
+    renewed = cli_reference.renewed(changed)
+    assert "--stale" not in renewed
+    assert "`--sheet TEXT` | Sheet" in renewed
+    assert sorted(renewed.splitlines()) == sorted(page.splitlines())
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The words of each call of the program in the blocks for a shell."""
+    for language in ("bash", "bat", "console", "cron", "text", ""):
+        for block in blocks(text, language):
+            for line in block.replace("\\\n", " ").splitlines():
+                found = re.search(
+                    r"^(?:\$ |[\d*/ -]+cd \S+ && )?(?:\S*/)?(?:rag-eval|python3? rag_eval_standalone\.py) (.*)$",
+                    re.sub(r"\s#.*$| > \S+$", "", line).replace("$(date +\\%F)", "today"),
+                )
+                if found:
+                    yield shlex.split(found[1])
+
+
+CALLS = [(name, words) for name, text in PRESENT.items() for words in command_lines(text)]
+
+
+@pytest.mark.parametrize(("name", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else "")
+def test_every_command_of_the_documents_is_taken(name: str, words: list[str]) -> None:
+    command: click.Command = cli.rag_eval
+    context = click.Context(command)
+    if words[0] not in {*cli.rag_eval.list_commands(context), "--version", "--help"}:
+        words = ["run", *words]
+    while isinstance(command, click.Group) and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        assert found, words[0]
+        command, words = found, words[1:]
+    command.make_context("rag-eval", list(words))
+
+
+def test_calls_are_found() -> None:
+    assert len({name for name, _ in CALLS}) >= 5
+    assert len(CALLS) > 30
+    with pytest.raises(click.NoSuchOption):
+        test_every_command_of_the_documents_is_taken("", ["answers.xlsx", "--jugde", "offline"])
+
+
+FOREIGN = {
+    "--require-hashes", "--only-binary", "--self-test", "--simulations", "--only", "--accept", "--rows", "--runs",
+    "--cases", "--reruns",
+}  # fmt: skip
+"""Options of pip and of our scripts and benchmarks."""
+
+
+def every_option(command: click.Command) -> Iterator[str]:
+    context = click.Context(command)
+    for parameter in command.get_params(context):
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found:
+                yield from every_option(found)
+
+
+def test_every_option_that_is_named_exists() -> None:
+    known = {*every_option(cli.rag_eval), *FOREIGN}
+    named = {
+        (name, option)
+        for name, text in PRESENT.items()
+        for code in re.findall(r"`([^`\n]+)`", prose(text))
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)
+    }
+    assert len(named) > 50
+    assert {each for each in named if each[1] not in known} == set()
+
+
+FIELDS = {(section, key) for section, values in Settings() for key in type(values).model_fields}
+FORMER = {"embeddings", "alpha", "DEFAULT", "section"}
+"""Sections and keys that older tools had, and words for any of them."""
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    sections = {section for section, _ in FIELDS}
+    named = [
+        (name, section, key)
+        for name, text in PRESENT.items()
+        for section, key in re.findall(r"`\[([a-z]\w+)\](?:\s(\w+))?[^`]*`", prose(text))
+        if not {section, key} & FORMER and not {section, key} & {"email", "phone", "redacted", "key"}
+    ]
+    assert len(named) > 40
+    wrong = [each for each in named if each[1] not in sections or (each[2] and each[1:] not in FIELDS)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md"])
+def test_every_exit_code_is_listed(name: str) -> None:
+    section = TEXTS[name].partition("| Exit code |")[2].partition("\n\n")[0]
+    listed = [int(number) for row in section.splitlines() for number in re.findall(r"\d+", row.split("|")[1])]
+    assert sorted(listed) == sorted(ExitCode)
+
+
+def test_every_code_of_a_failed_call_is_listed() -> None:
+    table = TEXTS["docs/metrics.md"].partition("## Failed calls")[2]
+    rows = [
+        re.findall(r"`([a-z_]+)`", row.split("|")[1]) for row in re.findall(r"^\| `.*", table, re.MULTILINE)
+    ]
+    listed = {code for row in rows for code in row}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval" / "judge").rglob("*.py")]
+    sources.append((ROOT / "rag_eval" / "errors.py").read_text(encoding="utf-8"))
+    assert {code for code in listed if not any(f'"{code}"' in source for source in sources)} == set()
+    assert {code for row in rows[:5] for code in row} == CONTENT_CODES
+
+
+# --- numbers and outputs -------------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 900
+
+
+def test_the_output_of_the_sample_is_real(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.xlsx").write_bytes((ROOT / "sample_rag_input.xlsx").read_bytes())
+    ended = run_cli("in.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    printed = " ".join(ended.out.split())
+    for name in ("README.md", "docs/tutorial.md"):
+        (shown,) = [block for block in blocks(TEXTS[name], "text") if block.startswith("Rank")]
+        for paragraph in shown.split("\n\n"):
+            assert " ".join(paragraph.split()) in printed
+
+
+def columns(section: str) -> set[str]:
+    """The names in the first column of the first table below a heading of docs/report.md."""
+    table = TEXTS["docs/report.md"].partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    names = set()
+    for row in re.findall(r"^\| (?!column|---)(.+?) \|", table, re.MULTILINE | re.IGNORECASE):
+        first, _, last = row.partition(" … ")
+        labels = list(METRIC_LABELS.values())
+        names |= set(labels[labels.index(first) : labels.index(last) + 1]) if last else set(row.split(", "))
+    return names
+
+
+@pytest.mark.parametrize("sheet", ["Per-Query Metrics", "Bot Summary", "Leaderboard"])
+def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, sheet: str) -> None:
+    (tmp_path / "in.xlsx").write_bytes((ROOT / "sample_rag_input.xlsx").read_bytes())
+    assert run_cli("in.xlsx", "-o", "out.xlsx", "--judge", "offline").code == 0
+    book = load_workbook(tmp_path / "out.xlsx")
+    headers = {str(cell.value) for cell in book[sheet][1] if cell.value is not None}
+    assert len(headers) > 10
+    assert headers - columns(sheet) == set()
+
+
+def test_the_messages_under_troubleshooting_are_those_of_the_program(run_cli: Run, tmp_path: Path) -> None:
+    table = TEXTS["docs/how-to.md"].partition("| Message or symptom |")[2]
+    quoted = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    texts = [
+        constant.value
+        for path in (ROOT / "rag_eval").rglob("*.py")
+        for constant in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    ]
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat?,That.\n")
+    (tmp_path / "nobody.csv").write_text("Query,Answer_A\nWhat?,That.\n")
+    runs = [("in.csv", "--judge", "azure"), ("nobody.csv", "--judge", "offline")]
+    texts += [run_cli(*words).err for words in runs]
+    assert len(quoted) >= 3
+    assert [message for message in quoted if not any(message in text for text in texts)] == []
+
+
+@pytest.mark.parametrize("name", [name for name, text in PRESENT.items() if blocks(text, "ini")])
+def test_every_ini_example_is_a_valid_configuration(name: str, tmp_path: Path) -> None:
+    for example in blocks(TEXTS[name], "ini"):
+        (tmp_path / "config.ini").write_text(example)
+        loaded = load_settings(None, {}, {}, tmp_path)
+        assert any(source.name == "config.ini" for source in loaded.sources.values())
+
+
+# --- language ------------------------------------------------------------------------------------------------
+
+HABITS = {
+    r"\balone\b": "use 'only'",
+    r"\banew\b": "use 'again'",
+    r"\bbesides?\b": "use 'next to' or 'as well as'",
+    r"\bwhoever\b": "name the person",
+    r"\bst(?:ands?|ood|anding)\b": "use 'be', 'appear' or 'be listed'",
+    r"(?<!here )\b(?:is|are) no\b(?! longer| more)": "use 'is not a'",
+    r"\d %": "no space before the percent sign",
+    r"\bso (?:long|often|many|few)\b": "use 'up to', or repeat the number",
+    r"\bnobody (?:is|was)\b": "name the actor",
+    r"\bseen from\b": "use 'relative to'",
+    r"(?:^|[.:;] )[Ww]hat (?:is|was|were|are)\b[^?]*$": "name the thing",
+}
+"""Idioms that readers stumble over, and what to write instead. This is no judgement of style."""
+
+
+def habits(text: str) -> Counter[str]:
+    """How often each of the idioms occurs."""
+    flat = [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n|\n(?=[|#-])", text)]
+    found: Counter[str] = Counter()
+    for pattern in HABITS:
+        found[pattern] = sum(len(re.findall(pattern, paragraph)) for paragraph in flat)
+    return +found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Print errors alone.",
+        "Ask everything anew.",
+        "The count is given beside the mean.",
+        "Whoever reads the file, or\nwhoever wrote it.",
+        "The verdict stands below the table.",
+        "'x' is no number.",
+        "The interval has 95 % coverage.",
+        "Wait so long for another run.",
+        "Made again: nobody was asked.",
+        "The folder, seen from where the command is run.",
+        "What was understood is printed.",
+    ],
+)
+def test_a_sentence_with_such_a_habit_is_found(text: str) -> None:
+    assert habits(text.replace("Whoever", "whoever"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no key.",
+        "It is no longer used.",
+        "What is the answer?",
+        "95% of the rows",
+        "a standard error",
+    ],
+)
+def test_plain_sentences_are_left_alone(text: str) -> None:
+    assert not habits(text)
 
 
 def test_the_ini_example_of_the_readme_is_a_valid_configuration(tmp_path: Path) -> None:
@@ -108,12 +419,12 @@ def test_the_commands_of_the_readme_are_those_that_the_makefile_and_ci_run() -> 
 
 
 def test_the_table_of_requirements_is_what_the_tests_name() -> None:
-    """Every number stands in docs/reliability.md: with the tests that name it, or with why there is none."""
+    """Every number is in tests/requirements.md: with the tests that name it, or with the reason why none does."""
     named = set()
     for path in (ROOT / "tests").glob("test_*.py"):
         text = path.read_text(encoding="utf-8")
         named |= {f"R-{number}" for number in re.findall(r"def test_\w*?_?r(\d+)_", text)}
-    table = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").partition("## Every number")[2]
+    table = (ROOT / "tests" / "requirements.md").read_text(encoding="utf-8").partition("## Every number")[2]
     listed = set(re.findall(r"\b([RJ]-\d+)\b", table))
     assert named <= listed
     first, last = (int(number) for number in re.findall(r"R-(\d+) to R-(\d+)", table)[0])
