@@ -459,11 +459,11 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
         (
             "[azure]\ntemperature = 0\n\n[azure]\ntemperature = 1\n",
             [
-                "config.ini, line 4, [azure]: stands already in line 1",
-                "config.ini, line 5, [azure] temperature: stands already in line 2",
+                "config.ini, line 4, [azure]: is already in line 1",
+                "config.ini, line 5, [azure] temperature: is already in line 2",
             ],
         ),
-        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: stands before the first [section]"]),
+        (f"api_key = {CANARY}\n[azure]", ["config.ini, line 1: is before the first [section]"]),
         (
             f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
             [
@@ -482,7 +482,7 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
         (
             f"[azure]\nendpoint = https://r.example.com\n  api_key = {CANARY}\n",
             [
-                "config.ini, line 2, [azure] endpoint: the value goes on in an indented line below; "
+                "config.ini, line 2, [azure] endpoint: the value continues in an indented line below; "
                 "remove the indent"
             ],
         ),
@@ -496,8 +496,8 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
         (
             "[azure]\ndeployment = a\ntemperature = 0\ntemperature = 1\ndeployment = b",
             [
-                "config.ini, line 4, [azure] temperature: stands already in line 3",
-                "config.ini, line 5, [azure] deployment: stands already in line 2",
+                "config.ini, line 4, [azure] temperature: is already in line 3",
+                "config.ini, line 5, [azure] deployment: is already in line 2",
             ],
         ),
         (f"[{CANARY}]\nx = 1\n", ["config.ini, line 1: no such section"]),

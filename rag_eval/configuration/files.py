@@ -53,7 +53,7 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
     try:
         parser.read_string(text)
     except configparser.MissingSectionHeaderError as error:
-        raise SettingsError(f"{name}, line {error.lineno}: stands before the first [section]") from None
+        raise SettingsError(f"{name}, line {error.lineno}: is before the first [section]") from None
     except configparser.ParsingError as error:
         found = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
         raise SettingsError(first_of(found)) from None
@@ -109,9 +109,9 @@ def _find_unclear_lines(
         if not _NAME.fullmatch(key or section):
             unclear.append((first, f": {_NO_ASSIGNMENT if key else 'no such section'}"))
         elif "\n" in parser.get(section, key, fallback=""):
-            unclear.append((first, f"{name}: the value goes on in an indented line below; remove the indent"))
+            unclear.append((first, f"{name}: the value continues in an indented line below; remove the indent"))
         else:
-            unclear += [(line, f"{name}: stands already in line {first}") for line in more]
+            unclear += [(line, f"{name}: is already in line {first}") for line in more]
     return sorted(unclear)
 
 

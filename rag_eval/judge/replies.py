@@ -67,7 +67,7 @@ def _check_json(text: str) -> None:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} stands in it twice")
+        raise ValueError(f"the key {repeated!r} occurs twice")
 
 
 def _finite(number: str) -> float:

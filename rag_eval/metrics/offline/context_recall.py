@@ -14,7 +14,7 @@ class OfflineContextRecall(Metric):
     name: ClassVar[str] = "context_recall"
     explanation: ClassVar[str] = (
         "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
-        "word pairs (a third) that stand in the chunks, lowered for numbers and names that do not and for "
+        "word pairs (a third) that occur in the chunks, lowered for numbers and names that do not and for "
         "negations of what the chunks say."
     )
 

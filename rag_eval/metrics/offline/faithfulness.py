@@ -17,7 +17,7 @@ class OfflineFaithfulness(Metric):
     name: ClassVar[str] = "faithfulness"
     explanation: ClassVar[str] = (
         "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
-        "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
+        "occur in the chunks, lowered for numbers and names found neither there nor in the query and for "
         "negations of what the chunks say. A short refusal claims nothing: not applicable."
     )
 
