@@ -42,17 +42,19 @@ if TYPE_CHECKING:
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration file.  [default: ./config.ini, if it is there]",
+    help="Configuration file.  [default: ./config.ini, if present]",
 )
 @click.option(
-    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
+    "--judge",
+    type=click.Choice(["azure", "openai", "offline"]),
+    help="Judge to check; offline needs no API key.",
 )
-@click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
-@click.option("--no-call", is_flag=True, help="Leave out the one small call to the judge, which is paid.")
+@click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")
+@click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
 def command(config: Path | None, judge: str | None, model: str | None, no_call: bool) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
 
-    Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
+    Exits with 0 if there is no problem, 2 if you must change something here, 4 if the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import secrets_of

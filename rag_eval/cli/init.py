@@ -30,7 +30,7 @@ _MODES = {_CONFIG: 0o600}
 def command(folder: Path) -> None:
     """Create config.ini with all settings and answers.xlsx, a sample input, in FOLDER.
 
-    Without FOLDER: into the current one. A file that is there already is never overwritten.
+    Without FOLDER, the files go to the current folder. Existing files are never overwritten.
     """
     set_up_logging(debug=False)
     contents = {folder / _CONFIG: _config(), folder / _INPUT: _template()}
