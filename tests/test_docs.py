@@ -9,6 +9,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -21,7 +22,9 @@ from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
 from rag_eval.records import METRIC_LABELS, Case, FailureMode, Score
+from rag_eval.report import csv_files
 from rag_eval.results.scoring import failure_modes
+from rag_eval.texts import injection
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -230,11 +233,66 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
     assert {code for row in rows[:5] for code in row} == CONTENT_CODES
 
 
+def test_help_is_short_and_whole() -> None:
+    """click cuts longer summaries off."""
+    for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
+        assert len(command.get_short_help_str(limit=200)) <= 45, name
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.help:
+                assert len(parameter.help.partition("  [default")[0]) <= 60, (name, parameter.name)
+
+
 # --- numbers and outputs -------------------------------------------------------------------------------------
 
 
 def test_the_readme_is_short() -> None:
     assert len(README.split()) <= 900
+
+
+def test_the_weights_and_thresholds_in_the_documents_are_the_defaults() -> None:
+    weights = [f"{weight:g}" for weight in Settings().weights.model_dump().values()]
+    assert f"{', '.join(weights[:-1])} and {weights[-1]} in this order" in README
+    labels = [METRIC_LABELS[name] for name in type(Settings().weights).model_fields]
+    assert labels == re.findall(r"^\| ([A-Z][\w ]+?) \|", README.partition("| Metric |")[2], re.MULTILINE)[:5]
+    assert (
+        "0.35\nAnswer Correctness, 0.25 Faithfulness, 0.25 Answer Relevancy, 0.075 Context Precision"
+        in (TEXTS["docs/metrics.md"])
+    )
+    assert set(Settings().thresholds.model_dump().values()) == {0.3}
+    assert "each threshold is 0.3 by default" in TEXTS["docs/metrics.md"]
+
+
+def test_the_flags_are_those_that_the_program_sets() -> None:
+    table = TEXTS["docs/security.md"].partition("| Flag |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert listed == [injection.INSTRUCTION, injection.VERDICT, injection.ROLE_MARKER, injection.INVISIBLE]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/input.md"])
+def test_every_format_that_is_named_is_read(run_cli: Run, tmp_path: Path, name: str) -> None:
+    """An empty file of each kind is refused as empty or damaged, not as one of an unknown type."""
+    formats = set(re.findall(r"(?<![\w/<>*])\.(xlsx|xlsm|xls|ods|csv|tsv|parquet)\b", TEXTS[name]))
+    assert len(formats) >= 5
+    for suffix in formats:
+        (tmp_path / f"in.{suffix}").write_bytes(b"")
+        ended = run_cli(f"in.{suffix}", "--judge", "offline")
+        assert (ended.code, "cannot read files of type" in ended.err) == (2, False), ended.err
+
+
+def test_the_columns_of_a_data_frame_are_those_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = TEXTS["docs/python.md"].partition("## Data frames")[2].partition("\n## ")[0]
+    (example,) = blocks(section, "python")
+    monkeypatch.chdir(ROOT)
+    namespace: dict[str, Any] = {}
+    exec(example, namespace)  # noqa: S102 - the documented example itself
+    listed = set(re.findall(r"`(\w+)`", section.partition("**Columns:**")[2].partition("A rubric")[0]))
+    assert len(listed) == 8
+    assert listed <= set(namespace["scores"].columns)
+
+
+def test_the_files_of_tables_are_those_listed() -> None:
+    section = TEXTS["docs/report.md"].partition("## The tables as CSV")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([\w-]+\.csv)`", section)) == set(csv_files.FILES)
 
 
 def test_the_output_of_the_sample_is_real(run_cli: Run, tmp_path: Path) -> None:
