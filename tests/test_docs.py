@@ -302,8 +302,9 @@ def test_the_output_of_the_sample_is_real(run_cli: Run, tmp_path: Path) -> None:
     printed = " ".join(ended.out.split())
     for name in ("README.md", "docs/tutorial.md"):
         (shown,) = [block for block in blocks(TEXTS[name], "text") if block.startswith("Rank")]
-        for paragraph in shown.split("\n\n"):
-            assert " ".join(paragraph.split()) in printed
+        quoted = re.findall(r"`(\d\.\d\d \(\d+\))`", TEXTS[name])
+        for excerpt in [*shown.split("\n\n"), *quoted]:
+            assert " ".join(excerpt.split()) in printed
 
 
 def columns(section: str) -> set[str]:
