@@ -23,6 +23,7 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
 from rag_eval.records import METRIC_LABELS, Case, FailureMode, Score
 from rag_eval.report import csv_files
+from rag_eval.results.comparison import Rival, Verdict, verdict_words
 from rag_eval.results.scoring import failure_modes
 from rag_eval.texts import injection
 
@@ -326,6 +327,32 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, s
     headers = {str(cell.value) for cell in book[sheet][1] if cell.value is not None}
     assert len(headers) > 10
     assert headers - columns(sheet) == set()
+
+
+def test_the_verdicts_are_those_of_the_report() -> None:
+    """Every verdict that a cell of the Leaderboard can have is explained, in the same words."""
+    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\n[")[0]
+    listed = set(re.findall(r"^\| ((?!verdict |---).+?) \|", table, re.MULTILINE))
+    rivals = [
+        Rival("b", 0.1, None, 0.5, verdict, more, doubt)
+        for verdict, more, doubt in [
+            (Verdict.SIGNIFICANT, None, ""),
+            (Verdict.NOT_DECIDED, 60, ""),
+            (Verdict.TIE, None, ""),
+            (Verdict.NOT_COMPARABLE, None, ""),
+            (Verdict.NOT_DECIDED, None, "unjudged cases could change it"),
+            (Verdict.NOT_DECIDED, None, "content failures differ: 3 and 0"),
+            (Verdict.NOT_DECIDED, 60, "the differences are skewed"),
+        ]
+    ]
+    assert listed == {verdict_words(rival) for rival in rivals} | {"winner", "leads, not significant"}
+    texts = [text for _, text in literals()]
+    for doubt in (
+        "unjudged cases could change it",
+        "content failures differ: ",
+        "the differences are skewed",
+    ):
+        assert doubt in texts
 
 
 def test_the_messages_under_troubleshooting_are_those_of_the_program(run_cli: Run, tmp_path: Path) -> None:

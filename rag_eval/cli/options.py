@@ -67,8 +67,8 @@ class Options:
         idle = [f"--{name.replace('_', '-')}" for name in _IDLE_AGAIN if name in self.given()]
         if idle:
             raise InputError(
-                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, where nothing is read from "
-                "a sheet and nobody is asked"
+                f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, since no sheet is read and "
+                f"no judge is called; remove {'it' if len(idle) == 1 else 'them'}"
             )
 
 
