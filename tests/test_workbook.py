@@ -998,7 +998,7 @@ def test_a_torn_row_of_a_csv_file_is_an_error(tmp_path: Path, text: str, message
     [
         (
             "Query,Bot_A,Context\nq,one\nline,c\nr,b,c\n",
-            [r"Fewer cells than the header has: row 2, 3\. .*torn"],
+            [r"Fewer cells than the header has: row 2, 3\. .*a line break split"],
         ),
         ("Query,Bot_A,Context\nq,a,\n\nr,,\n,,\n", []),
         ("Query,Bot_A,,\nq,a\n", []),
