@@ -405,9 +405,7 @@ def _held_gaps(scores: Floats, step: float) -> list[bool]:
 
 def advice(simulations: int) -> None:
     """Take an undecided pilot as the truth, draw as many rows as advised, and look: about 80% is promised."""
-    print(
-        "\n| scores | bots | pilot rows | median advice | significant after it |\n|---|---|---|---|---|"
-    )
+    print("\n| scores | bots | pilot rows | median advice | significant after it |\n|---|---|---|---|---|")
     for name, draw in EQUAL.items():
         if draw in SKEWED:
             continue

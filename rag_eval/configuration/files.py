@@ -109,7 +109,9 @@ def _find_unclear_lines(
         if not _NAME.fullmatch(key or section):
             unclear.append((first, f": {_NO_ASSIGNMENT if key else 'no such section'}"))
         elif "\n" in parser.get(section, key, fallback=""):
-            unclear.append((first, f"{name}: the value continues in an indented line below; remove the indent"))
+            unclear.append(
+                (first, f"{name}: the value continues in an indented line below; remove the indent")
+            )
         else:
             unclear += [(line, f"{name}: is already in line {first}") for line in more]
     return sorted(unclear)
