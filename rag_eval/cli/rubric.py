@@ -47,7 +47,7 @@ def align(a: Path, b: Path, file: Path) -> None:
     ratings = pair_ratings(a, b, rubric)
     for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
         if ids:
-            warn(f"{path.name}: left out, as the other file lacks them: {_listed(ids)}")
+            warn(f"{path.name}: left out because the other file does not have them: {_listed(ids)}")
     report = rubric.align_verdicts(ratings.pairs)
     rows = [("Overall", report), *((row.metric_id, row) for row in report.criteria)]
     say(f"Rubric {rubric.rubric_id}: A is {a.name}, B is {b.name}")
