@@ -231,6 +231,9 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval" / "judge").rglob("*.py")]
     sources.append((ROOT / "rag_eval" / "errors.py").read_text(encoding="utf-8"))
     assert {code for code in listed if not any(f'"{code}"' in source for source in sources)} == set()
+    used = {code for source in sources for code in re.findall(r'Action\.[A-Z]+,\s*"([a-z_]+)"', source)}
+    assert len(used) > 15
+    assert used - listed == set()
     assert {code for row in rows[:5] for code in row} == CONTENT_CODES
 
 
