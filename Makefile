@@ -1,4 +1,4 @@
-# Everything happens in a virtual environment of the project's own; nothing is installed into the system's Python.
+# All targets use a virtual environment in .venv; nothing is installed into the system's Python.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ REPORT ?= sample_report.xlsx
 
 .PHONY: report test lint types check lock audit clean
 
-report: $(VENV)/core ## judge the sample offline and say where the report is
+report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
 
 test: $(VENV)/full ## run the tests
@@ -36,7 +36,7 @@ $(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	@touch $@
 
-lock: ## requirements.lock anew from requirements.txt; needs uv
+lock: ## write requirements.lock from requirements.txt; needs uv
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--output-file requirements.lock.new requirements.txt
 	(sed -n '/^#/p' requirements.lock; cat requirements.lock.new) > requirements.lock.both

@@ -106,6 +106,20 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert [path for path in DOCUMENTS if path.resolve() not in {page.resolve() for page in seen}] == []
 
 
+def test_the_pages_that_code_names_exist() -> None:
+    folders = [ROOT / name for name in ("rag_eval", "benchmarks", "scripts", "tests")]
+    sources = [path for folder in folders for path in folder.rglob("*.py")]
+    sources += [ROOT / "config.ini.example", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    named = {
+        (path.name, page)
+        for path in sources
+        for page in re.findall(r"\bdocs/[\w./-]+\.(?:md|json|png)", path.read_text(encoding="utf-8"))
+        if path.name != "test_docs.py"
+    }
+    assert len(named) > 5
+    assert {each for each in named if not (ROOT / each[1]).exists()} == set()
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_page_has_one_title(name: str) -> None:
     assert len(re.findall(r"^# ", prose(TEXTS[name]), re.MULTILINE)) == 1
