@@ -1,4 +1,4 @@
-# Everything happens in a virtual environment of the project's own; nothing is installed into the system's Python.
+# All targets use a virtual environment in .venv; nothing is installed into the system's Python.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ REPORT ?= sample_report.xlsx
 
 .PHONY: report test lint types check lock audit clean
 
-report: $(VENV)/core ## judge the sample offline and say where the report is
+report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
 
 test: $(VENV)/full ## run the tests

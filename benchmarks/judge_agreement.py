@@ -1,11 +1,11 @@
-"""How well a judge agrees with people, beside baselines, as the tables of docs/judge-quality.md.
+"""How well a judge agrees with people, next to baselines, as the tables of docs/background/offline-judge-quality.md.
 
     python benchmarks/judge_agreement.py FIXTURES_DIR [--judge offline|azure|openai] [--config FILE] [--rows N]
 
 FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere,
 but the replies of an LLM judge, which are kept in [cache] directory, so that a second run pays nothing twice. An
 LLM judge is configured as for the main program; --rows N takes the first N examples of each metric.
-Intervals are 95 %, from 1,000 resamples of whole source groups (a conversation, article or question), because
+Intervals are 95%, from 1,000 resamples of whole source groups (a conversation, article or question), because
 rows of one group are not independent.
 """
 

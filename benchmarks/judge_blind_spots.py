@@ -3,7 +3,7 @@
     python benchmarks/judge_blind_spots.py FIXTURES_DIR
 
 Texts that people found supported are changed in one way each, with a seed; a judge that sees the fault scores
-the changed text lower. "Words alone" is the share of words and word pairs, marked down for wrong numbers only;
+the changed text lower. "Words only" is the share of words and word pairs, marked down for wrong numbers only;
 "now" adds wrong names and denials. FIXTURES_DIR holds faithfulness.jsonl and context_recall.jsonl.
 """
 
@@ -45,7 +45,7 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit((__doc__ or "").split("\n\n")[1].strip())
     items = read_supported(Path(sys.argv[1]))
-    print("| change | n | falls | mean | AUC, words alone | AUC now | flips, words alone | flips now |")
+    print("| change | n | falls | mean | AUC, words only | AUC now | flips, words only | flips now |")
     print("|---|---|---|---|---|---|---|---|")
     for name, change in CHANGES.items():
         rng = random.Random(1)

@@ -2,8 +2,8 @@
 
     python benchmarks/statistics_validity.py [--simulations 1000] [--only PART ...]
 
-Prints Markdown tables. With the default number of simulations the standard error of a rate near 5 % is 0.7
-points. The tables in docs/statistics.md are its output.
+Prints Markdown tables. With the default number of simulations the standard error of a rate near 5% is 0.7
+points. The tables in docs/background/statistics-simulations.md are its output.
 """
 
 import argparse
@@ -92,7 +92,7 @@ SKEWED = (_unequal_skew, _opposite_skew, _opposite_heavy_skew)
 
 
 def family_wise_errors(simulations: int) -> None:
-    """Equal bots: how often is anything at all called significant? At most 5 % is promised."""
+    """Equal bots: how often is anything at all called significant? At most 5% is promised."""
     print("\n| equal bots, scores | rows | B=2 | B=3 | B=5 | B=12 |\n|---|---|---|---|---|---|")
     for name, draw in EQUAL.items():
         for rows in (10, 20, 50, 200):
@@ -194,7 +194,7 @@ def _by_remedies(scores: Floats, rng: np.random.Generator) -> dict[str, set[tupl
         "flips and interval": flips,
         "+ Johnson's t": johnson,
         "+ Johnson's t in each flip": flips & in_flips,
-        "+ 1 % level if skewed against": {
+        "+ 1% level if skewed against": {
             column
             for column in flips
             if tests[column - 1].pvalue
@@ -254,7 +254,7 @@ def _by_johnson_flips(gaps: Floats, rng: np.random.Generator) -> set[int]:
 
 def missing(simulations: int) -> None:
     """Rows are missing: the worst of one bot's, with equal bots; or any, with one bot better by 0.1."""
-    print("\n| missing | rows | bots | share | compared rows alone | lead > 0 in the worst case | ours |")
+    print("\n| missing | rows | bots | share | compared rows only | lead > 0 in the worst case | ours |")
     print("|---|---|---|---|---|---|---|")
     for label in ("wrong: the worst of one bot's", "found: any, of each bot"):
         for rows in (20, 50, 200):
@@ -327,16 +327,16 @@ def _claims(scores: Floats) -> list[tuple[int, int]]:
 MEANS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "beta(8, 2)": lambda rng, rows: rng.beta(8, 2, rows),
     "uniform": lambda rng, rows: rng.random(rows),
-    "85 % near 0.9, 15 % zero": lambda rng, rows: np.where(
+    "85% near 0.9, 15% zero": lambda rng, rows: np.where(
         rng.random(rows) < 0.15, 0, np.round(rng.beta(9, 1, rows), 1)
     ),
-    "pass/fail 80 %": lambda rng, rows: (rng.random(rows) < 0.8).astype(float),
-    "pass/fail 95 %": lambda rng, rows: (rng.random(rows) < 0.95).astype(float),
+    "pass/fail 80%": lambda rng, rows: (rng.random(rows) < 0.8).astype(float),
+    "pass/fail 95%": lambda rng, rows: (rng.random(rows) < 0.95).astype(float),
 }
 
 
 def mean_coverage(simulations: int) -> None:
-    """How often does the 95 % interval of a mean hold the true one, and how wide is it?"""
+    """How often does the 95% interval of a mean contain the true one, and how wide is it?"""
     print("\n| scores | rows | percentile | BC | BCa | ours: BCa, widened | width of ours | all equal |")
     print("|---|---|---|---|---|---|---|---|")
     for name, draw in MEANS.items():
@@ -374,7 +374,7 @@ def _textbook(sample: Floats, rng: np.random.Generator) -> list[Interval]:
 
 
 def gap_coverage(simulations: int) -> None:
-    """Does the interval of a lead hold the true one, although the leader was picked by the same scores?"""
+    """Does the interval of a lead contain the true one, although the leader was picked by the same scores?"""
     print("\n| bots | rows | true means | each interval | all intervals of a table |\n|---|---|---|---|---|")
     cases: list[tuple[str, Draw, float]] = [
         ("equal, smooth", _smooth, 0.0),
@@ -404,10 +404,8 @@ def _held_gaps(scores: Floats, step: float) -> list[bool]:
 
 
 def advice(simulations: int) -> None:
-    """Take an undecided pilot as the truth, draw as many rows as advised, and look: about 80 % is promised."""
-    print(
-        "\n| scores | bots | pilot rows | median advice | runner-up decided after it |\n|---|---|---|---|---|"
-    )
+    """Take an undecided pilot as the truth, draw as many rows as advised, and look: about 80% is promised."""
+    print("\n| scores | bots | pilot rows | median advice | significant after it |\n|---|---|---|---|---|")
     for name, draw in EQUAL.items():
         if draw in SKEWED:
             continue
@@ -437,13 +435,13 @@ def _runner_up_decided(pilot: Floats, scores: Floats) -> bool:
 
 
 def agreement_coverage(simulations: int) -> None:
-    """95 % intervals of kappa and of Spearman's correlation."""
+    """95% intervals of kappa and of Spearman's correlation."""
     print(
-        "\n| statistic | ratings | true value | items | holds the truth | no interval |\n|---|---|---|---|---|---|"
+        "\n| statistic | ratings | true value | items | contains the truth | no interval |\n|---|---|---|---|---|---|"
     )
     tables = {
         "pass/fail, balanced": np.array([[0.4, 0.1], [0.1, 0.4]]),
-        "pass/fail, 85 % pass": np.array([[0.1, 0.05], [0.05, 0.8]]),
+        "pass/fail, 85% pass": np.array([[0.1, 0.05], [0.05, 0.8]]),
         "1 to 5": _ordinal_table(),
     }
     for name, table in tables.items():
@@ -499,7 +497,7 @@ def _coverage(intervals: Sequence[Interval | None], truth: float) -> str:
 def corrected_mean_coverage(simulations: int) -> None:
     """1,000 items with a judge of known bias: does the corrected interval hold the human mean?"""
     print(
-        "\n| judge | labels | judge alone, error | labels alone | corrected | width, labels alone | corrected |"
+        "\n| judge | labels | judge only, error | labels only | corrected | width, labels only | corrected |"
     )
     print("|---|---|---|---|---|---|---|")
     judges = {"good, 0.1 too kind": (0.1, 0.08), "noisy, 0.1 too strict": (-0.1, 0.3), "useless": (0.0, 50.0)}
@@ -557,7 +555,7 @@ def _holds(interval: Interval | None, truth: float) -> bool:
 
 
 def _percents(rates: Iterable[float]) -> str:
-    return " | ".join(f"{rate:.1%}".replace("%", " %") for rate in rates)
+    return " | ".join(f"{rate:.1%}" for rate in rates)
 
 
 PARTS = {

@@ -142,7 +142,10 @@ def test_a_rubric_has_columns_reasons_and_a_sheet(run_cli: Run, judge: FakeJudge
     ("changes", "problem"),
     [
         ({"passing_score_threshold": "one"}, "passing_score_threshold"),
-        ({"metrics": [{"id": "x", "rubric": "y", "applies_to": {"Region": "EU"}}]}, "'Region' is no column"),
+        (
+            {"metrics": [{"id": "x", "rubric": "y", "applies_to": {"Region": "EU"}}]},
+            "'Region' is not a column",
+        ),
     ],
 )
 def test_a_bad_rubric_is_an_error_before_any_call(

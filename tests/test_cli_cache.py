@@ -1,5 +1,6 @@
 """The commands for stored replies."""
 
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -100,3 +101,22 @@ def test_without_a_store_nothing_is_made(rag_eval: Run, tmp_path: Path, argument
 
 def test_pruning_needs_an_age(rag_eval: Run) -> None:
     assert "--older-than" in rag_eval("cache", "prune").err
+
+
+def test_the_examples_of_the_documentation_have_the_form_of_the_output(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Numbers and the folder apart: they are those of a larger store."""
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], [ROW[0], *ROW])
+    assert rag_eval("in.xlsx", **azure(judge)).code == 0
+    page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n\$ rag-eval (cache .*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert [command.split()[1] for command, _ in blocks] == ["show", "prune"]
+    for command, shown in blocks:
+        printed = form(rag_eval(*command.split()).out)
+        assert {line for line in form(shown) if line.strip() != "..."} <= set(printed)
+
+
+def form(output: str) -> list[str]:
+    """The lines, with one sign for every number and without the folder."""
+    return [re.sub(r"\d[\d,.]*", "0", line.rpartition("/")[2]) for line in output.splitlines()]

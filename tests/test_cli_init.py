@@ -19,7 +19,7 @@ from openpyxl import load_workbook
 from rag_eval import cli
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = (ROOT / "docs" / "commands.md").read_text("utf-8")
+COMMANDS = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = (ROOT / "config.ini.example").read_bytes()
 
 

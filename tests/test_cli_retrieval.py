@@ -21,7 +21,7 @@ def _results_and_references(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Run, tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "retrieval.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```text\n\$ rag-eval (.*?)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     words, printed = block
     assert rag_eval(*shlex.split(words)) == Ended(0, printed, "")

@@ -9,7 +9,7 @@ from conftest import Ended, Run
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(
     r"^```(\w+)\n(.*?)^```$",
-    (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8"),
+    (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8"),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -64,7 +64,7 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None
         file.write(rows)
     ended = rag_eval("rubric", "align", "person.csv", "judge.csv", "--rubric", "support_answer.yaml")
     assert ended.code == 0
-    assert "person.csv: left out, as the other file lacks them: x0, x1, " in ended.err
+    assert "person.csv: left out because the other file does not have them: x0, x1, " in ended.err
     assert "x9, … (25 in all)" in ended.err
 
 

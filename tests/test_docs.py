@@ -1,46 +1,494 @@
 """What the documents say is so: commands run, examples work, links lead somewhere, options and codes are listed."""
 
+import ast
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from conftest import Run
+from openpyxl import load_workbook
 
-from rag_eval.cli.run import command
+from rag_eval import cli
 from rag_eval.configuration import load_settings
-from rag_eval.errors import ExitCode, how_to_install
-from rag_eval.records import FailureMode, Score
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
+from rag_eval.records import METRIC_LABELS, FailureMode, Score
+from rag_eval.report import csv_files
+from rag_eval.results.comparison import Rival, Verdict, verdict_words
 from rag_eval.results.scoring import failure_modes
+from rag_eval.texts import injection
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import cli_reference  # noqa: E402
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "requirements.md"])
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+PRESENT = {name: text for name, text in TEXTS.items() if name != "CHANGELOG.md"}
+"""The documents about the program as it is now."""
 
 
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
-    targets = re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8"))
-    missing = [t for t in targets if not t.startswith("http") and not (document.parent / t).exists()]
-    assert missing == []
+def prose(text: str) -> str:
+    """Without blocks of code."""
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_every_option_stands_in_the_page_on_commands() -> None:
-    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    assert {name for name in options if name not in page} == {"--help"} & options
+# --- links ---------------------------------------------------------------------------------------------------
 
 
-def test_every_exit_code_stands_in_the_readme() -> None:
-    section = README.partition("| Exit code |")[2].partition("If several")[0]
-    listed = {int(number) for number in re.findall(r"\b(\d+)\b", section)}
-    assert listed == set(ExitCode)
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+?) *$", prose(text), re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def broken(document: Path, text: str) -> list[str]:
+    """The links of a text in this place that lead nowhere."""
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
+        place, _, anchor = link.partition("#")
+        if place.startswith(("http://", "https://")):
+            continue
+        target = document.parent / place if place else document
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_somewhere(name: str) -> None:
+    assert broken(ROOT / name, TEXTS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "is_broken"),
+    [
+        ("docs/index.md", False),
+        ("docs/nowhere.md", True),
+        ("docs/cli.md#rag-eval-run", False),
+        ("docs/cli.md#rag-eval-walk", True),
+        ("docs/background", False),
+        ("#quick-start", False),
+        ("#slow-start", True),
+        ("https://example.com/#x", False),
+    ],
+)
+def test_a_broken_link_is_found(link: str, is_broken: bool) -> None:
+    assert broken(ROOT / "README.md", f"See [it]({link}).") == ([link] if is_broken else [])
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    left = [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        targets = re.findall(r"\]\(([^)#\s]+\.md)", page.read_text(encoding="utf-8"))
+        left += [(page.parent / target).resolve() for target in targets if not target.startswith("http")]
+    assert [path for path in DOCUMENTS if path.resolve() not in {page.resolve() for page in seen}] == []
+
+
+def test_the_pages_that_code_names_exist() -> None:
+    folders = [ROOT / name for name in ("rag_eval", "benchmarks", "scripts", "tests")]
+    sources = [path for folder in folders for path in folder.rglob("*.py")]
+    sources += [ROOT / "config.ini.example", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    named = {
+        (path.name, page)
+        for path in sources
+        for page in re.findall(r"\bdocs/[\w./-]+\.(?:md|json|png)", path.read_text(encoding="utf-8"))
+        if path.name != "test_docs.py"
+    }
+    assert len(named) > 5
+    assert {each for each in named if not (ROOT / each[1]).exists()} == set()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_page_has_one_title(name: str) -> None:
+    assert len(re.findall(r"^# ", prose(TEXTS[name]), re.MULTILINE)) == 1
+
+
+# --- commands, options, settings, codes ----------------------------------------------------------------------
+
+
+def test_the_options_of_every_command_are_those_of_click() -> None:
+    """`python scripts/cli_reference.py` writes them."""
+    assert cli_reference.renewed(TEXTS["docs/cli.md"]) == TEXTS["docs/cli.md"]
+
+
+def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
+    page = TEXTS["docs/cli.md"]
+    assert "| `--fresh` |" in page
+    changed = page.replace("| `--fresh` |", "| `--stale` |").replace(
+        "| `--sheet TEXT` | Sheet", "| `--sheet` | Leaf"
+    )
+    renewed = cli_reference.renewed(changed)
+    assert "--stale" not in renewed
+    assert "`--sheet TEXT` | Sheet" in renewed
+    assert sorted(renewed.splitlines()) == sorted(page.splitlines())
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The words of each call of the program in the blocks for a shell."""
+    for language in ("bash", "bat", "console", "cron", "text", ""):
+        for block in blocks(text, language):
+            for line in block.replace("\\\n", " ").splitlines():
+                found = re.search(
+                    r"^(?:\$ |[\d*/ -]+cd \S+ && )?(?:\S*/)?(?:rag-eval|python3? rag_eval_standalone\.py) (.*)$",
+                    re.sub(r"\s#.*$| > \S+$", "", line).replace("$(date +\\%F)", "today"),
+                )
+                if found:
+                    yield shlex.split(found[1])
+
+
+CALLS = [(name, words) for name, text in PRESENT.items() for words in command_lines(text)]
+
+
+@pytest.mark.parametrize(("name", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else "")
+def test_every_command_of_the_documents_is_taken(name: str, words: list[str]) -> None:
+    command: click.Command = cli.rag_eval
+    context = click.Context(command)
+    if words[0] not in {*cli.rag_eval.list_commands(context), "--version", "--help"}:
+        words = ["run", *words]
+    while isinstance(command, click.Group) and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        assert found, words[0]
+        command, words = found, words[1:]
+    command.make_context("rag-eval", list(words))
+
+
+def test_calls_are_found() -> None:
+    assert len({name for name, _ in CALLS}) >= 5
+    assert len(CALLS) > 30
+    with pytest.raises(click.NoSuchOption):
+        test_every_command_of_the_documents_is_taken("", ["answers.xlsx", "--jugde", "offline"])
+
+
+FOREIGN = {
+    "--require-hashes", "--only-binary", "--self-test", "--simulations", "--only", "--accept", "--rows", "--runs",
+    "--cases", "--reruns",
+}  # fmt: skip
+"""Options of pip and of our scripts and benchmarks."""
+
+
+def every_option(command: click.Command) -> Iterator[str]:
+    context = click.Context(command)
+    for parameter in command.get_params(context):
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found:
+                yield from every_option(found)
+
+
+def test_every_option_that_is_named_exists() -> None:
+    known = {*every_option(cli.rag_eval), *FOREIGN}
+    named = {
+        (name, option)
+        for name, text in PRESENT.items()
+        for code in re.findall(r"`([^`\n]+)`", prose(text))
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", code)
+    }
+    assert len(named) > 50
+    assert {each for each in named if each[1] not in known} == set()
+
+
+FIELDS = {(section, key) for section, values in Settings() for key in type(values).model_fields}
+FORMER = {"embeddings", "alpha", "DEFAULT", "section"}
+"""Sections and keys that older tools had, and words for any of them."""
+
+
+def test_every_setting_that_is_named_exists() -> None:
+    sections = {section for section, _ in FIELDS}
+    named = [
+        (name, section, key)
+        for name, text in PRESENT.items()
+        for section, key in re.findall(r"`\[([a-z]\w+)\](?:\s(\w+))?[^`]*`", prose(text))
+        if not {section, key} & FORMER and not {section, key} & {"email", "phone", "redacted", "key"}
+    ]
+    assert len(named) > 40
+    wrong = [each for each in named if each[1] not in sections or (each[2] and each[1:] not in FIELDS)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md"])
+def test_every_exit_code_is_listed(name: str) -> None:
+    section = TEXTS[name].partition("| Exit code |")[2].partition("\n\n")[0]
+    listed = [int(number) for row in section.splitlines() for number in re.findall(r"\d+", row.split("|")[1])]
+    assert sorted(listed) == sorted(ExitCode)
+
+
+def test_every_code_of_a_failed_call_is_listed() -> None:
+    table = TEXTS["docs/metrics.md"].partition("## Failed calls")[2]
+    rows = [
+        re.findall(r"`([a-z_]+)`", row.split("|")[1]) for row in re.findall(r"^\| `.*", table, re.MULTILINE)
+    ]
+    listed = {code for row in rows for code in row}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval" / "judge").rglob("*.py")]
+    sources.append((ROOT / "rag_eval" / "errors.py").read_text(encoding="utf-8"))
+    assert {code for code in listed if not any(f'"{code}"' in source for source in sources)} == set()
+    used = {code for source in sources for code in re.findall(r'Action\.[A-Z]+,\s*"([a-z_]+)"', source)}
+    assert len(used) > 15
+    assert used - listed == set()
+    assert {code for row in rows[:5] for code in row} == CONTENT_CODES
+
+
+def test_help_is_short_and_whole() -> None:
+    """click cuts longer summaries off."""
+    for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
+        assert len(command.get_short_help_str(limit=200)) <= 45, name
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.help:
+                assert len(parameter.help.partition("  [default")[0]) <= 60, (name, parameter.name)
+
+
+# --- numbers and outputs -------------------------------------------------------------------------------------
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 900
+
+
+def test_the_weights_and_thresholds_in_the_documents_are_the_defaults() -> None:
+    weights = [f"{weight:g}" for weight in Settings().weights.model_dump().values()]
+    assert f"{', '.join(weights[:-1])} and {weights[-1]} in this order" in README
+    labels = [METRIC_LABELS[name] for name in type(Settings().weights).model_fields]
+    assert labels == re.findall(r"^\| ([A-Z][\w ]+?) \|", README.partition("| Metric |")[2], re.MULTILINE)[:5]
+    assert (
+        "0.35\nAnswer Correctness, 0.25 Faithfulness, 0.25 Answer Relevancy, 0.075 Context Precision"
+        in (TEXTS["docs/metrics.md"])
+    )
+    assert set(Settings().thresholds.model_dump().values()) == {0.3}
+    assert "each threshold is 0.3 by default" in TEXTS["docs/metrics.md"]
+
+
+def test_the_flags_are_those_that_the_program_sets() -> None:
+    table = TEXTS["docs/security.md"].partition("| Flag |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert listed == [injection.INSTRUCTION, injection.VERDICT, injection.ROLE_MARKER, injection.INVISIBLE]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/input.md"])
+def test_every_format_that_is_named_is_read(run_cli: Run, tmp_path: Path, name: str) -> None:
+    """An empty file of each kind is refused as empty or damaged, not as one of an unknown type."""
+    formats = set(re.findall(r"(?<![\w/<>*])\.(xlsx|xlsm|xls|ods|csv|tsv|parquet)\b", TEXTS[name]))
+    assert len(formats) >= 5
+    for suffix in formats:
+        (tmp_path / f"in.{suffix}").write_bytes(b"")
+        ended = run_cli(f"in.{suffix}", "--judge", "offline")
+        assert (ended.code, "cannot read files of type" in ended.err) == (2, False), ended.err
+
+
+def test_the_columns_of_a_data_frame_are_those_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = TEXTS["docs/python.md"].partition("## Data frames")[2].partition("\n## ")[0]
+    (example,) = blocks(section, "python")
+    monkeypatch.chdir(ROOT)
+    namespace: dict[str, Any] = {}
+    exec(example, namespace)  # noqa: S102 - the documented example itself
+    listed = set(re.findall(r"`(\w+)`", section.partition("**Columns:**")[2].partition("A rubric")[0]))
+    assert len(listed) == 8
+    assert listed <= set(namespace["scores"].columns)
+
+
+def test_the_files_of_tables_are_those_listed() -> None:
+    section = TEXTS["docs/report.md"].partition("## The tables as CSV")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([\w-]+\.csv)`", section)) == set(csv_files.FILES)
+
+
+def test_the_output_of_the_sample_is_real(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.xlsx").write_bytes((ROOT / "sample_rag_input.xlsx").read_bytes())
+    ended = run_cli("in.xlsx", "--judge", "offline")
+    assert ended.code == 0
+    printed = " ".join(ended.out.split())
+    for name in ("README.md", "docs/tutorial.md"):
+        (shown,) = [block for block in blocks(TEXTS[name], "text") if block.startswith("Rank")]
+        quoted = re.findall(r"`(\d\.\d\d \(\d+\))`", TEXTS[name])
+        for excerpt in [*shown.split("\n\n"), *quoted]:
+            assert " ".join(excerpt.split()) in printed
+
+
+def columns(section: str) -> set[str]:
+    """The names in the first column of the first table below a heading of docs/report.md."""
+    table = TEXTS["docs/report.md"].partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    names = set()
+    for row in re.findall(r"^\| (?!column|---)(.+?) \|", table, re.MULTILINE | re.IGNORECASE):
+        first, _, last = row.partition(" … ")
+        labels = list(METRIC_LABELS.values())
+        names |= set(labels[labels.index(first) : labels.index(last) + 1]) if last else set(row.split(", "))
+    return names
+
+
+@pytest.mark.parametrize("sheet", ["Per-Query Metrics", "Bot Summary", "Leaderboard"])
+def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, sheet: str) -> None:
+    (tmp_path / "in.xlsx").write_bytes((ROOT / "sample_rag_input.xlsx").read_bytes())
+    assert run_cli("in.xlsx", "-o", "out.xlsx", "--judge", "offline").code == 0
+    book = load_workbook(tmp_path / "out.xlsx")
+    headers = {str(cell.value) for cell in book[sheet][1] if cell.value is not None}
+    assert len(headers) > 10
+    assert headers - columns(sheet) == set()
+
+
+def test_the_verdicts_are_those_of_the_report() -> None:
+    """Every verdict that a cell of the Leaderboard can have is explained, in the same words."""
+    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\n[")[0]
+    listed = set(re.findall(r"^\| ((?!verdict |---).+?) \|", table, re.MULTILINE))
+    rivals = [
+        Rival("b", 0.1, None, 0.5, verdict, more, doubt)
+        for verdict, more, doubt in [
+            (Verdict.SIGNIFICANT, None, ""),
+            (Verdict.NOT_DECIDED, 60, ""),
+            (Verdict.TIE, None, ""),
+            (Verdict.NOT_COMPARABLE, None, ""),
+            (Verdict.NOT_DECIDED, None, "unjudged cases could change it"),
+            (Verdict.NOT_DECIDED, None, "content failures differ: 3 and 0"),
+            (Verdict.NOT_DECIDED, 60, "the differences are skewed"),
+        ]
+    ]
+    assert listed == {verdict_words(rival) for rival in rivals} | {"winner", "leads, not significant"}
+    texts = [text for _, text in literals()]
+    for doubt in (
+        "unjudged cases could change it",
+        "content failures differ: ",
+        "the differences are skewed",
+    ):
+        assert doubt in texts
+
+
+def test_the_messages_under_troubleshooting_are_those_of_the_program(run_cli: Run, tmp_path: Path) -> None:
+    table = TEXTS["docs/how-to.md"].partition("| Message or symptom |")[2]
+    quoted = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    texts = [
+        constant.value
+        for path in (ROOT / "rag_eval").rglob("*.py")
+        for constant in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    ]
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat?,That.\n")
+    (tmp_path / "nobody.csv").write_text("Query,Answer_A\nWhat?,That.\n")
+    runs = [("in.csv", "--judge", "azure"), ("nobody.csv", "--judge", "offline")]
+    texts += [run_cli(*words).err for words in runs]
+    assert len(quoted) >= 3
+    assert [message for message in quoted if not any(message in text for text in texts)] == []
+
+
+@pytest.mark.parametrize("name", [name for name, text in PRESENT.items() if blocks(text, "ini")])
+def test_every_ini_example_is_a_valid_configuration(name: str, tmp_path: Path) -> None:
+    for example in blocks(TEXTS[name], "ini"):
+        (tmp_path / "config.ini").write_text(example)
+        loaded = load_settings(None, {}, {}, tmp_path)
+        assert any(source.name == "config.ini" for source in loaded.sources.values())
+
+
+# --- language ------------------------------------------------------------------------------------------------
+
+HABITS = {
+    r"\balone\b": "use 'only'",
+    r"\banew\b": "use 'again'",
+    r"\bbesides?\b": "use 'next to' or 'as well as'",
+    r"\bwhoever\b": "name the person",
+    r"\bst(?:ands?|ood|anding)\b(?! for\b)": "use 'be', 'appear' or 'be listed'",
+    r"(?<!here )\b(?:is|are) no\b(?! longer| more)": "use 'is not a'",
+    r"\d %": "no space before the percent sign",
+    r"\bso (?:long|often|many|few)\b": "use 'up to', or repeat the number",
+    r"\bnobody (?:is|was)\b": "name the actor",
+    r"\bseen from\b": "use 'relative to'",
+    r"(?:^|[.:;] )[Ww]hat (?:is|was|were|are)\b[^?]*$": "name the thing",
+}
+"""Idioms that readers stumble over, and what to write instead. This is no judgement of style."""
+
+
+ALLOWED = {
+    **{f"95 % {end}": "a column of the report" for end in ("low", "high", "minus", "plus", "of kappa")},
+}
+"""Phrases that stay, and why."""
+
+
+def habits(text: str) -> Counter[str]:
+    """How often each of the idioms occurs."""
+    if text.strip() == "95 %":  # followed by low or high: columns
+        return Counter()
+    for phrase in ALLOWED:
+        text = text.replace(phrase, "")
+    flat = [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n|\n(?=[|#-])", text)]
+    found: Counter[str] = Counter()
+    for pattern in HABITS:
+        found[pattern] = sum(len(re.findall(pattern, paragraph)) for paragraph in flat)
+    return +found
+
+
+def literals() -> Iterator[tuple[str, str]]:
+    """The texts of the program: its help, and every string that is not a docstring, with its place."""
+    for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
+        yield f"{name} --help", command.get_help(click.Context(command))
+    for path in sorted((ROOT / "rag_eval").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+def test_documents_are_in_plain_english() -> None:
+    texts = {name: prose(text) for name, text in TEXTS.items()}
+    texts["config.ini.example"] = (ROOT / "config.ini.example").read_text(encoding="utf-8")
+    found = {name: dict(habits(text)) for name, text in texts.items()}
+    assert {name: habit for name, habit in found.items() if habit} == {}
+
+
+def test_help_and_messages_are_in_plain_english() -> None:
+    found = [(place, dict(habit), text) for place, text in literals() if (habit := habits(text))]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Print errors alone.",
+        "Ask everything anew.",
+        "The count is given beside the mean.",
+        "Whoever reads the file, or\nwhoever wrote it.",
+        "The verdict stands below the table.",
+        "'x' is no number.",
+        "The interval has 95 % coverage.",
+        "Wait so long for another run.",
+        "Made again: nobody was asked.",
+        "The folder, seen from where the command is run.",
+        "What was understood is printed.",
+    ],
+)
+def test_a_sentence_with_such_a_habit_is_found(text: str) -> None:
+    assert habits(text.replace("Whoever", "whoever"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no key.",
+        "It is no longer used.",
+        "What is the answer?",
+        "95% of the rows",
+        "a standard error",
+    ],
+)
+def test_plain_sentences_are_left_alone(text: str) -> None:
+    assert not habits(text)
 
 
 def test_the_ini_example_of_the_readme_is_a_valid_configuration(tmp_path: Path) -> None:
@@ -96,12 +544,12 @@ def test_the_commands_of_the_readme_are_those_that_the_makefile_and_ci_run() -> 
 
 
 def test_the_table_of_requirements_is_what_the_tests_name() -> None:
-    """Every number stands in docs/reliability.md: with the tests that name it, or with why there is none."""
+    """Every number is in tests/requirements.md: with the tests that name it, or with the reason why none does."""
     named = set()
     for path in (ROOT / "tests").glob("test_*.py"):
         text = path.read_text(encoding="utf-8")
         named |= {f"R-{number}" for number in re.findall(r"def test_\w*?_?r(\d+)_", text)}
-    table = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").partition("## Every number")[2]
+    table = (ROOT / "tests" / "requirements.md").read_text(encoding="utf-8").partition("## Every number")[2]
     listed = set(re.findall(r"\b([RJ]-\d+)\b", table))
     assert named <= listed
     first, last = (int(number) for number in re.findall(r"R-(\d+) to R-(\d+)", table)[0])

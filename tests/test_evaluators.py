@@ -920,11 +920,9 @@ def test_the_examples_of_the_documentation_print_what_they_say(
         return structured(reply, request) if request.prompt.startswith("You rate how polite") else None
 
     judge.always = polite
-    blocks = re.findall(
-        r"^```(\w+)\n(.*?)^```$",
-        (ROOT / "docs/evaluators.md").read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Evaluators\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     (table,) = [body for language, body in blocks if language == "csv"]
     (tmp_path / "answers.csv").write_text(table, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -242,7 +242,7 @@ def _(run_cli: Run, tmp_path: Path) -> None:
     assert {line["Empty Answer?"] for line in lines} == {"No"}
 
 
-@tries("rows after `[evaluation] max_rows` were dropped without a word")
+@tries("rows after `[evaluation] max_rows` were dropped silently")
 def _(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 1\n")
     write_sheet(tmp_path / "in.xlsx", HEADER, ROW, ["q2?", *ROW[1:]], ["q3?", *ROW[1:]])
@@ -339,7 +339,7 @@ def _() -> None:
     assert RUBRIC.to_pydantic_model()(M1=True).passes()
 
 
-@tries("a key that the JSON holds twice: the last one counted")
+@tries("a repeated key in the JSON: the last one counted")
 def _() -> None:
     with pytest.raises(ValueError, match="duplicate key 'M1'"):
         RUBRIC.validate_result('{"M1": false, "M1": true}')

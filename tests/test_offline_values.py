@@ -25,9 +25,9 @@ from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
 from rag_eval.texts.words import read, read_claim
 
-DOCS = Path(__file__).parent.parent / "docs" / "judge-quality.md"
+DOCS = Path(__file__).parent.parent / "docs" / "background" / "offline-judge-quality.md"
 FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
-"""A folder with the labelled examples that docs/judge-quality.md describes."""
+"""A folder with the labelled examples that docs/background/offline-judge-quality.md describes."""
 
 
 def score(

@@ -942,9 +942,10 @@ def test_a_measure_of_every_kind_has_a_heading():
 def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
     """Every block with a prompt is executed, in order and in one namespace, and prints what it shows."""
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parent.parent / "docs" / "retrieval.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "retrieval.md", "retrieval.md", 0)
+    text = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Retrieval\n")[2]
+    blocks = re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "python.md", "python.md", 0)
     assert len(session.examples) >= 10
     report: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(session, out=report.append)

@@ -1207,9 +1207,11 @@ def test_only_a_criterion_that_does_not_apply_everywhere_may_be_blank(tmp_path: 
 def test_the_examples_of_the_documentation_print_what_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    (yaml_block,) = [body for language, body in blocks if language == "yaml"]
+    guides = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    (yaml_block,) = re.findall(r"^```yaml\n(.*?)^```$", guides, re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Rubrics\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     (tmp_path / "support_answer.yaml").write_text(yaml_block, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}

@@ -498,8 +498,8 @@ def test_what_a_request_tells_about_this_machine(run_cli: Run, judge: FakeJudge,
     assert [text for text in private if text in told] == []
 
 
-def test_every_test_that_the_security_document_names_is_there() -> None:
-    document = (ROOT / "docs" / "security.md").read_text("utf-8")
+def test_every_test_that_the_list_of_requirements_names_is_there() -> None:
+    document = (ROOT / "tests" / "requirements.md").read_text("utf-8")
     named = re.findall(r"`(test_\w+\.py)::(\w+)`", document)
     missing = [
         f"{file}::{name}"

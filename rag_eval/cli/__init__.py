@@ -123,7 +123,7 @@ def _end(command: click.Command) -> NoReturn:
             warn(problem)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
-        warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. What was paid for is kept.")
+        warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. Paid replies are kept.")
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
 

@@ -18,7 +18,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration file.  [default: ./config.ini, if present]",
+    help="Configuration file.  [default: ./config.ini, if present]",
 )
 _DAY = 24 * 60 * 60
 
@@ -43,7 +43,7 @@ def _show(config: Path | None) -> None:
         store.end(keep=True)
 
 
-@command.command("prune", context_settings=_HELP, short_help="Remove replies older than DAYS days.")
+@command.command("prune", context_settings=_HELP, short_help="Remove replies older than DAYS.")
 @_CONFIG
 @click.option(
     "--older-than",
@@ -54,7 +54,7 @@ def _show(config: Path | None) -> None:
     help="Remove replies and failures older than DAYS.",
 )
 def _prune(config: Path | None, days: float) -> None:
-    """Remove replies and failures older than DAYS days. A later run has to pay for these replies again."""
+    """Remove replies and failures older than DAYS days. A later run pays for these replies again."""
     store = _opened(config, on_damage=warn)
     try:
         before = store.path.stat().st_size

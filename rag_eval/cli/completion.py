@@ -18,7 +18,7 @@ _SHELLS = ["bash", "zsh", "fish"]
 def command(ctx: click.Context, shell: str) -> None:
     """Print a script that lets SHELL complete commands and options of rag-eval.
 
-    docs/commands.md says where each shell wants it.
+    docs/cli.md says where to save it.
     """
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101 - click knows every shell that the argument takes

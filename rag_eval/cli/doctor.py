@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration file.  [default: ./config.ini if it exists]",
+    help="Configuration file.  [default: ./config.ini, if present]",
 )
-@click.option("--judge", type=click.Choice(list(PROVIDERS)), help="The judge; offline needs no key.")
-@click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
-@click.option("--no-call", is_flag=True, help="Leave out the one small paid call to the judge.")
-@click.option("--all", "shows_all", is_flag=True, help="Print all settings, also those with their default.")
+@click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Judge to check; offline needs no API key.")
+@click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")
+@click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
+@click.option("--all", "shows_all", is_flag=True, help="Also print the settings that have their default.")
 def command(
     config: Path | None, judge: str | None, model: str | None, no_call: bool, shows_all: bool
 ) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
 
-    Exits with 0 if all is well, 2 if something has to be changed here, 4 if the judge gave no usable reply.
+    Exits with 0 if there is no problem, 2 if you must change something here, 4 if the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import secrets_of

@@ -32,7 +32,7 @@ _MODES = {_CONFIG: 0o600}
 def command(folder: Path) -> None:
     """Create config.ini with all settings and answers.xlsx, a sample input, in FOLDER.
 
-    Without FOLDER: into the current one. A file that is there already is never overwritten.
+    Without FOLDER, the files go to the current folder. Existing files are never overwritten.
     """
     set_up_logging(debug=False)
     contents = {
@@ -74,14 +74,14 @@ def _template() -> bytes:
 
 
 _COLUMNS = {
-    "Query": (30, "What was asked. The column may also be called Question, Input or Prompt."),
-    "Ground_Truth": (34, "The right answer. It may be left empty, or the whole column left out."),
-    "Bot_A": (34, "What the bot A answered. Give it its own name, and each further bot a column Bot_<name>."),
+    "Query": (30, "The query. The column may also be called Question, Input or Prompt."),
+    "Ground_Truth": (34, "The right answer. Leave cells blank or omit the column if you have none."),
+    "Bot_A": (34, "Responses of bot A. Rename the column to Bot_<name>; add a column for each further bot."),
     "Bot_B": (34, "Responses of bot B. A single bot is enough."),
     "Context": (
         50,
-        "The passages that were retrieved, separated by || or as a JSON list. "
-        "Where each bot retrieved its own: a column Context_<name> for each.",
+        "The retrieved chunks, separated by || or as a JSON list. "
+        "If each bot has its own chunks: a column Context_<name> for each.",
     ),
 }
 """Width, in characters, and note by header."""

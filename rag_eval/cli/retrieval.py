@@ -21,13 +21,11 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
 @click.command(
     "retrieval",
     context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Score retrieval against gold ids.",
+    short_help="Score retrieval against gold documents.",
 )
 @click.argument("file", metavar="RESULTS", type=_PATH, required=False)
 @click.option("--results", type=_PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
-@click.option(
-    "--reference", type=_PATH, required=True, help="The file with the gold documents of each query."
-)
+@click.option("--reference", type=_PATH, required=True, help="File with the gold documents of each query.")
 @click.option(
     "--evaluator",
     type=click.Choice(["ContextRecall"]),
@@ -36,7 +34,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     expose_value=False,
     help="The only choice; scripts may name it.",
 )
-@click.option("-o", "--output", type=_PATH, help="Scores of each query: a file .xlsx, .csv or .jsonl.")
+@click.option("-o", "--output", type=_PATH, help="Write the scores of each query (.xlsx, .csv or .jsonl).")
 @click.option(
     "--k",
     "cutoffs",

@@ -20,25 +20,25 @@ def command() -> None:
     """Check a rubric file or measure agreement between two raters."""
 
 
-@command.command("check", context_settings=_HELP, short_help="Print a rubric as it was understood.")
+@command.command("check", context_settings=_HELP, short_help="Check a rubric file and print the rubric.")
 @click.argument("file", type=_PATH)
 def _check(file: Path) -> None:
-    """Print the rubric in FILE (.yaml, .yml or .json) as it was understood, or what is wrong with it."""
+    """Print the rubric in FILE (.yaml, .yml or .json) as RAG Eval reads it, or everything that is wrong with it."""
     from rag_eval.rubric import load_rubric
 
     for line in _described(load_rubric(file)):
         say(line)
 
 
-@command.command("align", context_settings=_HELP, short_help="Say how far two files of verdicts agree.")
+@command.command("align", context_settings=_HELP, short_help="Measure the agreement of two raters.")
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
-@click.option("--rubric", "file", type=_PATH, required=True, help="The rubric's file (.yaml, .yml or .json).")
+@click.option("--rubric", "file", type=_PATH, required=True, help="Rubric file (.yaml, .yml or .json).")
 def _align(a: Path, b: Path, file: Path) -> None:
-    """Measure the agreement of the verdicts in files A and B, also beyond chance (kappa).
+    """Measure the agreement of the verdicts in files A and B, with Cohen's kappa.
 
-    Each is a .csv, .tsv, .xlsx, .json or .jsonl file with a row for each answer and a column for each criterion, with
-    yes or no (also true, false, pass, fail, 1, 0). Rows are paired by their column id, or by order without it.
+    Each is a .csv, .tsv, .xlsx, .json or .jsonl file with a row per response and a column per criterion that contains
+    yes or no (also true, false, pass, fail, 1, 0). Rows are paired by the column id, or by their order without it.
     """
     from rag_eval.rubric import load_rubric
     from rag_eval.rubric.ratings import pair_ratings
@@ -47,7 +47,7 @@ def _align(a: Path, b: Path, file: Path) -> None:
     ratings = pair_ratings(a, b, rubric)
     for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
         if ids:
-            warn(f"{path.name}: left out, as the other file lacks them: {_listed(ids)}")
+            warn(f"{path.name}: left out because the other file does not have them: {_listed(ids)}")
     report = rubric.align_verdicts(ratings.pairs)
     rows = [("Overall", report), *((row.metric_id, row) for row in report.criteria)]
     say(f"Rubric {rubric.rubric_id}: A is {a.name}, B is {b.name}")

@@ -53,7 +53,7 @@ class _ContextRecall(Metric):
 class _OfflineContextRecall(_ContextRecall):
     explanation: ClassVar[str] = (
         "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
-        "word pairs (a third) that stand in the chunks, lowered for numbers and names that do not and for "
+        "word pairs (a third) that occur in the chunks, lowered for numbers and names that do not and for "
         "negations of what the chunks say."
     )
 

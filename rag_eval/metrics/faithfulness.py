@@ -70,7 +70,7 @@ MOST_WORDS_OF_A_MERE_REFUSAL = 16
 class _OfflineFaithfulness(_Faithfulness):
     explanation: ClassVar[str] = (
         "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
-        "stand in the chunks, lowered for numbers and names found neither there nor in the query and for "
+        "occur in the chunks, lowered for numbers and names found neither there nor in the query and for "
         "negations of what the chunks say. A short refusal claims nothing: not applicable."
     )
 

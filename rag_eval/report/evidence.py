@@ -33,7 +33,7 @@ def evidence_columns() -> list[Column[EvidenceLine]]:
         plain_column("Subject", 20, Look.TEXT, lambda line: line.evidence.subject),
         plain_column("Rank", 7, Look.COUNT, lambda line: line.evidence.rank, "Rank of a chunk, from 1."),
         plain_column("Text", 80, Look.TEXT, lambda line: line.evidence.text),
-        Column("Verdict", 20, _verdict_cell, Look.HEADER, "Bold and red: it speaks against a high score."),
+        Column("Verdict", 20, _verdict_cell, Look.HEADER, "Bold and red: it counts against the score."),
         plain_column("Reason", 60, Look.TEXT, lambda line: line.evidence.reason),
     ]
 

@@ -180,8 +180,8 @@ class Store:
             yield
         except (*_UNWRITABLE, OSError) as error:
             raise StoreError(
-                f"{self.path}: the store of judge replies cannot be {done} ({error}); what was stored before is "
-                "safe: free some space or repair the path, and run the same command again"
+                f"{self.path}: the store of judge replies cannot be {done} ({error}); earlier replies are safe. "
+                "Free some space or repair the path, and run the same command again"
             ) from error
 
 

@@ -140,7 +140,7 @@ def _check_encoding(path: Path, encoding: str) -> None:
     if not _decodes(path, encoding):
         raise TableError(
             f"{path.name}, line {_undecodable_line(path, encoding)}: is not written in {encoding}; name the right "
-            "encoding with --encoding, or leave that out to have it found out"
+            "encoding with --encoding, or omit --encoding to detect it"
         )
 
 

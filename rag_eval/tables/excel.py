@@ -107,7 +107,7 @@ class Reader:
                 continue
             number, cells = parser.parse_row(element)
             if number <= last:
-                raise ValueError(f"row {number} stands below row {last}")
+                raise ValueError(f"row {number} is below row {last}")
             last = number
             yield number, cells
 

@@ -249,7 +249,7 @@ def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple
         if len(found) == 1:
             kept[name] = found[0]
         else:
-            fault = "could be several columns" if found else "is no column"
+            fault = "could be several columns" if found else "is not a column"
             listed = [uses[index] for index in found] or list(uses.values())
             problems.append(f"'{name}' {fault}; name one of {_listed(listed)}")
     return kept, problems

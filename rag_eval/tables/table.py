@@ -354,8 +354,8 @@ def _short_warnings(rows: Sequence[int]) -> Iterator[str]:
     """A text with line ends that stands in no quotes is torn into rows that look like others."""
     if rows:
         yield (
-            f"Fewer cells than the header has: row {_first_ten(rows)}. What is missing was read as blank; "
-            "if a text was torn at a line end, put it between double quotes."
+            f"Fewer cells than the header has: row {_first_ten(rows)}. Missing cells were read as blank; "
+            "if a line break split a text, put the text in double quotes."
         )
 
 
