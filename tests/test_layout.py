@@ -166,13 +166,13 @@ def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path
     headers = [cell.value for cell in sheet[1]]
     pixels = dict.fromkeys(range(1, len(headers) + 1), 0)
     for dimension in sheet.column_dimensions.values():
-        for column in range(dimension.min, dimension.max + 1):
+        for column in range(dimension.min or 0, (dimension.max or 0) + 1):
             pixels[column] = 0 if dimension.hidden else round(dimension.width * 7)
     ends = {header: sum(pixels[n] for n in range(1, i + 1)) for i, header in enumerate(headers, 1)}
     for header in ("Avg RQS", "Winner", "Verdict", "First fix"):
         assert pixels[headers.index(header) + 1] > 0
         assert ends[header] <= SCREEN[0]
-    height = sheet.row_dimensions[1].height + count * (sheet.sheet_format.defaultRowHeight)
+    height = (sheet.row_dimensions[1].height or 0) + count * (sheet.sheet_format.defaultRowHeight)
     assert height * 4 / 3 <= SCREEN[1]
     assert sheet.sheet_format.defaultRowHeight % 12.75 == 0  # whole lines
     lines = sheet.sheet_format.defaultRowHeight / 12.75
