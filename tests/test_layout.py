@@ -166,13 +166,13 @@ def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path
     headers = [cell.value for cell in sheet[1]]
     pixels = dict.fromkeys(range(1, len(headers) + 1), 0)
     for dimension in sheet.column_dimensions.values():
-        for column in range(dimension.min, dimension.max + 1):
+        for column in range(dimension.min or 0, (dimension.max or 0) + 1):
             pixels[column] = 0 if dimension.hidden else round(dimension.width * 7)
     ends = {header: sum(pixels[n] for n in range(1, i + 1)) for i, header in enumerate(headers, 1)}
     for header in ("Avg RQS", "Winner", "Verdict", "First fix"):
         assert pixels[headers.index(header) + 1] > 0
         assert ends[header] <= SCREEN[0]
-    height = sheet.row_dimensions[1].height + count * (sheet.sheet_format.defaultRowHeight)
+    height = (sheet.row_dimensions[1].height or 0) + count * (sheet.sheet_format.defaultRowHeight)
     assert height * 4 / 3 <= SCREEN[1]
     assert sheet.sheet_format.defaultRowHeight % 12.75 == 0  # whole lines
     lines = sheet.sheet_format.defaultRowHeight / 12.75
@@ -291,3 +291,17 @@ def test_a_report_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         path = report_of(tmp_path / f"{len(bots)}.xlsx", facts, [*results])
         found = subprocess.run([validator, str(path)], capture_output=True, text=True, check=False)
         assert json.loads(found.stdout)["errors"] == []
+
+
+@pytest.mark.parametrize(("rows", "is_grey"), [(9, True), (10, False)])
+def test_the_interval_of_few_queries_is_grey_and_its_header_says_why(
+    tmp_path: Path, rows: int, is_grey: bool
+) -> None:
+    facts, results = failing_run(TWO, rows)
+    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
+    column = next(cell.column for cell in sheet[1] if cell.value == "95 % low")
+    cell, header = sheet.cell(2, column), sheet.cell(1, column)
+    assert cell.value is not None
+    assert (cell.font.color.rgb == "FF808080") is is_grey
+    assert header.comment
+    assert ("Grey: fewer than 10 queries" in header.comment.text) is is_grey

@@ -76,18 +76,21 @@ class Formats:
 
         The cell still holds only the number. Without a group every row has a line below it.
         """
-        if not words and begins_group is None:
-            return self._by_look[look]
         key = look, words, begins_group
-        if key not in self._by_key:
-            properties = _BASE | _LOOKS[look]
-            if words:
-                # Shrunk, because a column of means is as wide as a mean without its count.
-                properties |= {"num_format": f'{properties["num_format"]}"{words}"', "shrink": True}
-            if begins_group is not None:
-                properties |= {"bottom": 0, "top": int(begins_group), "top_color": GREY}
-            self._by_key[key] = self._workbook.add_format(properties)
-        return self._by_key[key]
+        try:
+            return self._by_key[key]
+        except KeyError:
+            self._by_key[key] = made = self._made(*key)
+            return made
+
+    def _made(self, look: Look, words: str, begins_group: bool | None) -> "Format":
+        properties = _BASE | _LOOKS[look]
+        if words:
+            # Shrunk, because a column of means is as wide as a mean without its count.
+            properties |= {"num_format": f'{properties["num_format"]}"{words}"', "shrink": True}
+        if begins_group is not None:
+            properties |= {"bottom": 0, "top": int(begins_group), "top_color": GREY}
+        return self._workbook.add_format(properties)
 
 
 _BASE: dict[str, Any] = {
