@@ -32,8 +32,7 @@ def details(
         _rows(facts, summary),
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
-        f"Red: {_red(facts)}. "
-        f"{_origin(facts)}{_EDITABLE if is_workbook else ''}".rstrip(),
+        f"Red: {_red(facts)}. {_origin(facts)}{_EDITABLE if is_workbook else ''}".rstrip(),
         *([_NO_VALUES] if is_workbook else []),
         _usage(facts),
         *notes[:_NOTES],

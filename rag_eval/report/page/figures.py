@@ -51,9 +51,7 @@ def histogram(label: str, values: Sequence[float]) -> str:
 
 
 def _rectangle(kind: str, fill: str, x: float, y: float, width: float, height: float) -> str:
-    return (
-        f'<rect class="{kind}" fill="{fill}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
-    )
+    return f'<rect class="{kind}" fill="{fill}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
 
 
 def _path(kind: str, colour: str, path: str, width: float) -> str:

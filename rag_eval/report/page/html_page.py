@@ -10,7 +10,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    SCORE_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Outcome,
+    RunFacts,
+    Score,
+)
 from rag_eval.report.page import sections
 from rag_eval.report.page.packing import (
     FAILED,
@@ -268,7 +277,9 @@ def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> i
 
 def _head(facts: RunFacts) -> str:
     script, style = (_hash(_asset(name)) for name in ("page.js", "page.css"))
-    policy = f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+    )
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

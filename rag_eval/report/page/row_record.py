@@ -13,7 +13,13 @@ _ROW_LIMIT = 1_000_000
 _LEAST = 4_000
 _RESPONSE, _REFERENCE, _QUERY, _CHUNKS = range(4)
 """Where evidence is: the chunks of the row are numbered from _CHUNKS up."""
-_PARTS = {"statement": _RESPONSE, "sentence": _RESPONSE, "response": _RESPONSE, "query": _QUERY, "wording": _QUERY}
+_PARTS = {
+    "statement": _RESPONSE,
+    "sentence": _RESPONSE,
+    "response": _RESPONSE,
+    "query": _QUERY,
+    "wording": _QUERY,
+}
 Json = dict[str, Any]
 
 
@@ -45,9 +51,7 @@ def _row(results: Sequence[CaseResult], facts: RunFacts, limit: int) -> Json:
     )
 
 
-def _case(
-    result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, int], limit: int
-) -> Json:
+def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, int], limit: int) -> Json:
     """b: bot, a: response, k: chunks by rank, s: what is behind the scores, w: recommendation, h: human labels,
     f: flags, d: gold and retrieved documents, r: rubric."""
     case = result.case
@@ -145,4 +149,6 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _without_blanks(members: Json) -> Json:
-    return {name: value for name, value in members.items() if value is not None and value != "" and value != {}}
+    return {
+        name: value for name, value in members.items() if value is not None and value != "" and value != {}
+    }

@@ -101,7 +101,8 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     ]
     bots = {bot.bot: bot for bot in summary.bots}
     rows = [
-        _standing(line, bots[line.bot], metrics, facts, findings, _digits(summary)) for line in summary.standings
+        _standing(line, bots[line.bot], metrics, facts, findings, _digits(summary))
+        for line in summary.standings
     ]
     return (
         '<section aria-labelledby="h-board"><h2 id="h-board">Leaderboard</h2><div class="scroll" tabindex="0" '
@@ -209,7 +210,8 @@ def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bo
 def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
     case = result.case
     scores = ", ".join(
-        f"{METRIC_LABELS[name]} {score.value:.2f}" + (" (below)" if score.value < facts.thresholds[name] else "")
+        f"{METRIC_LABELS[name]} {score.value:.2f}"
+        + (" (below)" if score.value < facts.thresholds[name] else "")
         for name, score in result.scores.items()
         if score.value is not None
     )
@@ -220,7 +222,7 @@ def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
         f'<dt>{label}</dt><dd dir="auto">{safe(shorten(text, limit))}</dd>' for label, text, limit in texts
     )
     return (
-        f'<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, 60))}</bdi>: RQS {result.rqs or 0:.2f}, '
+        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, 60))}</bdi>: RQS {result.rqs or 0:.2f}, "
         f"{safe(' | '.join(result.failure_modes))}</h3><p>{safe(scores)}</p>"
         f"{f'<dl>{lines}</dl>' if has_texts else ''}</article>"
     )
@@ -246,14 +248,17 @@ def tables(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         parts.append(_folded("Agreement with human labels", agreements, True))
     if summary.slices:
         parts.append(_folded("Slices", _table(slice_columns(facts), list(slice_lines(summary)))))
-    parts.append(_folded("Bot Summary: each bot over its own queries", _table(bot_columns(facts, summary, findings), summary.bots)))
+    parts.append(
+        _folded(
+            "Bot Summary: each bot over its own queries",
+            _table(bot_columns(facts, summary, findings), summary.bots),
+        )
+    )
     return "".join(parts)
 
 
 def _folded(title: str, content: str, is_open: bool = False) -> str:
-    return (
-        f'<details class="fold"{" open" if is_open else ""}><summary><h2>{title}</h2></summary>{content}</details>'
-    )
+    return f'<details class="fold"{" open" if is_open else ""}><summary><h2>{title}</h2></summary>{content}</details>'
 
 
 def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
@@ -279,8 +284,16 @@ def _td(cell: Cell) -> str:
         return f'<td class="num">{_DASH}</td>' if cell.look in _NUMBERS else "<td></td>"
     if isinstance(value, str):
         return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
-    text = f"{value:.0%}" if cell.look is Look.PERCENT else f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
-    return f'<td class="num">{text}{f" <small>({cell.count:,})</small>" if cell.count is not None else ""}</td>'
+    text = (
+        f"{value:.0%}"
+        if cell.look is Look.PERCENT
+        else f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:.2f}"
+    )
+    return (
+        f'<td class="num">{text}{f" <small>({cell.count:,})</small>" if cell.count is not None else ""}</td>'
+    )
 
 
 _NUMBERS = frozenset({Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.NOT_APPLICABLE})
@@ -297,7 +310,9 @@ def about(
 ) -> str:
     """What a reader must know about the run, the definitions, and the settings that differ from the defaults."""
     notes = [*noise_words(findings), *flagged_words(findings)]
-    sentences = "".join(f"<li>{safe(each)}</li>" for each in details(facts, summary, notes, is_workbook=False))
+    sentences = "".join(
+        f"<li>{safe(each)}</li>" for each in details(facts, summary, notes, is_workbook=False)
+    )
     terms = "".join(f"<dt>{safe(term)}</dt><dd>{safe(words)}</dd>" for term, words in _definitions(facts))
     rows = "".join(
         f"<tr><td>[{safe(section)}] {safe(key)}</td><td>{safe(shorten(str(each['value']), 200))}</td>"
@@ -320,7 +335,11 @@ def about(
 def _definitions(facts: RunFacts) -> Iterator[tuple[str, str]]:
     """What the scores are, in the words of the workbook's column headers, and the failure modes."""
     for column in case_columns(facts):
-        if column.header_look is Look.NUMBER_HEADER and column.header != "Row" and column.about != "Switched off.":
+        if (
+            column.header_look is Look.NUMBER_HEADER
+            and column.header != "Row"
+            and column.about != "Switched off."
+        ):
             yield column.header, column.about
     yield from _ABOUT_MODES.items()
 
