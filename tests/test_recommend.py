@@ -8,7 +8,7 @@ from in_process import ObjectJudge, run
 from report_cases import result_of
 
 from rag_eval.errors import JudgeError
-from rag_eval.metrics.recommendations import NO_ACTION, LlmAdviser, RuleAdviser, advice_by_rule
+from rag_eval.metrics.recommendations import NO_ACTION, NO_EVIDENCE, LlmAdviser, RuleAdviser, advice_by_rule
 from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Score
 
 GOOD = dict.fromkeys(("answer_correctness", "faithfulness", "answer_relevancy", "context_precision"), 0.9)
@@ -36,12 +36,29 @@ def case_of(
     return result_of(Case(2, "A", **texts), scores)  # type: ignore[arg-type]
 
 
-RECALL = "The retrieved passages lack what the ground truth says (“A.”): widen or improve the retrieval."
+ASKED = (Evidence("question", "What else?", "nearly the same question", True),)
+EVADED = (Evidence("question", "What?", "evasive response", False),)
+
+
+def declining(result: CaseResult) -> CaseResult:
+    """As the offline judge scores a refusal."""
+    score = replace(result.scores["answer_relevancy"], reason="the response declines to answer")
+    return replace(result, scores={**result.scores, "answer_relevancy": score})
+
+
+RECALL = "The chunks do not contain the whole answer (“A.”): improve the retrieval."
 UNSUPPORTED = (
-    "The passages do not support “A.”, “B.” and 1 more: have the bot answer from the passages only, or say that it "
-    "does not know."
+    "The chunks do not support the response (“A.”, “B.” and 1 more): "
+    "make the bot answer from the chunks only."
 )
-RELEVANCY = "The answer does not fully address the query: make the bot answer the question directly."
+RELEVANCY = "The response does not fully address the query: make the bot answer the question directly."
+RANKING = "Useful chunks rank below useless ones (“chunk {}”): rerank or filter the chunks."
+USELESS = "No retrieved chunk is useful: improve the retrieval."
+EMPTY = "No chunk was retrieved: check the index, its filters and the query rewriting."
+NOTHING_SAID = "The bot gave no response: check the bot for timeouts, errors and filters."
+EVASION = "The response declines to answer: check the prompt's rules for declining."
+LEFT_OUT = "The response leaves out parts of the ground truth (“A.”): make the bot answer completely."
+EXTRA = "The response says more than the ground truth (“A.”{}): check these statements."
 
 
 @pytest.mark.parametrize(
@@ -61,29 +78,30 @@ RELEVANCY = "The answer does not fully address the query: make the bot answer th
         (case_of({"context_recall": 0.5}, {"context_recall": against("reference sentence", "A.")}), RECALL),
         (
             case_of({"context_precision": 0.5}, {"context_precision": against("chunk", "A.", rank=3)}),
-            "Passage 3 did not help: rerank or filter what is retrieved.",
+            RANKING.format(3),
         ),
         (
-            case_of({"context_precision": 0.5}, {"context_precision": against("chunk", *"abcdef", rank=1)}),
-            "Passages 1, 1, 1, 1, 1 did not help: rerank or filter what is retrieved.",
+            case_of({"context_precision": 0.0}, {"context_precision": against("chunk", *"abc", rank=1)[:-1]}),
+            USELESS,
         ),
         (
             case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", "A.")}),
-            "The answer leaves out “A.”.",
+            LEFT_OUT,
         ),
         (
             case_of({"answer_correctness": 0.5}, {"answer_correctness": against("response", "A.")}),
-            "“A.” is not in the ground truth.",
+            EXTRA.format(""),
         ),
-        (case_of({"answer_relevancy": 0.79}), RELEVANCY),
+        (case_of({"answer_relevancy": 0.79}), NO_ACTION),  # no evidence
+        (case_of({"answer_relevancy": 0.79}, {"answer_relevancy": ASKED}), RELEVANCY),
         (case_of({"answer_relevancy": 0.8}), NO_ACTION),
         (
             case_of({"answer_relevancy": 0.1}, response=""),
-            "The bot gave no answer: look for a timeout, an error or a filter on its side.",
+            NOTHING_SAID,
         ),
         (
-            case_of({"answer_relevancy": 0.1}, chunks=()),
-            f"Nothing was retrieved: check the index, its filters and how the query is rewritten. {RELEVANCY}",
+            case_of({"answer_relevancy": 0.1}, {"answer_relevancy": ASKED}, chunks=()),
+            f"{EMPTY} {RELEVANCY}",
         ),
         (
             case_of({"faithfulness": None}),
@@ -100,9 +118,39 @@ RELEVANCY = "The answer does not fully address the query: make the bot answer th
                     "context_recall": against("reference sentence", "A."),
                     "context_precision": against("chunk", "A.", rank=1),
                     "faithfulness": against("statement", "A.", "B.", "C."),
+                    "answer_relevancy": ASKED,
                 },
             ),
-            f"{RECALL} Passage 1 did not help: rerank or filter what is retrieved. {UNSUPPORTED}",
+            f"{RECALL} {UNSUPPORTED} {RELEVANCY}",
+        ),
+        (  # what the response says more of comes first if there is more of it
+            case_of(
+                {"answer_correctness": 0.5},
+                {"answer_correctness": against("reference", "A.") + against("statement", "A.", "B.")},
+            ),
+            f"{EXTRA.format(', “B.”')} {LEFT_OUT}",
+        ),
+        (case_of({"answer_relevancy": 0.0}, {"answer_relevancy": EVADED}), EVASION),
+        (declining(case_of({"answer_relevancy": 0.0})), EVASION),
+        (
+            case_of(gold_ids=("d1", "d2"), retrieved_ids=("d2", "d3")),
+            NO_ACTION,  # no score leaves room, and gold documents did not decide
+        ),
+        (
+            case_of({"context_recall": 0.7}, gold_ids=("d1", "d2"), retrieved_ids=("d2", "d3")),
+            "Gold documents were not retrieved (“d1”): improve the retrieval.",
+        ),
+        (case_of({"answer_correctness": 0.1}), NO_EVIDENCE),
+        (  # a response that is made up makes good chunks look useless: that it is made up comes first
+            case_of(
+                {"faithfulness": 0.1, "context_precision": 0.0},
+                {
+                    "faithfulness": against("statement", "A.", "B.", "C."),
+                    "context_precision": against("chunk", "c", rank=1)[:-1],
+                },
+                reference=None,
+            ),
+            f"{UNSUPPORTED} {USELESS}",
         ),
     ],
 )
@@ -113,19 +161,22 @@ def test_advice_by_rule(result: CaseResult, advice: str) -> None:
     assert asked == advice
 
 
-@pytest.mark.parametrize(("length", "end"), [(100, "xx”."), (101, "xx…”.")])
+@pytest.mark.parametrize(
+    ("length", "end"),
+    [(100, "xx”): make the bot answer completely."), (101, "xx…”): make the bot answer completely.")],
+)
 def test_a_long_quotation_is_cut(length: int, end: str) -> None:
     text = "x" * length
     result = case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", text)})
     advice = advice_by_rule(result)
     assert advice.endswith(end)
-    assert len(advice) == len("The answer leaves out “”.") + 100
+    assert len(advice) == len(LEFT_OUT.replace("A.", "")) + 100
 
 
 def test_a_failure_mode_leaves_room_for_advice_though_every_score_is_good() -> None:
     """As when gold documents decide about retrieval."""
     result = replace(case_of(), failure_modes=(FailureMode.RETRIEVAL_FAILURE,))
-    assert advice_by_rule(result) == NO_ACTION  # by rule there is nothing to say
+    assert advice_by_rule(result) == NO_EVIDENCE  # by rule there is nothing else to say
     (asked,) = run([LlmAdviser().advise(result)], ObjectJudge(lambda prompt: '{"recommendation": "Look."}'))
     assert asked == "Look."
 

@@ -6,6 +6,11 @@ from typing import ClassVar
 from rag_eval.errors import JudgeError
 from rag_eval.records import Case, Score
 
+EVASIVE = "evasive response"
+"""Verdict of an LLM judge on the question behind a response that does not answer."""
+DECLINES = "the response declines to answer"
+"""The offline judge's reason for an answer relevancy of 0."""
+
 
 class Metric(ABC):
     """A named measure of one case, 0..1, higher is better.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from rag_eval.judge.calls import Call, Message, gather
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.metric import Metric
+from rag_eval.metrics.metric import EVASIVE, Metric
 from rag_eval.records import Case, Evidence, Score
 
 
@@ -56,7 +56,7 @@ class AnswerRelevancy(Metric):
             max_tokens=512,
         )
         if guess.noncommittal:
-            seen = Evidence("question", guess.question, "evasive response", favourable=False)
+            seen = Evidence("question", guess.question, EVASIVE, favourable=False)
             return Score.scored(self.name, 0.0, "the response is evasive", (seen,))
         rating = await Call(
             task="answer_relevancy.closeness",

@@ -1,17 +1,17 @@
 """What to do about a case, from its scores, its failure modes and the evidence behind them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.diagnosis import ROOM, diagnose
 from rag_eval.metrics.numbered import NumberedTask
-from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, Outcome
+from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, Outcome
 
 NO_ACTION = "No action needed."
-ROOM = 0.8
-"""A case that is OK gets advice only when one of its scores is below this."""
+NO_EVIDENCE = "No evidence explains this failure: compare the response with the query and the ground truth."
 
 
 class Adviser(Protocol):
@@ -45,10 +45,11 @@ class LlmAdviser:
 
 
 def advice_by_rule(result: CaseResult) -> str:
-    """At most three sentences."""
+    """At most three sentences, each a cause that the evidence names and what to do about it."""
     if not _leaves_room(result):
         return NO_ACTION
-    return " ".join(list(_rules(result))[:3]) or NO_ACTION
+    is_ok = result.failure_modes == (FailureMode.OK,)
+    return " ".join(list(_rules(result))[:3]) or (NO_ACTION if is_ok else NO_EVIDENCE)
 
 
 def _leaves_room(result: CaseResult) -> bool:
@@ -59,16 +60,11 @@ def _leaves_room(result: CaseResult) -> bool:
 
 def _rules(result: CaseResult) -> Iterator[str]:
     """Advice in the order of its weight; the first cause explains most of what follows it."""
-    modes = result.failure_modes
-    if FailureMode.NOT_JUDGED in modes:
+    if FailureMode.NOT_JUDGED in result.failure_modes:
         yield _judge_again(result)
-    if not result.case.has_response:
-        yield "The bot gave no answer: look for a timeout, an error or a filter on its side."
-    if result.case.has_empty_context:
-        yield "Nothing was retrieved: check the index, its filters and how the query is rewritten."
-    yield from _retrieval(result)
-    yield from _grounding(result)
-    yield from _answer(result)
+    for kind, details in diagnose(result):
+        quoted = f" ({_quoted(details)})" if details else ""
+        yield f"{kind.text[0].upper()}{kind.text[1:]}{quoted}: {kind.fix}."
 
 
 def _judge_again(result: CaseResult) -> str:
@@ -80,47 +76,9 @@ def _judge_again(result: CaseResult) -> str:
     return f"Judge this case again: {', '.join(failed)} could not be scored."
 
 
-def _retrieval(result: CaseResult) -> Iterator[str]:
-    if missing := _unfavourable(result, "context_recall"):
-        yield (
-            f"The retrieved passages lack what the ground truth says ({_quoted(missing)}): "
-            "widen or improve the retrieval."
-        )
-    if useless := _unfavourable(result, "context_precision"):
-        ranks = ", ".join(str(each.rank) for each in useless[:5])
-        plural = "s" if len(useless) > 1 else ""
-        yield f"Passage{plural} {ranks} did not help: rerank or filter what is retrieved."
-
-
-def _grounding(result: CaseResult) -> Iterator[str]:
-    if unsupported := _unfavourable(result, "faithfulness"):
-        yield (
-            f"The passages do not support {_quoted(unsupported)}: "
-            "have the bot answer from the passages only, or say that it does not know."
-        )
-
-
-def _answer(result: CaseResult) -> Iterator[str]:
-    wrong = _unfavourable(result, "answer_correctness")
-    if lacking := [each for each in wrong if each.subject.startswith("reference")]:
-        yield f"The answer leaves out {_quoted(lacking)}."
-    if extra := [each for each in wrong if not each.subject.startswith("reference")]:
-        yield f"{_quoted(extra)} is not in the ground truth."
-    relevancy = result.value("answer_relevancy")
-    if relevancy is not None and relevancy < ROOM and result.case.has_response:
-        yield "The answer does not fully address the query: make the bot answer the question directly."
-
-
-def _unfavourable(result: CaseResult, metric: str) -> list[Evidence]:
-    score = result.scores.get(metric)
-    if score is None or score.value is None or score.value >= ROOM:
-        return []
-    return [each for each in score.evidence if not each.favourable]
-
-
-def _quoted(evidence: list[Evidence]) -> str:
-    shown = ", ".join(f"“{_shortened(each.text)}”" for each in evidence[:2])
-    return f"{shown} and {len(evidence) - 2} more" if len(evidence) > 2 else shown
+def _quoted(texts: Sequence[str]) -> str:
+    shown = ", ".join(f"“{_shortened(text)}”" for text in texts[:2])
+    return f"{shown} and {len(texts) - 2} more" if len(texts) > 2 else shown
 
 
 def _shortened(text: str, length: int = 100) -> str:

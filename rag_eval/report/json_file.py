@@ -57,6 +57,7 @@ class JsonReport:
         end = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
+            "causes": [asdict(each) for each in findings.causes],
             "slices": [_slice(each) for each in summary.slices],
             "rubric": [asdict(each) for each in findings.pass_rates],
             "retrieval": {bot: _retrieved(each) for bot, each in findings.retrieval.items()},

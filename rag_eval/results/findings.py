@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult
 from rag_eval.results.baseline import Change
+from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import Summary, of_queries
@@ -49,6 +50,13 @@ class Findings:
     """By ranked bot whose RQS is made of other metrics than the best one's: those that only one of the two has."""
     flagged: tuple[CaseResult, ...] = ()
     """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
+
+    causes: tuple[BotCauses, ...] = ()
+    """Why each bot fails, in the order of the bots."""
+
+    def causes_of(self, bot: str) -> BotCauses | None:
+        """Why this bot fails; None if nothing was counted."""
+        return next((causes for causes in self.causes if causes.bot == bot), None)
 
     def rival(self, bot: str) -> "Rival | None":
         """The bot beside the best one; None for the best one itself and for one that is not ranked."""

@@ -2,6 +2,7 @@
 
 from rag_eval.records import TOXICITY, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
+from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.noise import NoiseTally
@@ -23,6 +24,7 @@ class Tallies:
         self._comparison = BaselineComparison(past, facts) if past else None
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._noise = NoiseTally()
+        self._causes = CauseTally(facts.bots, facts.thresholds)
         self._weights = facts.weights
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
@@ -33,6 +35,7 @@ class Tallies:
     def add(self, result: CaseResult) -> None:
         self._summarizer.add(result)
         self._noise.add(result)
+        self._causes.add(result)
         if self._comparison:
             self._comparison.add(result)
         if self._pass_rates and result.rubric:
@@ -60,4 +63,5 @@ class Tallies:
             alignment=self._alignment.alignment() if self._alignment else None,
             flagged=tuple(self._flagged),
             noise=self._noise.deviations(),
+            causes=self._causes.causes(),
         )

@@ -4,7 +4,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar
 
-from rag_eval.metrics.metric import Metric
+from rag_eval.metrics.metric import DECLINES, Metric
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
@@ -55,7 +55,7 @@ def _worthless(response: Reading, said: set[str], query: str) -> str:
     if not said:
         return "the response holds no word"
     if is_refusal(response):
-        return "the response declines to answer"
+        return DECLINES
     known = read(query).stems if response.stems else set(stems_of(query))
     return "the response only repeats the query" if said <= known else ""
 

@@ -1,0 +1,171 @@
+"""Why each bot fails: causes counted from the evidence of its cases, without a judge call."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose
+from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode
+
+MOST_CAUSES = 3
+"""Causes that page, terminal and notes show for a bot; the JSON has all."""
+_MATERIAL = 0.5
+"""Evidence against a score of at least this and its threshold does not explain a failure."""
+_FAILURES = {FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause, and how many of a bot's failures have it as their first cause; each failure counts once."""
+
+    name: str
+    """Stable, such as 'missing_from_chunks': the name of a CauseKind in lower case."""
+    text: str
+    """The cause in words that continue a sentence: 'the chunks do not contain the whole answer'."""
+    fix: str
+    """What to do, an imperative: 'improve the retrieval'."""
+    count: int
+    of: int
+    """All failures of the bot, those without a known cause included; at least `count`."""
+    rows: tuple[int, ...] = field(repr=False)
+    """The input's row numbers of these cases, ascending; `count` of them."""
+    is_failure: bool = True
+    """False for a bot without failures: then `of` counts its cases with a score below 0.8."""
+
+    @property
+    def share(self) -> float:
+        """0..1."""
+        return self.count / self.of
+
+
+@dataclass(frozen=True, slots=True)
+class BotCauses:
+    """Why one bot fails or, if it never fails, why some of its cases could be better."""
+
+    bot: str
+    failures: int
+    """Cases with a failure mode; not judged is not a failure."""
+    causes: tuple[Cause, ...]
+    """The most frequent first, equal ones in causal order; empty if no evidence names a cause."""
+    worst_row: int | None
+    """The input's row number of the case with the lowest RQS, the first of equal ones; None without an RQS."""
+    worst_rqs: float | None
+    """Its RQS, 0..1."""
+
+    @property
+    def first_fix(self) -> Cause | None:
+        """The most frequent cause; None if no evidence names one."""
+        return self.causes[0] if self.causes else None
+
+
+class CauseTally:
+    """Told of every result once. Keeps row numbers only, no text; tallies of parts of a run can be merged."""
+
+    def __init__(self, bots: Sequence[str], thresholds: Mapping[str, float]) -> None:
+        """`thresholds` are those of the failure modes, by metric."""
+        limits = {name: max(thresholds.get(name, 0.0), _MATERIAL) for name in METRIC_LABELS}
+        self._bots = {bot: _BotTally(limits) for bot in bots}
+
+    def add(self, result: CaseResult) -> None:
+        self._bots[result.case.bot].add(result)
+
+    def merge(self, other: Self) -> None:
+        """Add what `other` has counted over further rows of the same bots."""
+        for bot, tally in other._bots.items():
+            self._bots[bot].merge(tally)
+
+    def causes(self) -> tuple[BotCauses, ...]:
+        """By bot, in the order of the bots."""
+        return tuple(tally.causes(bot) for bot, tally in self._bots.items())
+
+
+class _Counted:
+    """Cases of one sort: how many there are, and the rows of those with a cause, by its kind."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.rows: dict[CauseKind, array[int]] = {}
+
+    def add(self, result: CaseResult, limits: Mapping[str, float]) -> None:
+        self.cases += 1
+        first = next(diagnose(result, limits), None)
+        if first:
+            self.rows.setdefault(first.kind, array("q")).append(result.case.row)
+
+    def merge(self, other: "_Counted") -> None:
+        self.cases += other.cases
+        for kind, rows in other.rows.items():
+            self.rows.setdefault(kind, array("q")).extend(rows)
+
+
+class _BotTally:
+    def __init__(self, limits: Mapping[str, float]) -> None:
+        self._limits = limits
+        self._failures, self._roomy = _Counted(), _Counted()
+        self._worst: tuple[float, int] | None = None
+
+    def add(self, result: CaseResult) -> None:
+        if not _FAILURES.isdisjoint(result.failure_modes):
+            self._failures.add(result, self._limits)
+        elif any(score.value is not None and score.value < ROOM for score in result.scores.values()):
+            self._roomy.add(result, ROOMY_LIMITS)
+        if result.rqs is not None:
+            self._meet((result.rqs, result.case.row))
+
+    def merge(self, other: "_BotTally") -> None:
+        self._failures.merge(other._failures)
+        self._roomy.merge(other._roomy)
+        if other._worst:
+            self._meet(other._worst)
+
+    def causes(self, bot: str) -> BotCauses:
+        counted = self._failures if self._failures.cases else self._roomy
+        order = list(CauseKind)
+        kinds = sorted(counted.rows, key=lambda kind: (-len(counted.rows[kind]), order.index(kind)))
+        causes = (
+            Cause(
+                kind.name.lower(),
+                kind.text,
+                kind.fix,
+                len(counted.rows[kind]),
+                counted.cases,
+                tuple(sorted(counted.rows[kind])),
+                counted is self._failures,
+            )
+            for kind in kinds
+        )
+        rqs, row = self._worst or (None, None)
+        return BotCauses(bot, self._failures.cases, tuple(causes), row, rqs)
+
+    def _meet(self, candidate: tuple[float, int]) -> None:
+        self._worst = min(self._worst or candidate, candidate)
+
+
+# In words
+
+_NAMED_ROWS = 3
+
+
+def cause_words(cause: Cause) -> str:
+    """'7 of 11 failures: the chunks do not contain the whole answer (rows 5, 9, 14 …)'."""
+    return f"{_counted(cause)}: {cause.text} ({_rows(cause.rows)})"
+
+
+def fix_words(causes: BotCauses | None) -> str:
+    """'Improve the retrieval: the chunks do not contain the whole answer (7 of 11 failures)'; for a cell."""
+    if causes is None or causes.first_fix is None:
+        return "No evidence names a cause" if causes and causes.failures else ""
+    cause = causes.first_fix
+    return f"{cause.fix[0].upper()}{cause.fix[1:]}: {cause.text} ({_counted(cause)})"
+
+
+def _counted(cause: Cause) -> str:
+    what = "failure" if cause.is_failure else f"case with a score below {ROOM:g}"
+    several = "failures" if cause.is_failure else f"cases with a score below {ROOM:g}"
+    return f"{cause.count:,} of {cause.of:,} {what if cause.of == 1 else several}"
+
+
+def _rows(rows: Sequence[int]) -> str:
+    named = ", ".join(map(str, rows[:_NAMED_ROWS]))
+    return f"row{'s' if len(rows) > 1 else ''} {named}{' …' if len(rows) > _NAMED_ROWS else ''}"
