@@ -1,7 +1,7 @@
 """How a run ends: what it found, on the terminal; its gates; and the exit code."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,8 @@ class Ending:
         summary = tallies.summary()
         findings = tallies.findings(summary)
         facts = facts_of(summary)
-        return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
+        places = outputs.finish(summary, findings, facts)
+        return cls(summary, findings, replace(facts, left_out=outputs.left_out), places)
 
 
 def _thresholds(facts: "RunFacts") -> str:
@@ -105,7 +106,7 @@ class Conclusion:
         if facts.is_proxy:
             self._say(f"Red below: {_thresholds(facts)}.")
         self._say(usage_line(facts))
-        for note in facts.notes:
+        for note in (*facts.notes, *facts.left_out):
             self._say(note)
         if facts.partial:
             warn(f"PARTIAL: {facts.partial}")

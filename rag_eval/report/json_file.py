@@ -102,7 +102,7 @@ def _run(facts: RunFacts) -> Json:
     return {
         name: value
         for name, value in (asdict(facts) | {"started": facts.started.isoformat()}).items()
-        if name not in ("partial", "notes", "seconds", "usage", "flags", "cut_contexts")
+        if name not in ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "left_out")
     }
 
 
@@ -112,6 +112,7 @@ def _end(facts: RunFacts) -> Json:
         "reason": facts.partial,
         "seconds": facts.seconds,
         "notes": facts.notes,
+        "left_out": facts.left_out,
         "usage": _usage(facts.usage),
     }
 

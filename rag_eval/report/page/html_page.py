@@ -27,8 +27,8 @@ from rag_eval.report.page.packing import (
     RANDOM,
     WORST,
     CaseNumbers,
-    Packer,
     PackedRows,
+    Packer,
     RowSpool,
 )
 from rag_eval.report.page.row_record import row_record
@@ -74,12 +74,11 @@ class HtmlReport:
         self._row: list[CaseResult] = []
         self._worst: list[tuple[float, int, CaseResult]] = []
         self._left_out: list[str] = []
-        self._scratch: Scratch | None = None
-        self._spool: RowSpool | None = None
         with ExitStack() as undo:
-            undo.callback(self.discard)
+            undo.callback(self._replacement.discard)
             with output_errors(target, _OPTION):
                 self._scratch = Scratch(target)
+                undo.callback(self._scratch.cleanup)
                 self._spool = RowSpool(self._scratch.name)
             undo.pop_all()
 
@@ -112,8 +111,6 @@ class HtmlReport:
             self._end_row()
             before, after = self._static(summary, findings, facts)
             room = self._room - sum(len(part) for part in (*before, *after)) - _SLACK
-            assert self._scratch
-            assert self._spool
             packed = Packer(self._spool, self._numbers, self._scratch.name, room).pack(len(facts.bots), RQS)
             self._left_out = list(self._cut_sentences(packed))
             with self._replacement.path.open("wb") as file:
@@ -131,12 +128,9 @@ class HtmlReport:
         self._replacement.discard()
 
     def _close(self) -> None:
-        if self._spool:
-            with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                self._spool.close()
-        if self._scratch:
-            self._scratch.cleanup()
-            self._scratch = None
+        with suppress(OSError):  # what is still in a buffer may not fit on the disk
+            self._spool.close()
+        self._scratch.cleanup()
 
     def _end_row(self) -> None:
         if not self._row:

@@ -27,7 +27,7 @@ class RowSpool:
     """Two texts for each row, on disk: its record, and the JSON of the snippet that the table shows."""
 
     def __init__(self, folder: str) -> None:
-        self._file = Path(folder, "rows").open("w+b")
+        self._file = Path(folder, "rows").open("w+b")  # noqa: SIM115 (open as long as the run)
         self._ends = array("Q", [0])
 
     def __len__(self) -> int:
@@ -173,12 +173,10 @@ class Packer:
     def pack(self, bots: int, column: str) -> PackedRows:
         """All rows if they fit; otherwise the worst of each bot by `column` and as many at random."""
         in_order = ((row, 0) for row in range(len(self._spool)))
-        return self._fill(in_order, is_whole=True) or self._cut(bots, column)
-
-    def _cut(self, bots: int, column: str) -> PackedRows:
-        found = self._fill(self._by_turns(bots, column), is_whole=False)
-        assert found is not None
-        return found
+        everything = self._fill(in_order)
+        if len(everything.choice.rows()) == len(self._spool):
+            return everything
+        return self._fill(self._by_turns(bots, column))
 
     def _by_turns(self, bots: int, column: str) -> Iterator[tuple[int, int]]:
         """Rows and why they are chosen, in turn: the worst of each bot, one at random, the next worst …"""
@@ -194,8 +192,8 @@ class Packer:
                 else:
                     yield row, turn[1]
 
-    def _fill(self, order: Iterable[tuple[int, int]], *, is_whole: bool) -> PackedRows | None:
-        """As many rows in this order as fit; None when all are wanted and do not fit."""
+    def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
+        """As many rows in this order as fit."""
         choice = Choice(len(self._spool))
         sizes = []
         with self._texts.open("wb") as file:
@@ -208,8 +206,6 @@ class Packer:
             size = sum(sizes[: choice.block_count]) + len(numbers) + len(snippets)
             if size <= self._room or not choice.block_count:
                 return PackedRows(choice, numbers, snippets, self._texts)
-            if is_whole:
-                return None
             choice.drop_last_block()
 
     def _blocks(self, order: Iterable[tuple[int, int]], choice: Choice) -> Iterator[list[bytes]]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import details
 from rag_eval.report.alignment_sheet import agreement_columns
@@ -15,7 +16,8 @@ from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
-from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict, verdict_on
+from rag_eval.results.causes import MOST_CAUSES, BotCauses, Cause, fix_words
+from rag_eval.results.findings import NAME_LIMIT, Findings, flagged_words, noise_words, verdict, verdict_on
 from rag_eval.results.summary import BotSummary, Standing, Summary
 from rag_eval.texts.display import printable, shorten
 
@@ -62,7 +64,7 @@ def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
 def _first_sentence(text: str, bots: Iterable[str]) -> tuple[str, str]:
     """Split after the first sentence; a full stop in the name of a bot ends none."""
     masked = text
-    for bot in sorted(map(lambda name: shorten(name, 60), bots), key=len, reverse=True):
+    for bot in sorted((shorten(name, NAME_LIMIT) for name in bots), key=len, reverse=True):
         masked = masked.replace(bot, "x" * len(bot)) if bot else masked
     end = masked.find(". ") + 1
     return (text[:end], text[end:].strip()) if end else (text, "")
@@ -123,9 +125,11 @@ def _standing(
     interval = findings.compared.get(line.bot)
     mean = "–" if line.rqs.value is None else f"{line.rqs.value:.{digits}f}"
     limits = f"95% CI {interval.low:.2f} to {interval.high:.2f}" if interval else ""
-    label = f"{shorten(line.bot, 60)}: mean RQS {mean}{', ' if limits else ''}{limits}"
+    label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
     rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
     words = verdict_on(line.bot, findings)
+    first = fix_words(findings.causes_of(line.bot))
+    fix = f'<div class="fix"><small>First fix</small> {safe(first)}</div>' if first else ""
     ok = bot.failure_modes[FailureMode.OK] + bot.failure_modes[FailureMode.NOT_JUDGED]
     return (
         f'<tr><th scope="row">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">{safe(line.bot)}</bdi></th>'
@@ -133,7 +137,7 @@ def _standing(
         f"{mean_bar(label, line.rqs.value, interval)}</td>"
         f"{''.join(_heat(name, line, facts) for name in metrics)}"
         f'<td class="num" data-label="Failures">{bot.total_queries - ok:,} <small>of {bot.total_queries:,}</small></td>'
-        f"<td>{safe(words)}</td></tr>"
+        f"<td>{safe(words)}{fix}</td></tr>"
     )
 
 
@@ -157,7 +161,8 @@ def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     columns = {column.header: column for column in bot_columns(facts, summary, findings)}
     bots = {bot.bot: bot for bot in summary.bots}
     cards = "".join(_card(bots[line.bot], facts, findings, columns) for line in summary.standings)
-    return f'<section aria-labelledby="h-why"><h2 id="h-why">Why, and what to fix first</h2><div class="cards">{cards}</div></section>'
+    title = '<h2 id="h-why">Why, and what to fix first</h2>'
+    return f'<section aria-labelledby="h-why">{title}<div class="cards">{cards}</div></section>'
 
 
 def _card(
@@ -176,21 +181,41 @@ def _card(
             )
         else:
             modes.append(f"<li>{mode} <small>not measured</small></li>")
-    name = safe(shorten(bot.bot, 60))
+    name = safe(shorten(bot.bot, NAME_LIMIT))
     chart = (
-        f"<figure>{histogram(f'Distribution of RQS of {shorten(bot.bot, 60)}', bot.rqs_values)}"
+        f"<figure>{histogram(f'Distribution of RQS of {shorten(bot.bot, NAME_LIMIT)}', bot.rqs_values)}"
         f"<figcaption>RQS of {len(bot.rqs_values):,} cases</figcaption></figure>"
         if bot.rqs_values
         else ""
     )
     return (
-        f'<article class="card"><h3><bdi>{name}</bdi></h3>{_causes(bot.bot, findings, index)}'
+        f'<article class="card"><h3><bdi>{name}</bdi></h3>{_causes(findings.causes_of(bot.bot), index)}'
         f'<div class="pair"><ul class="modes">{"".join(modes)}</ul>{chart}</div></article>'
     )
 
 
-def _causes(bot: str, findings: Findings, index: int) -> str:
-    return ""
+def _causes(causes: BotCauses | None, index: int) -> str:
+    """The most frequent causes, the first one with what to do about it, and links to their rows."""
+    if causes is None or not causes.causes:
+        is_failing = causes is not None and causes.failures
+        return f'<p class="dim">{"No evidence names a cause." if is_failing else "No failures."}</p>'
+    items = "".join(_cause(cause, index) for cause in causes.causes[:MOST_CAUSES])
+    none = "" if causes.failures else '<p class="dim">No failures. Scores that could be better:</p>'
+    return f'{none}<ol class="causes">{items}</ol>'
+
+
+def _cause(cause: Cause, index: int) -> str:
+    rows = ", ".join(f'<a href="#row-{row}-{index + 1}">{row}</a>' for row in cause.rows[:_LINKED_ROWS])
+    more = " …" if len(cause.rows) > _LINKED_ROWS else ""
+    what = "failures" if cause.is_failure else f"cases below {ROOM:g}"
+    return (
+        f"<li><b>{safe(cause.fix[0].upper() + cause.fix[1:])}</b><br>{safe(cause.text)} "
+        f'<span class="dim">({cause.count:,} of {cause.of:,} {what}; '
+        f"row{'s' if len(cause.rows) > 1 else ''} {rows}{more})</span></li>"
+    )
+
+
+_LINKED_ROWS = 5
 
 
 # Worst cases
@@ -222,7 +247,7 @@ def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
         f'<dt>{label}</dt><dd dir="auto">{safe(shorten(text, limit))}</dd>' for label, text, limit in texts
     )
     return (
-        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, 60))}</bdi>: RQS {result.rqs or 0:.2f}, "
+        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, NAME_LIMIT))}</bdi>: RQS {result.rqs or 0:.2f}, "
         f"{safe(' | '.join(result.failure_modes))}</h3><p>{safe(scores)}</p>"
         f"{f'<dl>{lines}</dl>' if has_texts else ''}</article>"
     )
@@ -356,7 +381,8 @@ _ABOUT_MODES = {
 # Cases, which page.js fills
 
 CASES = """<section id="cases" aria-labelledby="h-cases"><h2 id="h-cases">Cases</h2>"""
-CASES_END = """<noscript><p>The table of all cases needs JavaScript. The cases with the lowest RQS are below.</p></noscript>
+CASES_END = """<noscript><p>The table of all cases needs JavaScript. The cases with the lowest RQS are below.</p>
+</noscript>
 <p id="problem" class="partial" role="alert" hidden></p>
 <div id="app" hidden></div></section>
 <dialog id="case" aria-labelledby="case-title"></dialog>
