@@ -45,7 +45,10 @@ def details(
     ]
 
 
-_EDITABLE = "You can edit the thresholds to the right of the table: the red cells update, failure modes and counts do not."
+_EDITABLE = (
+    "You can edit the thresholds to the right of the table: the red cells update, "
+    "failure modes and counts do not."
+)
 _NO_VALUES = "Grey: not applicable. Hatched: the judge failed. Neither counts in any mean."
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
 
-_BLUE, _PALE, _INK, _RED = "#0b57a4", "#e6ebf1", "#1b1f24", "#b3261e"
+_BLUE, _PALE, _INK, _RED = "#5b93cc", "#e6ebf1", "#1b1f24", "#b3261e"
 _WIDTH, _HEIGHT = 200, 22
 
 
@@ -23,7 +23,7 @@ def mean_bar(label: str, mean: float | None, interval: "Interval | None") -> str
     if interval is not None:
         low, high = (min(max(end, 0.0), 1.0) * _WIDTH for end in (interval.low, interval.high))
         path = f"M{low:.1f} 3V19M{low:.1f} {middle}H{high:.1f}M{high:.1f} 3V19"
-        shapes += [_path("halo", "#ffffff", path, 4), _path("ink", _INK, path, 1.5)]
+        shapes.append(_path("ink", _INK, path, 1.5))
     return _svg(label, _WIDTH, _HEIGHT, shapes)
 
 

@@ -121,7 +121,7 @@ const SHORT = {
 };
 const isNarrow = matchMedia("(max-width: 700px)").matches;
 const shownAtFirst = new Set(isNarrow
-  ? ["row", "query", "bot", "rqs", "mode"]
+  ? ["row", "query", "bot", "rqs", "mode", "why"]
   : ["row", "query", "bot", "rqs", "mode", "why", "rubric", ...Object.keys(SHORT).filter((id) => id !== "toxicity")]);
 
 const table = [
@@ -151,6 +151,7 @@ if (data.why.some((reason) => reason)) {
   table.push({ id: "why", label: "Chosen as", kind: "name", text: why, key: (i) => data.why[data.rowOf[i]] });
 }
 if (!meta.hasTexts) table.splice(1, 1);
+if (meta.bots.length === 1) shownAtFirst.delete("bot");
 for (const each of table) each.isShown = shownAtFirst.has(each.id);
 
 // Filters
@@ -674,6 +675,8 @@ async function drawCase(i) {
     rubricOf(mine), documentsOf(mine), evidenceList(evidence, mine, row, i, cases.length));
   show(header(`Row ${rowNumber(i)}, ${bot(i)}`, order.indexOf(i)), content);
   content.scrollTop = isSameRow ? scroll : 0;
+  const strip = content.querySelector(".bots"), card = content.querySelector(".chosen");
+  strip.scrollLeft = card.offsetLeft - strip.offsetLeft - 3;
   const again = [...dialog.querySelectorAll("button")].find((button) => button.title && button.title === focus);
   (again || content).focus({ preventScroll: true });
 }
@@ -786,6 +789,12 @@ dialog.addEventListener("keydown", (event) => {
   if (event.key in steps) { event.preventDefault(); move(steps[event.key]); }
 });
 addEventListener("hashchange", route);
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("main details:not([open])")) {
+    folded.open = true;
+    addEventListener("afterprint", () => { folded.open = false; }, { once: true });
+  }
+});
 
 // Begin
 

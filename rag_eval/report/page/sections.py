@@ -94,7 +94,7 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         '<th scope="col">Bot</th>',
         '<th scope="col" class="wide">RQS and 95% CI</th>',
         *(
-            f'<th scope="col" class="num" title="{escape(METRIC_LABELS[name])}, mean over the compared queries">'
+            f'<th scope="col" class="heat" title="{escape(METRIC_LABELS[name])}, mean over the compared queries">'
             f"{SHORT_LABELS[name]}</th>"
             for name in metrics
         ),
@@ -160,9 +160,20 @@ def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     """One card per bot: its causes with rows, its failure modes, and how its RQS is distributed."""
     columns = {column.header: column for column in bot_columns(facts, summary, findings)}
     bots = {bot.bot: bot for bot in summary.bots}
-    cards = "".join(_card(bots[line.bot], facts, findings, columns) for line in summary.standings)
+    cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings]
+    shown, folded = "".join(cards[:_CARDS]), "".join(cards[_CARDS:])
+    summary_of_more = f"<summary>{len(cards) - _CARDS} more bots</summary>"
+    more = (
+        f'<details class="more">{summary_of_more}<div class="cards">{folded}</div></details>'
+        if folded
+        else ""
+    )
     title = '<h2 id="h-why">Why, and what to fix first</h2>'
-    return f'<section aria-labelledby="h-why">{title}<div class="cards">{cards}</div></section>'
+    return f'<section aria-labelledby="h-why">{title}<div class="cards">{shown}</div>{more}</section>'
+
+
+_CARDS = 4
+"""Bots whose card is not folded."""
 
 
 def _card(
