@@ -321,7 +321,7 @@ def test_exactly_what_the_evidence_says_is_marked(show: Show) -> None:
         ["Helmets are\nincluded.", "bad"],
         ["Bikes cost 3 euros.", "good"],
     ]
-    assert driver.execute_script(marks, ".case > section") == [[REFERENCE, "good similar"]]
+    assert driver.execute_script(marks, ".case > section > .text") == [[REFERENCE, "good similar"]]
     assert [each for each in texts(driver, ".evidence li") if "Dogs" in each] == [
         "✗6 statement: not supportedDogs may ride along for nothing. (not found in the text)"
     ]
@@ -345,8 +345,9 @@ def test_overlapping_evidence_keeps_the_text_and_shows_the_worse(show: Show) -> 
         Evidence("statement", "Bikes are red and fast", "supported", True),
         Evidence("statement", "red and fast", "not supported", False),
     )
-    scores = [Score.scored("faithfulness", 0.5, "", evidence)]
-    driver = show([result_of(Case(2, "Atlas", "q", "Bikes are red and fast today"), scores)], "#row-2")
+    case = case_of(2, "Atlas", 0.5, response="Bikes are red and fast today")
+    scores = {**case.scores, "faithfulness": Score.scored("faithfulness", 0.5, "", evidence)}
+    driver = show([replace(case, scores=scores)], "#row-2")
     found = driver.execute_script("return [...document.querySelectorAll('.bot mark')].map((m) => [m.textContent, m.className])")
     assert found == [["Bikes are ", "good"], ["red and fast", "bad"]]
 
@@ -508,7 +509,8 @@ def test_firefox_shows_the_same_under_the_same_policy(tmp_path: Path) -> None:
         ]
         assert browser.evaluate(injected) == "undefined"
     assert logged == []
-    assert {url.partition("#")[0] for url in asked} <= {page.as_uri(), "about:blank"}
+    asked_for = {url.partition("#")[0] for url in asked if not url.startswith(("data:", "resource:", "chrome:"))}
+    assert asked_for <= {page.as_uri(), "about:blank"}  # what it asks of itself is its own affair
 
 
 def test_chromium_refuses_scripts_that_are_not_ours(driver: Any, tmp_path: Path) -> None:
