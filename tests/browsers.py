@@ -1,4 +1,4 @@
-"""Real browsers for tests of the page: Chromium by its driver, Firefox by WebDriver BiDi. Skipped where there is none."""
+"""Real browsers for tests of the page: Chromium by its driver, Firefox by WebDriver BiDi."""
 
 import json
 import re
@@ -19,12 +19,20 @@ FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None
 @contextmanager
 def chromium(downloads: Path) -> Iterator[Any]:
     """A selenium driver of a headless Chromium; skips the test where there is none."""
-    selenium = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -r requirements-dev.txt")
+    selenium = pytest.importorskip(
+        "selenium.webdriver", reason="no selenium: pip install -r requirements-dev.txt"
+    )
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("no Chromium with its driver: apt-get install chromium chromium-driver")
     options = selenium.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1366,900", "--lang=en"):
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--window-size=1366,900",
+        "--lang=en",
+    ):
         options.add_argument(argument)
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
@@ -78,7 +86,9 @@ class Firefox:
 @contextmanager
 def firefox(profile: Path) -> Iterator[Firefox]:
     """Skips the test where there is no Firefox."""
-    websocket = pytest.importorskip("websocket", reason="no websocket-client: pip install -r requirements-dev.txt")
+    websocket = pytest.importorskip(
+        "websocket", reason="no websocket-client: pip install -r requirements-dev.txt"
+    )
     if FIREFOX is None:
         pytest.skip("no Firefox: apt-get install firefox-esr")
     profile.mkdir()

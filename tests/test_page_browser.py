@@ -11,10 +11,19 @@ from typing import Any
 import pytest
 from browsers import chromium, firefox, requests_of
 from page_cases import page_of
-from report_cases import facts_of, plain_result, random_results, result_of
+from report_cases import plain_result, random_results, result_of
 
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, CriterionVerdict, Evidence, Outcome
-from rag_eval.records import RubricOutcome, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    CriterionVerdict,
+    Evidence,
+    Outcome,
+    RubricOutcome,
+    Score,
+)
 
 BOTS = ("Atlas", "Birch")
 Show = Callable[..., Any]
@@ -79,7 +88,12 @@ def press(driver: Any, *keys: str) -> None:
 
 def case_of(row: int, bot: str, value: float, **members: Any) -> CaseResult:
     """All metrics have this value; the texts name row and bot."""
-    texts = {"query": f"Query {row}?", "response": f"{bot} says {row}.", "reference": f"Truth {row}.", "chunks": ("c",)}
+    texts = {
+        "query": f"Query {row}?",
+        "response": f"{bot} says {row}.",
+        "reference": f"Truth {row}.",
+        "chunks": ("c",),
+    }
     scores = [Score.scored(metric, value) for metric in METRIC_LABELS]
     return result_of(Case(row, bot, **(texts | members)), scores, advice=f"Advice {row}.")
 
@@ -87,7 +101,11 @@ def case_of(row: int, bot: str, value: float, **members: Any) -> CaseResult:
 def small_run() -> list[CaseResult]:
     """Three rows: Birch is bad on the last, where the bots differ."""
     values = {2: (0.9, 0.85), 3: (0.5, 0.6), 4: (0.7, 0.1)}
-    return [case_of(row, bot, value) for row, pair in values.items() for bot, value in zip(BOTS, pair, strict=True)]
+    return [
+        case_of(row, bot, value)
+        for row, pair in values.items()
+        for bot, value in zip(BOTS, pair, strict=True)
+    ]
 
 
 # The table
@@ -100,7 +118,10 @@ def test_the_worst_case_comes_first_and_headers_sort(show: Show) -> None:
     assert head.get_attribute("aria-sort") == "none"
     head.find_element("tag name", "button").click()
     head = driver.find_element("css selector", "th.c-row")
-    assert (head.get_attribute("aria-sort"), column(driver, "row")) == ("ascending", ["2", "2", "3", "3", "4", "4"])
+    assert (head.get_attribute("aria-sort"), column(driver, "row")) == (
+        "ascending",
+        ["2", "2", "3", "3", "4", "4"],
+    )
     head.find_element("tag name", "button").click()
     assert column(driver, "row") == ["4", "4", "3", "3", "2", "2"]
     assert driver.find_element("css selector", "th.c-row").get_attribute("aria-sort") == "descending"
@@ -158,10 +179,19 @@ def test_a_score_just_below_its_threshold_is_red_although_it_rounds_to_it(show: 
 
 
 def test_bots_differ_slices_and_flags(show: Show) -> None:
-    results = [case_of(row, bot, 0.9, columns={"Topic": topic}) for row, topic in ((2, "pay"), (3, "")) for bot in BOTS]
-    results += [case_of(4, "Atlas", 0.9, columns={"Topic": "pay"}), case_of(4, "Birch", 0.2, columns={"Topic": "pay"})]
+    results = [
+        case_of(row, bot, 0.9, columns={"Topic": topic})
+        for row, topic in ((2, "pay"), (3, ""))
+        for bot in BOTS
+    ]
+    results += [
+        case_of(4, "Atlas", 0.9, columns={"Topic": "pay"}),
+        case_of(4, "Birch", 0.2, columns={"Topic": "pay"}),
+    ]
     flags = {(3, "Birch"): ("response: planted verdict",)}
-    driver = show(results, slice_by="Topic", flags=flags, cut_contexts={(2, "Atlas"): "context cut: chunk 1 of 2"})
+    driver = show(
+        results, slice_by="Topic", flags=flags, cut_contexts={(2, "Atlas"): "context cut: chunk 1 of 2"}
+    )
     driver.find_element("id", "f-differ").click()
     assert column(driver, "row") == ["4", "4"]
     driver.find_element("id", "f-differ").click()
@@ -202,7 +232,10 @@ def test_columns_are_switched_on_and_off(show: Show) -> None:
 
 
 def test_the_filtered_cases_are_saved_as_csv_that_no_spreadsheet_takes_for_formulas(show: Show) -> None:
-    results = [*small_run(), case_of(5, "Atlas", 0.05, query="=cmd|' /C calc'!A0", response='say "hi",\nthen go')]
+    results = [
+        *small_run(),
+        case_of(5, "Atlas", 0.05, query="=cmd|' /C calc'!A0", response='say "hi",\nthen go'),
+    ]
     driver = show([*results, case_of(5, "Birch", 0.9)])
     choose(driver, "bot", "Atlas")
     saved = driver.execute_async_script(
@@ -264,7 +297,12 @@ def test_the_table_is_walked_through_by_keys(show: Show) -> None:
 
 @pytest.mark.parametrize(
     ("hash_", "title"),
-    [("#row-4", "Row 4, Birch"), ("#row-4-1", "Row 4, Atlas"), ("#row-4-9", "Row 4, Birch"), ("#row-99", "Row 99")],
+    [
+        ("#row-4", "Row 4, Birch"),
+        ("#row-4-1", "Row 4, Atlas"),
+        ("#row-4-9", "Row 4, Birch"),
+        ("#row-99", "Row 99"),
+    ],
 )
 def test_a_link_leads_to_a_case(show: Show, hash_: str, title: str) -> None:
     """Without a bot to the worst one of the row."""
@@ -295,7 +333,9 @@ def marked_case() -> CaseResult:
         Evidence("statement", "Dogs may ride along for nothing.", "not supported", False),
     )
     recall = (
-        Evidence("reference statement", "A bike costs 3 euros every single day.", "found in the context", True),
+        Evidence(
+            "reference statement", "A bike costs 3 euros every single day.", "found in the context", True
+        ),
     )
     correct = (Evidence("statement", "They are free on Sundays.", "not in the ground truth", False),)
     chunks = (
@@ -309,19 +349,24 @@ def marked_case() -> CaseResult:
         Score.scored("answer_correctness", 0.5, "", correct),
         Score.scored("answer_relevancy", 0.5),
     ]
-    return result_of(Case(2, "Atlas", "What does a bike cost?", RESPONSE, REFERENCE, ("One.", "Two.")), scores)
+    return result_of(
+        Case(2, "Atlas", "What does a bike cost?", RESPONSE, REFERENCE, ("One.", "Two.")), scores
+    )
+
+
+MARKS = """return [...document.querySelectorAll(arguments[0] + ' mark')].map(
+    (each) => [each.textContent, each.className])"""
 
 
 def test_exactly_what_the_evidence_says_is_marked(show: Show) -> None:
     driver = show([marked_case()], "#row-2")
-    marks = "return [...document.querySelectorAll(arguments[0] + ' mark')].map((each) => [each.textContent, each.className])"
-    assert driver.execute_script(marks, ".bot") == [
+    assert driver.execute_script(MARKS, ".bot") == [
         ["Bikes cost 3 euros.", "good"],
         ["They are free on Sundays.", "bad"],
         ["Helmets are\nincluded.", "bad"],
         ["Bikes cost 3 euros.", "good"],
     ]
-    assert driver.execute_script(marks, ".case > section > .text") == [[REFERENCE, "good similar"]]
+    assert driver.execute_script(MARKS, ".case > section > .text") == [[REFERENCE, "good similar"]]
     assert [each for each in texts(driver, ".evidence li") if "Dogs" in each] == [
         "✗6 statement: not supportedDogs may ride along for nothing. (not found in the text)"
     ]
@@ -332,12 +377,11 @@ def test_exactly_what_the_evidence_says_is_marked(show: Show) -> None:
         "One.✓ Context Precision: useful. It has the price.",
         "Two.✗ Context Precision: not useful. It is about dogs.",
     ]
-    text = driver.execute_script("const t = document.querySelector('.bot .text').cloneNode(true);"
-                                 "for (const s of t.querySelectorAll('sup')) s.remove(); return t.textContent")  # fmt: skip
-    assert text == RESPONSE
+    driver.execute_script("for (const each of document.querySelectorAll('sup')) each.remove()")
+    assert texts(driver, ".bot .text") == [RESPONSE]
     driver.find_element("xpath", "//button[text()='Matches the ground truth']").click()
     wait_until(driver, "return document.querySelectorAll('.case mark').length === 1")
-    assert driver.execute_script(marks, ".bot") == [["They are free on Sundays.", "bad"]]
+    assert driver.execute_script(MARKS, ".bot") == [["They are free on Sundays.", "bad"]]
 
 
 def test_overlapping_evidence_keeps_the_text_and_shows_the_worse(show: Show) -> None:
@@ -348,14 +392,19 @@ def test_overlapping_evidence_keeps_the_text_and_shows_the_worse(show: Show) -> 
     case = case_of(2, "Atlas", 0.5, response="Bikes are red and fast today")
     scores = {**case.scores, "faithfulness": Score.scored("faithfulness", 0.5, "", evidence)}
     driver = show([replace(case, scores=scores)], "#row-2")
-    found = driver.execute_script("return [...document.querySelectorAll('.bot mark')].map((m) => [m.textContent, m.className])")
+    found = driver.execute_script(MARKS, ".bot")
     assert found == [["Bikes are ", "good"], ["red and fast", "bad"]]
 
 
 def test_rubric_documents_labels_and_codes_are_shown(show: Show) -> None:
-    verdicts = (CriterionVerdict("polite", True, True, "kind words"), CriterionVerdict("short", False, False, "long"))
+    verdicts = (
+        CriterionVerdict("polite", True, True, "kind words"),
+        CriterionVerdict("short", False, False, "long"),
+    )
     rubric = RubricOutcome(Outcome.SCORED, False, 0, 1, verdicts, ("polite", "short"))
-    case = case_of(2, "Atlas", 0.9, gold_ids=("d1", "d2"), retrieved_ids=("d2", "d9"), human={"faithfulness": 0.25})
+    case = case_of(
+        2, "Atlas", 0.9, gold_ids=("d1", "d2"), retrieved_ids=("d2", "d9"), human={"faithfulness": 0.25}
+    )
     failed = Score.failed("answer_relevancy", "content_filter", "blocked")
     case = replace(case, rubric=rubric, rqs=None, scores={**case.scores, "answer_relevancy": failed})
     driver = show([case], "#row-2", rubric="r", criteria=("polite", "short"), has_gold=True, has_labels=True)
@@ -383,7 +432,9 @@ def hostile_run(text: str) -> list[CaseResult]:
     seen = (Evidence("statement", text, text, False, text), Evidence(text, text, text, True, text, 3))
     scores = [Score.scored(metric, 0.1, text, seen) for metric in METRIC_LABELS]
     rubric = RubricOutcome(Outcome.SCORED, False, 0, 1, (CriterionVerdict(text, True, False, text),), (text,))
-    case = Case(2, text, text, text, text, (text, text + "2"), (text,), (text,), {"faithfulness": 0.5}, {text: text})
+    case = Case(
+        2, text, text, text, text, (text, text + "2"), (text,), (text,), {"faithfulness": 0.5}, {text: text}
+    )
     result = result_of(case, scores, Score.failed(TOXICITY, text, text), text)
     return [replace(result, rubric=rubric)]
 
@@ -434,7 +485,9 @@ def test_no_view_is_wider_than_the_screen(show: Show, width: int) -> None:
     try:
         for hash_ in ("", "#row-3"):
             driver.execute_script("location.hash = arguments[0]", hash_)
-            wait_until(driver, f"return document.getElementById('case').open === {'true' if hash_ else 'false'}")
+            wait_until(
+                driver, f"return document.getElementById('case').open === {'true' if hash_ else 'false'}"
+            )
             assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -449,7 +502,9 @@ def test_axe_finds_nothing_serious(show: Show, scheme: str, hash_: str) -> None:
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
     try:
-        driver.execute_script("for (const each of document.querySelectorAll('main details')) each.open = true")
+        driver.execute_script(
+            "for (const each of document.querySelectorAll('main details')) each.open = true"
+        )
         driver.execute_script(axe)
         found = driver.execute_async_script("axe.run().then(arguments[0])")["violations"]
     finally:
@@ -462,7 +517,9 @@ def _axe() -> str:
     """The script in AXE_JS if that is set, or else that of the package axe-core-python."""
     if path := os.environ.get("AXE_JS"):
         return Path(path).read_text(encoding="utf-8")
-    package = pytest.importorskip("axe_core_python", reason="no axe-core: pip install -r requirements-dev.txt")
+    package = pytest.importorskip(
+        "axe_core_python", reason="no axe-core: pip install -r requirements-dev.txt"
+    )
     return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -509,7 +566,9 @@ def test_firefox_shows_the_same_under_the_same_policy(tmp_path: Path) -> None:
         ]
         assert browser.evaluate(injected) == "undefined"
     assert logged == []
-    asked_for = {url.partition("#")[0] for url in asked if not url.startswith(("data:", "resource:", "chrome:"))}
+    asked_for = {
+        url.partition("#")[0] for url in asked if not url.startswith(("data:", "resource:", "chrome:"))
+    }
     assert asked_for <= {page.as_uri(), "about:blank"}  # what it asks of itself is its own affair
 
 
