@@ -188,7 +188,10 @@ def planted_sheet(path: Path) -> dict[str, dict[str, list[int]]]:
     kinds = {
         bot: [kind for kind, count in planted.items() for _ in range(count)] for bot, planted in BOTS.items()
     }
-    lines, rows = [], {bot: {kind: [] for kind in planted} for bot, planted in BOTS.items()}
+    lines: list[list[str]] = []
+    rows: dict[str, dict[str, list[int]]] = {
+        bot: {kind: [] for kind in planted} for bot, planted in BOTS.items()
+    }
     for index in range(10):
         texts: list[str] = []
         for bot, of_bot in kinds.items():

@@ -39,8 +39,9 @@ def test_all_is_well(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """One request; every line of the findings has its word; nothing is left behind."""
     ended = doctor("--model", "judge-4", **azure(judge))
     assert (ended.code, ended.err, len(judge.requests)) == (0, "", 1)
-    assert ended.out.endswith("Problems: 0, warnings: 0\n")
-    lines = ended.out.partition("Findings:\n")[2].splitlines()[:-1]
+    assert ended.out.startswith("Findings:\n")
+    assert "Problems: 0, warnings: 0\n" in ended.out
+    lines = ended.out.partition("Findings:\n")[2].partition("Problems")[0].splitlines()
     assert {line.split()[0] for line in lines} == {"ok"}
     found = "\n".join(findings(ended, "ok"))
     assert f"rag-eval {__version__}" in found
@@ -60,7 +61,8 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     )
     (tmp_path / ".env").write_text(f"AZURE_OPENAI_API_KEY={KEY}\n")
     (tmp_path / ".env").chmod(0o600)
-    ended = doctor("--config", "my.ini", "--model", "large", "--no-call", AZURE_OPENAI_ENDPOINT=judge.url)
+    arguments = ("--config", "my.ini", "--model", "large", "--no-call")
+    ended = doctor(*arguments, "--all", AZURE_OPENAI_ENDPOINT=judge.url)
     listed = re.findall(r"^  \[(\w+)\] (\w+) = (.*?)  +(.*)$", ended.out, re.MULTILINE)
     assert [line[:2] for line in listed] == [
         (section, key) for section, values in Settings() for key, _ in values
@@ -79,6 +81,19 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     assert [text for text in findings(ended, "ok") if text.startswith("Credentials")] == [
         "Credentials: endpoint from environment variable AZURE_OPENAI_ENDPOINT, api_key from .env line 1"
     ]
+
+
+def test_only_settings_that_were_made_are_shown_after_the_findings(doctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 7\n")
+    ended = doctor("--judge", "offline")
+    listed = ended.out.partition("Settings, and where they come from:\n")[2].splitlines()
+    assert [line.split()[:2] for line in listed[:-1]] == [
+        ["[judge]", "provider"],
+        ["[evaluation]", "max_rows"],
+    ]
+    count = sum(len(list(values)) for _, values in Settings())
+    assert listed[-1] == f"  {count - 2} settings have their default; add --all to see them."
+    assert "settings have their default" not in doctor("--judge", "offline", "--all").out
 
 
 def test_no_call_sends_nothing(doctor: Run, judge: FakeJudge) -> None:
@@ -233,7 +248,7 @@ def test_a_file_with_a_key_that_others_can_read_is_a_warning(doctor: Run, tmp_pa
     ended = doctor("--no-call")
     assert ended.code == 0
     assert [text for text in findings(ended, "warning") if "chmod 600 config.ini" in text]
-    assert ended.out.endswith("Problems: 0, warnings: 1\n")
+    assert "Problems: 0, warnings: 1\n" in ended.out
 
 
 def test_a_key_is_hidden_even_where_it_does_not_belong(doctor: Run, judge: FakeJudge) -> None:

@@ -481,7 +481,7 @@ def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     assert cases[3]["Faithfulness"] == 0.0
     assert "numbers of cases: Bad 1" in ended.out
     (listed,) = [line for line in ended.out.splitlines() if "highest RQS" in line]
-    assert f"row 3 Bad {cases[3]['RQS']:.4f}" in listed
+    assert f"row 3 Bad {cases[3]['RQS']:.2f}" in listed
     assert "Good" not in listed
 
 

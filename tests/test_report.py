@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,12 +36,11 @@ from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence
 from rag_eval.report.about import details
 from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.check import check_readable
-from rag_eval.report.column import mean_width
 from rag_eval.report.columns import case_columns
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport, check_writable
 from rag_eval.report.worksheet import Table
-from rag_eval.results.findings import difference_to_winner, find, verdict, verdict_on
+from rag_eval.results.findings import Findings, find, verdict, verdict_on
 from rag_eval.results.intervals import bootstrap_mean_interval
 from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import shorten
@@ -59,9 +60,11 @@ BOT_HEADERS = (
 ERRORS = ("95 % minus", "95 % plus")
 STANDING_HEADERS = (
     *("Rank", "Bot", "Avg RQS", "RQS StdDev", "Answer Correctness", "Faithfulness", "Faithfulness StdDev"),
-    *("Answer Relevancy", "Context Precision", "Context Recall", "Winner", "95 % low", "95 % high"),
-    *("Queries compared", "vs Winner", "Verdict"),
+    *("Answer Relevancy", "Context Precision", "Context Recall", "Winner", "Verdict", "First fix"),
+    *("95 % low", "95 % high", "vs Winner", "vs Winner 95 % low", "vs Winner 95 % high", "Queries compared"),
 )
+SHARES = ("Retrieval Failures %", "Hallucinations %", "Low Quality %")
+THRESHOLD_HEADERS = tuple(f"Threshold {label}" for label in (*METRIC_LABELS.values(), "Toxicity"))
 TWO_BOTS = ("GPT4", "Claude")
 
 HOSTILE = (
@@ -116,8 +119,8 @@ def test_the_three_sheets_have_the_documented_names_and_columns_in_order(tmp_pat
     book = _book(tmp_path, [plain_result(2, bot) for bot in TWO_BOTS], facts_of(TWO_BOTS, 1))
     assert tuple(book.sheetnames) == SHEETS
     assert _headers(book[CASES]) == (*CASE_HEADERS, *DIAGNOSTIC_HEADERS, "Row")
-    assert _headers(book[BOTS]) == (*BOT_HEADERS, *ERRORS)
-    assert _headers(book[STANDINGS])[: len(STANDING_HEADERS) + 2] == (*STANDING_HEADERS, *ERRORS)
+    assert _headers(book[BOTS]) == (*BOT_HEADERS, *SHARES, *ERRORS)
+    assert _headers(book[STANDINGS]) == (*STANDING_HEADERS, *ERRORS, *THRESHOLD_HEADERS)
 
 
 def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None:
@@ -125,13 +128,16 @@ def test_diagnostics_switched_off_leave_four_columns_out(tmp_path: Path) -> None
     assert _headers(book[CASES]) == (*CASE_HEADERS, "Row")
 
 
-def test_nothing_stands_under_a_table_and_only_row_2_beside_the_leaderboard(tmp_path: Path) -> None:
-    """To a program that takes row 1 for the names of the columns, the thresholds are none of them."""
+def test_nothing_stands_under_a_table_and_only_thresholds_beside_the_leaderboard(tmp_path: Path) -> None:
+    """To a program that takes row 1 for the names of the columns, every column has one."""
     book = _book(tmp_path, random_results(("A", "B", "C"), 4), facts_of("ABC", 4))
     assert [book[name].max_row for name in SHEETS] == [13, 4, 4]
     beside = book[STANDINGS].iter_rows(min_col=len((*STANDING_HEADERS, *ERRORS)) + 1)
     filled = {cell.row for row in beside for cell in row if cell.value is not None}
-    assert filled == {2}
+    assert filled == {1, 2}
+    for name in SHEETS:
+        columns = pd.read_excel(tmp_path / "report.xlsx", sheet_name=name, engine="openpyxl").columns
+        assert not [column for column in columns if "Unnamed" in column]
 
 
 def test_a_threshold_says_in_its_cell_what_it_limits(tmp_path: Path) -> None:
@@ -139,25 +145,21 @@ def test_a_threshold_says_in_its_cell_what_it_limits(tmp_path: Path) -> None:
     sheet = book[STANDINGS]
     cells = [sheet[book.defined_names[name].attr_text.partition("!")[2]] for name in THRESHOLD_NAMES.values()]
     assert [(cell.value, cell.number_format) for cell in cells] == [
-        (0.3, '"Answer Correctness < "0.00'),
-        (0.3, '"Faithfulness < "0.00'),
-        (0.3, '"Answer Relevancy < "0.00'),
-        (0.3, '"Context Precision < "0.00'),
-        (0.3, '"Context Recall < "0.00'),
-        (0.5, '"Toxicity ≥ "0.00'),
+        *[(0.3, '"< "0.00')] * 5,
+        (0.5, '"≥ "0.00'),
     ]
-    assert [cell.coordinate for cell in cells] == ["T2", "U2", "V2", "W2", "X2", "Y2"]
-    assert sheet.column_dimensions["T"].width == pytest.approx(24.7, abs=0.1)
+    assert [cell.coordinate for cell in cells] == ["V2", "W2", "X2", "Y2", "Z2", "AA2"]
+    assert [sheet.cell(1, cell.column).value for cell in cells] == list(THRESHOLD_HEADERS)
     notes = [cell.comment.text for cell in cells]
-    assert notes[1].startswith("Threshold: a cell is red where Faithfulness < this number.")
-    assert notes[5].startswith("Threshold: a cell is red where Toxicity ≥ this number.")
+    assert notes[1].startswith("Faithfulness below this number is red.")
+    assert notes[5].startswith("Toxicity at or above this number is red.")
 
 
 def test_the_leaderboard_is_printed_without_its_thresholds_and_with_what_floats_below(tmp_path: Path) -> None:
     """They would make all else smaller."""
     bots = ("A", "B", "C")
     sheet = _book(tmp_path, random_results(bots, 4), facts_of(bots, 4))[STANDINGS]
-    area = re.fullmatch(r"'Leaderboard'!\$A\$1:\$R\$(\d+)", sheet.print_area)
+    area = re.fullmatch(r"'Leaderboard'!\$A\$1:\$U\$(\d+)", sheet.print_area)
     assert area
     with zipfile.ZipFile(tmp_path / "report.xlsx") as package:
         drawing = package.read("xl/drawings/drawing2.xml").decode()
@@ -166,8 +168,8 @@ def test_the_leaderboard_is_printed_without_its_thresholds_and_with_what_floats_
     assert max(ends) + 1 <= int(area[1]) <= max(ends) + 2
 
 
-def test_every_mean_of_a_metric_shows_its_count(tmp_path: Path) -> None:
-    """R-28: in the cell, by the format of its number; the value is the mean alone."""
+def test_a_mean_over_other_queries_than_rqs_shows_its_count(tmp_path: Path) -> None:
+    """R-28: in the cell, by the format of its number; the value is the mean only. The count of RQS has a column."""
     without = plain_result(3, value=0.4, reference=None)
     without = replace(
         without, scores={**without.scores, "context_recall": Score.not_applicable("context_recall", "none")}
@@ -179,17 +181,13 @@ def test_every_mean_of_a_metric_shows_its_count(tmp_path: Path) -> None:
         }
         assert (shown["Faithfulness"].value, shown["Faithfulness"].number_format) == (
             pytest.approx(0.3),
-            '0.00" (2)"',
+            "0.00",
         )
-        assert (shown["Context Recall"].value, shown["Context Recall"].number_format) == (0.2, '0.00" (1)"')
-    assert book[BOTS]["H2"].number_format == '0.00" (2)"'  # toxicity
-
-
-def test_a_column_of_means_is_as_wide_as_its_counts(tmp_path: Path) -> None:
-    """Else the cell shows ####."""
-    facts = facts_of(["GPT4"], 1_234_567)
-    assert [mean_width(width, facts) for width in (8.5, 30)] == [17.5, 30]
-    assert mean_width(8.5, facts_of(["GPT4"], 1)) == 9.5
+        recall = shown["Context Recall"]
+        assert (recall.value, recall.number_format) == (0.2, '0.00" (1)"')
+        assert recall.alignment.shrink_to_fit  # else a narrow cell would show ####
+    assert _rows(book[BOTS])[0]["Scored"] == 2
+    assert _rows(book[STANDINGS])[0]["Queries compared"] == "2 of 2"
 
 
 def test_lines_are_in_the_order_of_the_input_and_name_its_rows(tmp_path: Path) -> None:
@@ -285,7 +283,7 @@ def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
     results = [plain_result(2, value=0.2), plain_result(3, value=1.0), failing]
     sheet = _book(tmp_path, results, facts_of(["GPT4"], 3))[BOTS]
     (row,) = _rows(sheet)
-    assert _headers(sheet) == (*BOT_HEADERS, "Lowest possible", "Highest possible", *ERRORS)
+    assert _headers(sheet) == (*BOT_HEADERS, "Lowest possible", "Highest possible", *SHARES, *ERRORS)
     assert row["Avg RQS"] == pytest.approx(0.6)
     assert (row["Scored"], row["Not Judged"], row["Total Queries"]) == (2, 1, 3)
     assert row["Coverage"] == pytest.approx(2 / 3)
@@ -458,8 +456,8 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
     text = _drawn(write_report(tmp_path / "r.xlsx", results, facts))
     for expected in (
         "About this run",
-        "GPT4 leads Claude by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant",
-        "Mean RQS 0.8000 vs 0.5000 over 2 of 2 queries.",
+        "GPT4 leads Claude by 0.30. Fewer than 5 queries are too few for a conclusion.",
+        "Mean RQS 0.80 vs 0.50 over 2 of 2 queries.",
         "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: it compares words",
         "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx sheet Q3).",
         "Coverage: 4 of 4 cases have an RQS (100.0%).",
@@ -476,28 +474,30 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.6000 over 2 of 2 queries."),
+        ({"A": [0.5, 0.7]}, "A has a mean RQS of 0.60 over 2 of 2 queries."),
         (
             {"A": [0.5], "B": [0.9]},
-            "B leads A by 0.40, which is not statistically significant. Mean RQS 0.9000 vs 0.5000 over 1 of 1 query.",
+            "B leads A by 0.40. Fewer than 5 queries are too few for a conclusion. "
+            "Mean RQS 0.90 vs 0.50 over 1 of 1 query.",
         ),
         (
             {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6, "C": [0.1] * 12},
             "A leads B by 0.40 (95% CI 0.33 to 0.47), which is statistically significant. "
             "Its lead is significant over 2 of the 2 others. "
-            "Mean RQS 0.8500 vs 0.4500 over 12 of 12 queries.",
+            "Mean RQS 0.85 vs 0.45 over 12 of 12 queries.",
         ),
-        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.5000 over 1 of 1 query."),
+        ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.50 over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
             "A leads B by 0.30 (95% CI 0.00 to 0.30), which is not statistically significant "
             "(content failures differ: 3 and 4). "
-            "Mean RQS 0.9000 vs 0.6000 over 8 of 12 queries. "
+            "Mean RQS 0.90 vs 0.60 over 8 of 12 queries. "
+            "With only 8 queries the intervals are too narrow if failures are rare. "
             "The 7 unjudged cases could still put B first.",
         ),
         (
             {"A": [0.9], "B": [None]},
-            "A has a mean RQS of 0.9000 over 1 of 1 query. The 1 unjudged case could still put B first.",
+            "A has a mean RQS of 0.90 over 1 of 1 query. The 1 unjudged case could still put B first.",
         ),
         (
             {"A": [None], "B": [None]},
@@ -545,8 +545,8 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     findings = find(summary)
     assert findings.unlike == {"Full": ("faithfulness", "context_precision", "context_recall")}
     assert {bot: verdict_on(bot, findings) for bot in ("Bare", "Full")} == {
-        "Bare": "leads, not significant",
-        "Full": "not comparable",
+        "Bare": "leads Full by 0.40 (95% CI 0.40 to 0.40): not comparable",
+        "Full": "not comparable with Bare: their RQS are made up of different metrics",
     }
     assert "0.40 (95% CI 0.40 to 0.40), which is not comparable." in verdict(summary, findings)
     assert (
@@ -555,16 +555,21 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     ) in verdict(summary, findings)
     weights = {metric: float(metric.startswith("answer")) for metric in METRIC_LABELS}
     alike = find(summary, weights=weights)
-    assert (alike.unlike, verdict_on("Full", alike)) == ({}, "significant"), (
+    assert (alike.unlike, _claim("Full", alike)) == ({}, "significant"), (
         "what has no weight is no part of RQS"
     )
 
 
 _LEAD: list[float | None] = [0.9, 0.8] * 15
 _BEHIND: list[float | None] = [0.5, 0.6] * 15
-_OPEN = "leads, not significant"
+_UNRANKED = "not ranked: it has no RQS on the compared queries"
 _UNJUDGED = "not significant (unjudged cases could change it)"
 _THIRD_MISSING: list[float | None] = [0.6, 0.5] * 6 + [None] * 18
+
+
+def _claim(bot: str, findings: Findings) -> str:
+    """What the verdict says after the difference."""
+    return verdict_on(bot, findings).partition("): ")[2]
 
 
 def _content(best: int, other: int) -> str:
@@ -574,20 +579,25 @@ def _content(best: int, other: int) -> str:
 @pytest.mark.parametrize(
     ("values", "code", "of_best", "of_other"),
     [
-        ({"A": _LEAD, "B": _BEHIND}, "timeout", "winner", "significant"),
+        ({"A": _LEAD, "B": _BEHIND}, "timeout", "significant", "significant"),
         # One missing value cannot change the lead, whosever it is ...
-        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "timeout", "winner", "significant"),
-        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "timeout", "winner", "significant"),
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "timeout", "significant", "significant"),
+        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "timeout", "significant", "significant"),
         # ... nor one that both bots lack, because of the query ...
-        ({"A": [*_LEAD, None], "B": [*_BEHIND, None]}, "blocked_by_filter", "winner", "significant"),
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, None]}, "blocked_by_filter", "significant", "significant"),
         # ... but that the judge stopped at the content of one bot only is no chance.
-        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "blocked_by_filter", _OPEN, _content(1, 0)),
-        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "truncated", _OPEN, _content(0, 1)),
+        ({"A": [*_LEAD, None], "B": [*_BEHIND, 0.6]}, "blocked_by_filter", _content(1, 0), _content(1, 0)),
+        ({"A": [*_LEAD, 0.9], "B": [*_BEHIND, None]}, "truncated", _content(0, 1), _content(0, 1)),
         # The lead would be left, and would not be significant any more.
-        ({"A": [*_LEAD, *[None] * 5], "B": [*_BEHIND, *[0.7] * 5]}, "timeout", _OPEN, _UNJUDGED),
-        ({"A": [*_LEAD, *[0.4] * 9], "B": [*_BEHIND, *[None] * 9]}, "timeout", _OPEN, _UNJUDGED),
+        ({"A": [*_LEAD, *[None] * 5], "B": [*_BEHIND, *[0.7] * 5]}, "timeout", _UNJUDGED, _UNJUDGED),
+        ({"A": [*_LEAD, *[0.4] * 9], "B": [*_BEHIND, *[None] * 9]}, "timeout", _UNJUDGED, _UNJUDGED),
         # What a third bot lacks does not touch the lead over the second; its own place is open.
-        ({"A": _LEAD, "B": _BEHIND, "C": _THIRD_MISSING}, "timeout", _OPEN, "significant"),
+        (
+            {"A": _LEAD, "B": _BEHIND, "C": _THIRD_MISSING},
+            "timeout",
+            "significant; significant over 1 of the 2 others",
+            "significant",
+        ),
         # Unless the rows on which the third was judged are others than the rest.
         (
             {
@@ -596,7 +606,7 @@ def _content(best: int, other: int) -> str:
                 "C": [*[0.1] * 10, *[None] * 20],
             },
             "timeout",
-            _OPEN,
+            f"{_UNJUDGED}; significant over 0 of the 2 others",
             _UNJUDGED,
         ),
     ],
@@ -605,7 +615,7 @@ def test_a_lead_is_significant_only_if_it_is_whatever_the_missing_values_are(
     values: dict[str, list[float | None]], code: str, of_best: str, of_other: str
 ) -> None:
     findings = find(summary_of(_results_of(values, code), facts_of(list(values), len(values["A"]))))
-    assert (verdict_on("A", findings), verdict_on("B", findings)) == (of_best, of_other)
+    assert (_claim("A", findings), _claim("B", findings)) == (of_best, of_other)
     rival = findings.rival("B")
     assert rival is not None
     assert rival.interval is not None
@@ -619,7 +629,7 @@ def test_content_failures_differ_when_more_than_one_in_a_hundred_does(failed: in
         "B": [0.5, 0.6] * 100,
     }
     findings = find(summary_of(_results_of(values, "refused"), facts_of("AB", 200)))
-    assert verdict_on("B", findings) == word
+    assert _claim("B", findings) == word
 
 
 def test_bots_that_are_not_comparable_say_so_before_anything_else() -> None:
@@ -634,7 +644,7 @@ def test_bots_that_are_not_comparable_say_so_before_anything_else() -> None:
         for bot in ("Bare", "Full")
     ]
     findings = find(summary_of(results, facts_of(("Bare", "Full"), 21)))
-    assert verdict_on("Full", findings) == "not comparable"
+    assert verdict_on("Full", findings).startswith("not comparable with Bare: ")
 
 
 def test_a_metric_without_weight_does_not_make_bots_incomparable() -> None:
@@ -690,7 +700,7 @@ def test_the_leaderboard_says_how_many_of_the_compared_queries_a_mean_leaves_out
     assert (faithfulness.scored, faithfulness.not_applicable, faithfulness.failed) == (2, 0, 0)
     assert " (1)" in next(line for line in leaderboard_lines(summary) if " A " in line)
     assert "(" not in next(line for line in leaderboard_lines(summary) if " B " in line)
-    assert leaderboard_lines(summary)[-1].startswith("(n): a mean over n rows only")
+    assert leaderboard_lines(summary)[-1].startswith("A count in brackets: the mean is over that many rows")
 
 
 def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
@@ -709,75 +719,91 @@ def test_rows_that_were_not_reached_are_not_counted_as_judged() -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"A": [0.5, 0.7]}, {"A": ("", "")}),
-        ({"A": [0.5], "B": [0.9]}, {"A": ("−0.40", "not significant"), "B": ("", "leads, not significant")}),
+        ({"A": [0.5, 0.7]}, {"A": "the only bot: there is nothing to compare it with"}),
         (
-            {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6},
-            {"A": ("", "winner"), "B": ("−0.40 (−0.47 to −0.33)", "significant")},
-        ),
-        (
-            {"A": [0.5, 0.5], "B": [0.5, 0.5], "C": [0.1, 0.1]},
+            {"A": [0.5], "B": [0.9]},
             {
-                "A": ("", "tie"),
-                "B": ("0.00 (0.00 to 0.00)", "tie"),
-                "C": ("−0.40 (−0.40 to 0.00)", "not significant; about 4 more queries needed"),
+                "A": "worse than B by 0.40: fewer than 5 queries, too few for a conclusion",
+                "B": "leads A by 0.40: fewer than 5 queries, too few for a conclusion",
             },
         ),
         (
-            {"A": [0.505, 0.5], "B": [0.5, 0.5]},
+            {"A": [0.9, 0.8] * 6, "B": [0.4, 0.5] * 6},
             {
-                "A": ("", "leads, not significant"),
-                "B": ("−0.0025 (−0.0050 to 0.0000)", "not significant; about 10 more queries needed"),
+                "A": "leads B by 0.40 (95% CI 0.33 to 0.47): significant",
+                "B": "worse than A by 0.40 (95% CI 0.33 to 0.47): significant",
+            },
+        ),
+        (
+            {"A": [0.5] * 5, "B": [0.5] * 5, "C": [0.1] * 5},
+            {
+                "A": "shares the lead with B: tie",
+                "B": "shares the lead with A: tie",
+                "C": "worse than A by 0.40 (95% CI 0.00 to 0.40): not significant; about 1 more query needed",
+            },
+        ),
+        (
+            {"A": [0.505, *[0.5] * 4], "B": [0.5] * 5},
+            {
+                "A": "leads B by 0.0010 (95% CI 0.0000 to 0.0020): not significant; about 25 more queries needed",
+                "B": "worse than A by 0.0010 (95% CI 0.0000 to 0.0020): not significant; "
+                "about 25 more queries needed",
             },
         ),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
             {
-                "A": ("", "leads, not significant"),
-                "B": ("−0.30 (−0.30 to 0.00)", "not significant (content failures differ: 3 and 4)"),
+                "A": "leads B by 0.30 (95% CI 0.00 to 0.30): not significant (content failures differ: 3 and 4)",
+                "B": "worse than A by 0.30 (95% CI 0.00 to 0.30): not significant "
+                "(content failures differ: 3 and 4)",
             },
         ),
-        ({"A": [0.9], "B": [None]}, {"A": ("", ""), "B": ("", "")}),
+        (
+            {"A": [0.9], "B": [None]},
+            {"A": "the only bot: there is nothing to compare it with", "B": _UNRANKED},
+        ),
     ],
     ids=["alone", "one row", "clear", "tie", "a small lead", "missing scores could change it", "not ranked"],
 )
-def test_every_bot_stands_beside_the_best_one(
-    values: dict[str, list[float | None]], expected: dict[str, tuple[str, str]]
+def test_the_verdict_on_every_bot_is_a_sentence(
+    values: dict[str, list[float | None]], expected: dict[str, str]
 ) -> None:
     findings = find(summary_of(_results_of(values), facts_of(list(values), len(values["A"]))))
-    found = {bot: (difference_to_winner(bot, findings), verdict_on(bot, findings)) for bot in values}
-    assert found == expected
+    assert {bot: verdict_on(bot, findings) for bot in values} == expected
 
 
 def test_intervals_are_those_of_the_rows_that_each_sheet_is_about(tmp_path: Path) -> None:
     """Own rows in the summary, shared rows on the leaderboard; the charts draw what the cells say."""
-    values = {"A": [0.9, 0.7, 0.8, 0.2], "B": [0.1, 0.3, 0.2, None]}
-    path = write_report(tmp_path / "r.xlsx", _results_of(values), facts_of("AB", 4))
+    all_of_a = (0.9, 0.7, 0.8, 0.6, 0.5, 0.2)
+    values: dict[str, list[float | None]] = {"A": [*all_of_a], "B": [0.1, 0.3, 0.2, 0.2, 0.1, None]}
+    path = write_report(tmp_path / "r.xlsx", _results_of(values), facts_of("AB", 6))
     book = load_workbook(path)
-    for sheet, scores in ((BOTS, (0.9, 0.7, 0.8, 0.2)), (STANDINGS, (0.9, 0.7, 0.8))):
+    for sheet, scores in ((BOTS, all_of_a), (STANDINGS, all_of_a[:-1])):
         line = _rows(book[sheet])[0]
         interval = bootstrap_mean_interval(scores)
         assert interval is not None
         assert (line["95 % low"], line["95 % high"]) == pytest.approx((interval.low, interval.high))
         assert line["95 % minus"] == pytest.approx(line["Avg RQS"] - interval.low)
         assert line["95 % plus"] == pytest.approx(interval.high - line["Avg RQS"])
-        hidden = [name for name, width in book[sheet].column_dimensions.items() if width.hidden]
-        assert [book[sheet][f"{name}1"].value for name in hidden] == list(ERRORS[:1])
+        assert book[sheet].column_dimensions[_letter(book[sheet], ERRORS[0])].hidden
     charts = [text for name, text in _parts(path).items() if name.startswith("xl/charts/chart")]
     drawn = [text for text in charts if "<c:errBars>" in text]
-    assert len(drawn) == 2
+    assert len(drawn) == 1
     assert all('<c:plotVisOnly val="1"/>' not in text for text in drawn)  # the error bars' cells are hidden
     assert all(re.search(r"<c:plus><c:numRef><c:f>(Leaderboard|'Bot Summary')!\$", text) for text in drawn)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 3])
+@pytest.mark.parametrize("rows", [0, 1, 4, 5])
 def test_small_runs_are_reported_without_a_claim(tmp_path: Path, rows: int) -> None:
     results = [
         plain_result(row, bot, score) for row in range(rows) for bot, score in (("A", 0.9), ("B", 0.1))
     ]
     first, second = _rows(_book(tmp_path, results, facts_of("AB", rows))[STANDINGS])
-    assert (first["95 % low"] is None) == (rows < 2)
-    assert "winner" not in {first["Verdict"], second["Verdict"]}
+    assert (first["95 % low"] is None) == (rows < 5)
+    assert (second["vs Winner 95 % low"] is None) == (rows < 5)
+    for line in (first, second):
+        assert not (line["Verdict"] or "").endswith(": significant")
+        assert ("needed" in (line["Verdict"] or "")) == (rows >= 5)
 
 
 @pytest.mark.parametrize(
@@ -812,11 +838,10 @@ def test_charts_show_the_tables_own_cells_and_have_alternative_texts(tmp_path: P
     ]
     path = write_report(tmp_path / "r.xlsx", results, facts_of(bots, 2))
     charts = [text for name, text in _parts(path).items() if re.fullmatch(r"xl/charts/chart\d+\.xml", name)]
-    assert (
-        len(charts) == 8
-    )  # failure modes, RQS and five metrics below the summary; RQS below the leaderboard
+    # failure modes and five metrics below the summary; RQS below the leaderboard
+    assert len(charts) == 7
     ranges = re.findall(r"<c:f>(.*?)</c:f>", "".join(charts))
-    assert set(ranges) >= {"Leaderboard!$C$2:$C$4", "'Bot Summary'!$A$2:$A$4", "'Bot Summary'!$K$2:$K$4"}
+    assert set(ranges) >= {"Leaderboard!$C$2:$C$4", "'Bot Summary'!$A$2:$A$4", "'Bot Summary'!$U$2:$U$4"}
     assert all(re.fullmatch(r"(Leaderboard|'Bot Summary')!\$[A-Z]\$2:\$[A-Z]\$4", area) for area in ranges)
     assert all("<c:strCache>" in chart for chart in charts)
     drawings = "".join(text for name, text in _parts(path).items() if "drawings/drawing" in name)
@@ -844,13 +869,21 @@ def test_a_run_that_ended_before_its_first_row_is_still_a_report(tmp_path: Path)
     assert [book[name].max_row for name in SHEETS] == [1, 3, 3]
 
 
+def _letter(sheet: Any, header: str) -> str:
+    return next(cell.column_letter for cell in sheet[1] if cell.value == header)
+
+
 def test_every_sheet_is_set_up_for_reading_and_for_print(tmp_path: Path) -> None:
     book = _book(tmp_path, random_results(TWO_BOTS, 3), facts_of(TWO_BOTS, 3, input_name="Q&A.xlsx"))
-    for name, frozen, table in ((CASES, "D2", "A1:R7"), (BOTS, "B2", "A1:"), (STANDINGS, "C2", "A1:R3")):
+    for name, frozen, table, in_height in (
+        (CASES, "D2", "A1:R7", 0),
+        (BOTS, "B2", "A1:", None),  # None: one page, which openpyxl takes for the default
+        (STANDINGS, "C2", "A1:U3", None),
+    ):
         sheet = book[name]
         assert sheet.freeze_panes == frozen
         assert sheet.auto_filter.ref.startswith(table)
-        assert (sheet.page_setup.orientation, sheet.page_setup.fitToHeight) == ("landscape", 0)
+        assert (sheet.page_setup.orientation, sheet.page_setup.fitToHeight) == ("landscape", in_height)
         assert sheet.print_title_rows == "$1:$1"
         assert sheet.oddFooter.left.text == "Q&&A.xlsx, 2025-03-04 14:05"
         assert (sheet.oddFooter.center.text, sheet.oddFooter.right.text) == ("&A", "Page &P of &N")

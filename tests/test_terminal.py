@@ -15,8 +15,8 @@ from rag_eval.cli.terminal import (
     NoProgress,
     ProgressBar,
     ProgressLines,
+    bot_lines,
     carried,
-    count_lines,
     counter,
     leaderboard_lines,
     printable,
@@ -24,6 +24,7 @@ from rag_eval.cli.terminal import (
     readable,
 )
 from rag_eval.records import Case, CaseResult, Score
+from rag_eval.results.findings import find
 from rag_eval.results.summary import Mean, of_queries
 
 ROOT = Path(__file__).parent.parent
@@ -158,10 +159,13 @@ def test_the_leaderboard_and_the_counts_to_the_letter() -> None:
     summary = summary_of(results, facts_of(("日本", "B"), 2, metrics=("faithfulness",)))
     assert leaderboard_lines(summary) == [
         "Rank  Bot   Avg RQS  StdDev  Faithfulness  Rows",
-        "   1  B      0.7500  0.0000          0.75     2  ★",
-        "   2  日本   0.3750  0.1250          0.38     2",
+        "   1  B        0.75    0.00          0.75     2  ★",
+        "   2  日本     0.38    0.12          0.38     2",
     ]
-    assert list(count_lines(summary)) == ["日本: RQS for 2 of 2 queries", "B: RQS for 2 of 2 queries"]
+    assert list(bot_lines(summary, find(summary))) == [
+        "日本: RQS for 2 of 2 queries",
+        "B: RQS for 2 of 2 queries",
+    ]
 
 
 def test_a_mean_over_fewer_rows_shows_its_count() -> None:
@@ -170,8 +174,8 @@ def test_a_mean_over_fewer_rows_shows_its_count() -> None:
     fewer = replace(line, metrics={"faithfulness": Mean(0.5, 0.0, 3)}, rqs=Mean(0.5, 0.0, 4))
     assert leaderboard_lines(replace(summary, standings=(fewer,))) == [
         "Rank  Bot  Avg RQS  StdDev  Faithfulness  Rows",
-        "   1  A     0.5000  0.0000      0.50 (3)     4  ★",
-        "(n): a mean over n rows only, those that have this score.",
+        "   1  A       0.50    0.00      0.50 (3)     4",
+        "A count in brackets: the mean is over that many rows, because the other rows do not have this score.",
     ]
     none = replace(line, metrics={"faithfulness": Mean(None, None, 0)}, rqs=Mean(None, None, 0), rank=None)
     assert leaderboard_lines(replace(summary, standings=(replace(none, is_winner=False),)))[1:] == [

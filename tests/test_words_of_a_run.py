@@ -99,7 +99,7 @@ def test_a_partial_run_says_so_between_heading_and_verdict() -> None:
     summary = summary_of(run_of(0.5), facts)
     heading, partial, verdict = headline(facts, summary, find(summary)).split("\n")
     assert (heading, partial) == ("About this run", "PARTIAL RUN: stopped")
-    assert verdict.startswith("A has a mean RQS of 0.5000 over 1 of 1 query.")
+    assert verdict.startswith("A has a mean RQS of 0.50 over 1 of 1 query.")
 
 
 @pytest.mark.parametrize(

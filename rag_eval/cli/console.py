@@ -3,25 +3,32 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from rag_eval.cli.terminal import carried, counter, printable
 
 
-def say(line: str) -> None:
-    """A line of the result, on standard output."""
+def say(line: str, **style: Any) -> None:
+    """A line of the result, on standard output; `style` is click's, such as bold=True, and shows on a terminal only."""
     with speaking_to(sys.stdout):
-        click.echo(_harmless(without_secrets(line), sys.stdout))
+        click.echo(_painted(_harmless(without_secrets(line), sys.stdout), sys.stdout, style))
 
 
 def warn(sentence: str) -> None:
     """Something that the user should know, on standard error."""
     with speaking_to(sys.stderr):
-        click.echo(f"rag-eval: {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
+        name = _painted("rag-eval:", sys.stderr, {"fg": "yellow"})
+        click.echo(f"{name} {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
+
+
+def _painted(text: str, stream: TextIO, style: Mapping[str, Any]) -> str:
+    """With colours on a terminal; plain in a pipe, on a dumb terminal and if NO_COLOR is set (no-color.org)."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not stream.isatty()
+    return text if is_plain or not style or not text else click.style(text, **style)
 
 
 def complain(*problems: str) -> None:

@@ -42,17 +42,20 @@ if TYPE_CHECKING:
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="The configuration file.  [default: ./config.ini, if it is there]",
+    help="The configuration file.  [default: ./config.ini if it exists]",
 )
 @click.option(
-    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="Who judges; offline needs no key."
+    "--judge", type=click.Choice(["azure", "openai", "offline"]), help="The judge; offline needs no key."
 )
 @click.option("--model", help="The judge's deployment (Azure) or model (OpenAI).")
-@click.option("--no-call", is_flag=True, help="Leave out the one small call to the judge, which is paid.")
-def command(config: Path | None, judge: str | None, model: str | None, no_call: bool) -> None:
+@click.option("--no-call", is_flag=True, help="Leave out the one small paid call to the judge.")
+@click.option("--all", "shows_all", is_flag=True, help="Print all settings, also those with their default.")
+def command(
+    config: Path | None, judge: str | None, model: str | None, no_call: bool, shows_all: bool
+) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
 
-    Ends with 0 when all is well, 2 when something has to be changed here, 4 when the judge gave no usable reply.
+    Exits with 0 if all is well, 2 if something has to be changed here, 4 if the judge gave no usable reply.
     """
     from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import secrets_of
@@ -65,12 +68,11 @@ def command(config: Path | None, judge: str | None, model: str | None, no_call: 
         problems = map(_problem, error.problems)
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
     hide(secrets_of(loaded.settings))
-    say("Settings, and where they come from:")
-    for line in _setting_lines(loaded):
-        say(line)
     has_llm = loaded.settings.judge.provider != "offline"
     judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge()
-    sys.exit(_report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings)))
+    code = _report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings))
+    _show_settings(loaded, shows_all=shows_all)
+    sys.exit(code)
 
 
 class _State(StrEnum):
@@ -78,6 +80,13 @@ class _State(StrEnum):
     WARNING = "warning"
     """Runs work, but their user should know."""
     PROBLEM = "problem"
+
+
+_STYLES: dict[_State, dict[str, Any]] = {
+    _State.OK: {},
+    _State.WARNING: {"fg": "yellow"},
+    _State.PROBLEM: {"fg": "red", "bold": True},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,7 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
     found = []
     say("Findings:")
     for finding in findings:
-        say(f"  {finding.state:<7}  {finding.text}")
+        say(f"  {finding.state:<7}  {finding.text}", **_STYLES[finding.state])
         found.append(finding)
     states = [finding.state for finding in found]
     say(f"Problems: {states.count(_State.PROBLEM)}, warnings: {states.count(_State.WARNING)}")
@@ -114,13 +123,26 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 # Settings
 
 
-def _setting_lines(loaded: "LoadedSettings") -> Iterator[str]:
+def _show_settings(loaded: "LoadedSettings", *, shows_all: bool) -> None:
+    from rag_eval.configuration import Level
     from rag_eval.report.provenance import circumstances
 
-    for section, values in circumstances(loaded)["configuration"].items():
-        for key, entry in values.items():
-            assignment = f"[{section}] {key} = {_shown(entry['value'])}"
-            yield f"  {assignment:<48}  {entry['source']}"
+    entries = [
+        (section, key, entry)
+        for section, values in circumstances(loaded)["configuration"].items()
+        for key, entry in values.items()
+    ]
+    shown = [
+        entry
+        for entry in entries
+        if shows_all or loaded.sources[f"{entry[0]}.{entry[1]}"].level is not Level.DEFAULT
+    ]
+    say("Settings, and where they come from:")
+    for section, key, entry in shown:
+        assignment = f"[{section}] {key} = {_shown(entry['value'])}"
+        say(f"  {assignment:<48}  {entry['source']}")
+    if hidden := len(entries) - len(shown):
+        say(f"  {hidden} settings have their default; add --all to see them.")
 
 
 def _shown(value: object) -> str:

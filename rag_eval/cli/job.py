@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
@@ -263,9 +263,9 @@ class Job:
         with speaking_to(sys.stderr):
             bar.close()
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, **style: Any) -> None:
         if not self._is_quiet:
-            say(line)
+            say(line, **style)
 
 
 _MANY_ROWS = 5_000

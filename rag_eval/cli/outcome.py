@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
-from rag_eval.cli.terminal import count_lines, leaderboard_lines
+from rag_eval.cli.terminal import bot_lines, leaderboard_lines
 from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.gates import GateOn, regression_gates
@@ -41,9 +41,22 @@ class Ending:
         """Finish the outputs; `facts_of` are the facts at the end."""
         summary = tallies.summary()
         findings = tallies.findings(summary)
-        facts = facts_of(summary)
+        facts = _with_cut(facts_of(summary), summary)
         places = outputs.finish(summary, findings, facts)
         return cls(summary, findings, replace(facts, left_out=outputs.left_out), places)
+
+
+_STYLES: dict[str, dict[str, Any]] = {"First fix": {"fg": "cyan"}, "Worst row": {"dim": True}}
+"""Of lines that begin so. Colour only adds to the words."""
+
+
+def _with_cut(facts: "RunFacts", summary: "Summary") -> "RunFacts":
+    """With a note if the first sheet cannot have all cases."""
+    from rag_eval.report.spool import cut_note
+    from rag_eval.report.worksheet import SHEET_ROWS
+
+    note = cut_note(sum(bot.total_queries for bot in summary.bots), SHEET_ROWS - 1)
+    return replace(facts, notes=(note, *facts.notes)) if note else facts
 
 
 def _thresholds(facts: "RunFacts") -> str:
@@ -64,7 +77,7 @@ class Conclusion:
         options: Options,
         gates: Sequence["Gate"],
         past: "PastRun | None",
-        say: Callable[[str], None],
+        say: Callable[..., None],
     ) -> None:
         self._target = target
         self._options = options
@@ -97,14 +110,15 @@ class Conclusion:
             if self._past and findings.changes is not None
             else []
         )
-        told = verdict(summary, findings)
-        lines = "", *leaderboard_lines(summary), "", told, *count_lines(summary), *beside_lines(findings)
-        for line in (*lines, *changes):
+        for line in ("", *leaderboard_lines(summary), ""):
             self._say(line)
+        self._say(verdict(summary, findings), bold=True)
+        for line in (*bot_lines(summary, findings), *beside_lines(findings), *changes):
+            self._say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
 
     def _tell_circumstances(self, facts: "RunFacts", *, is_journal_kept: bool) -> None:
         if facts.is_proxy:
-            self._say(f"Red below: {_thresholds(facts)}.")
+            self._say(f"Scores below these thresholds are red in the report: {_thresholds(facts)}.")
         self._say(usage_line(facts))
         for note in (*facts.notes, *facts.left_out):
             self._say(note)
@@ -133,7 +147,7 @@ class Conclusion:
             results += regression_gates(ending.findings.changes or (), facts.bots)
         for result in results:
             line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
-            self._say(line) if result.passed else warn(line)
+            self._say(line, fg="green") if result.passed else warn(line)
         if target := self._options.junit:
             from rag_eval.report.junit import write_junit
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, TextIO
 
 from rag_eval.records import METRIC_LABELS
-from rag_eval.results.summary import Mean, Summary, of_queries
+from rag_eval.results.causes import FAILURES, MOST_CAUSES, BotCauses, cause_words
+from rag_eval.results.findings import Findings, mean_words
+from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -52,33 +54,56 @@ _PLAIN = str.maketrans(
 def leaderboard_lines(summary: Summary) -> list[str]:
     """The leaderboard as a table of plain text, with the counts that its means were taken over."""
     metrics = [name for name in METRIC_LABELS if any(name in line.metrics for line in summary.standings)]
+    means = mean_words([line.rqs.value for line in summary.standings])
     header = ["Rank", "Bot", "Avg RQS", "StdDev", *(METRIC_LABELS[name] for name in metrics), "Rows", ""]
     rows = [
         [
             "" if line.rank is None else str(line.rank),
             printable(line.bot),
-            _number(line.rqs.value, 4),
-            _number(line.rqs.stdev, 4),
+            mean,
+            _number(line.rqs.stdev, 2),
             *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
             str(line.rqs.scored),
-            "★" if line.is_winner else "",
+            "★" if line.is_winner and len(summary.bots) > 1 else "",
         ]
-        for line in summary.standings
+        for mean, line in zip(means, summary.standings, strict=True)
     ]
     widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
     table = [_aligned(cells, widths) for cells in (header, *rows)]
     is_explained = any(
         _is_over_others(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
     )
-    return [*table, "(n): a mean over n rows only, those that have this score."] if is_explained else table
+    return [*table, _ABOUT_COUNTS] if is_explained else table
 
 
-def count_lines(summary: Summary) -> Iterable[str]:
-    """For each bot: how much was judged, and what failed by code."""
+_ABOUT_COUNTS = (
+    "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
+)
+
+
+def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
+    """For each bot: how much was judged, what failed by code, its failures, their causes, and its worst row."""
     for bot in summary.bots:
         codes = ", ".join(f"{code} {count}" for code, count in bot.failures.items())
         failed = f"; failed scores: {codes}" if codes else ""
         yield f"{printable(bot.bot)}: RQS for {of_queries(bot.rqs.scored, bot.total_queries)}{failed}"
+        if causes := findings.causes_of(bot.bot):
+            yield from _cause_lines(bot, causes)
+
+
+def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
+    if causes.failures:
+        modes = ", ".join(
+            f"{mode} {count}" for mode, count in bot.failure_modes.items() if count and mode in FAILURES
+        )
+        yield f"  Failures: {of_queries(causes.failures, bot.total_queries)} ({modes})"
+    if fix := causes.first_fix:
+        yield f"  First fix: {fix.fix}"
+    elif causes.failures:
+        yield "  First fix: no evidence names a cause"
+    yield from (f"    {cause_words(cause)}" for cause in causes.causes[:MOST_CAUSES])
+    if causes.worst_row is not None:
+        yield f"  Worst row: {causes.worst_row} (RQS {_number(causes.worst_rqs, 2)})"
 
 
 class Progress(Protocol):

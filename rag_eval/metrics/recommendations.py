@@ -77,11 +77,11 @@ def _judge_again(result: CaseResult) -> str:
 
 
 def _quoted(texts: Sequence[str]) -> str:
-    shown = ", ".join(f"“{_shortened(text)}”" for text in texts[:2])
-    return f"{shown} and {len(texts) - 2} more" if len(texts) > 2 else shown
+    more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
+    return f"“{_shortened(texts[0])}”{more}"
 
 
-def _shortened(text: str, length: int = 100) -> str:
+def _shortened(text: str, length: int = 60) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
 

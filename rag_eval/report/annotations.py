@@ -20,14 +20,11 @@ THRESHOLD_NAMES = {score: f"Thr_{label.replace(' ', '_')}" for score, label in S
 
 
 class ThresholdCells:
-    """One editable cell a threshold, named, in row 2 to the right of a table.
+    """One editable cell for each threshold, named, in row 2 to the right of a table.
 
-    Only there: in row 1 it would be a column of the table to a program that reads it, in any further row a line. So
-    the cell says by the format of its number what it limits: `Faithfulness < 0.30`.
+    Only there: further down it would be a row of the table to a program that reads it. Row 1 has its name, or to
+    such a program it would be a column without one.
     """
-
-    WIDTH = 24
-    """In characters: as wide as the longest of them."""
 
     def __init__(self, worksheet: "Worksheet", column: int, formats: Formats, facts: RunFacts) -> None:
         thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
@@ -36,27 +33,32 @@ class ThresholdCells:
         self._column = column
         self._formats = formats
 
-    def set_widths(self) -> None:
-        """Before any row is written."""
-        self._worksheet.set_column(self._column - 1, self._column - 1, 2)
-        self._worksheet.set_column(self._column, self._column + len(self._values) - 1, self.WIDTH)
+    def write_header(self) -> None:
+        """In row 1, before any other row is written."""
+        last = self._column + len(self._values) - 1
+        self._worksheet.set_column(self._column, last, _THRESHOLD_WIDTH)
+        for column, (score, _) in enumerate(self._values, self._column):
+            header = f"Threshold {SCORE_LABELS[score]}"
+            self._worksheet.write_string(0, column, header, self._formats[Look.NUMBER_HEADER])
 
     def write(self, workbook: "Workbook", notes: SheetNotes) -> None:
         """In the row that is being written, the second."""
         from xlsxwriter.utility import xl_rowcol_to_cell
 
         for column, (score, value) in enumerate(self._values, self._column):
-            sign = "≥" if score == TOXICITY else "<"
-            label = SCORE_LABELS[score]
-            style = self._formats.with_words(Look.INPUT, before=f"{label} {sign} ")
+            is_toxicity = score == TOXICITY
+            style = self._formats[Look.INPUT_FROM if is_toxicity else Look.INPUT]
             self._worksheet.write_number(1, column, value, style)
-            notes.add(1, column, Note(_ABOUT_THRESHOLD.format(label, sign)))
+            words = "at or above" if is_toxicity else "below"
+            notes.add(1, column, Note(_ABOUT_THRESHOLD.format(SCORE_LABELS[score], words)))
             cell = xl_rowcol_to_cell(1, column, row_abs=True, col_abs=True)
             workbook.define_name(THRESHOLD_NAMES[score], f"='{self._worksheet.name}'!{cell}")
 
 
+_THRESHOLD_WIDTH = 10
+"""In characters."""
 _ABOUT_THRESHOLD = (
-    "Threshold: a cell is red where {} {} this number. Type another one, and the red cells of all sheets follow; "
+    "{} {} this number is red. You can type another number: the red cells of all sheets update, "
     "failure modes and counts do not."
 )
 

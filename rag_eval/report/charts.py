@@ -1,6 +1,6 @@
 """Bar charts of a table's columns: a bar for each bot, drawn from the cells, calm enough to be forwarded."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 PALE_BLUE = "#9DB8D6"
-STACK_COLOURS = ((BLUE, "#FFFFFF"), ("#D55E00", "#FFFFFF"), (PALE_BLUE, "#000000"))
-"""Fill and ink of stacked parts. They stay apart in every common form of colour blindness, and in grey."""
-DIGIT_SHARE = 0.02
-"""Of the longest bar: about what one digit of a label takes."""
+CLUSTER_COLOURS = (BLUE, "#D55E00", PALE_BLUE)
+"""Of the bars side by side. They stay apart in every common form of colour blindness, and in grey."""
+MOST_BOTS = 30
+"""Charts of more bots than this are as unreadable as the table is long, so there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Bars:
         return str(xl_range_formula(self.sheet, 1, column, len(self.values), column))
 
 
-def height_of(bots: int) -> int:
-    """Pixels that a chart of that many bots needs."""
-    return 84 + 26 * bots
+def height_of(bots: int, bars: int = 1) -> int:
+    """Pixels that a chart of that many bots needs, each with so many bars."""
+    return 84 + (12 + 11 * bars) * bots
 
 
 def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
@@ -95,26 +95,15 @@ def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
     return chart
 
 
-def count_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Chart":
-    """A bar for each bot, stacked from counts, at most three."""
-    columns = [bars.values.values() for bars in parts]
-    longest = max(sum(value or 0 for value in bar) for bar in zip(*columns, strict=True))
-    chart = _bar_chart(workbook, title, subtype="stacked")
-    for bars, (fill, ink) in zip(parts, STACK_COLOURS, strict=False):
-        series = bars.series(fill, ink, "#,##0")
-        series["data_labels"]["custom"] = _labels_with_room(bars.values.values(), longest)
-        chart.add_series(series)
-    chart.set_x_axis(_axis(min=0, visible=False, major_gridlines={"visible": False}))
+def share_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Chart":
+    """For each bot bars of shares side by side, at most three; a stack would add up to more cases than there are."""
+    chart = _bar_chart(workbook, title)
+    for bars, fill in zip(parts, CLUSTER_COLOURS, strict=False):
+        chart.add_series(bars.series(fill, "#000000", "0%"))
+    chart.show_hidden_data()  # the shares are in folded columns
+    chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0%"))
     chart.set_legend({"position": "bottom", "font": _font(9)})
     return chart
-
-
-def _labels_with_room(values: Iterable[float | None], longest: float) -> list[dict[str, bool] | None]:
-    """None, so the usual label, for a part that is wide enough for its number; the others bear none."""
-    return [
-        None if value and value >= longest * DIGIT_SHARE * len(f"{value:,.0f}") else {"delete": True}
-        for value in values
-    ]
 
 
 def _bar_chart(workbook: "Workbook", title: str, **kind: str) -> "Chart":

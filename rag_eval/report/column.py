@@ -62,14 +62,28 @@ class Column(Generic[Item]):
     """Name of the score whose threshold colours the column; empty when none does."""
     is_hidden: bool = False
     """There for a chart alone."""
+    is_folded: bool = False
+    """In an outline group that is closed until the reader opens it."""
+
+
+NUMBER_WIDTH = 7.0
+"""Of a column of numbers, in characters; its header wraps."""
 
 
 def plain_column(
-    header: str, width: float, look: Look, value: Callable[[Item], Value], about: str = ""
+    header: str,
+    width: float,
+    look: Look,
+    value: Callable[[Item], Value],
+    about: str = "",
+    *,
+    is_folded: bool = False,
 ) -> Column[Item]:
     """A column whose cells all look the same."""
     header_look = Look.NUMBER_HEADER if look in _NUMBERS else Look.HEADER
-    return Column(header, width, lambda item: Cell(value(item), look), header_look, about)
+    return Column(
+        header, width, lambda item: Cell(value(item), look), header_look, about, is_folded=is_folded
+    )
 
 
 def interval_columns(
@@ -97,14 +111,10 @@ def name_width(facts: RunFacts) -> int:
 
 
 def mean_cell(mean: Mean, rqs: Mean) -> Cell:
-    """A mean and its count; a note says what is missing where it was not taken over the same as the line's RQS."""
-    note = None if mean.scored == rqs.scored else Note(_counts(mean))
-    return Cell(mean.value, Look.SCORE, note, count=mean.scored)
-
-
-def mean_width(width: float, facts: RunFacts) -> float:
-    """Of a column of means: enough for the count of all rows behind one, or the cell would show ####."""
-    return max(width, len(f"0.00 ({facts.rows:,})") + 1.5)
+    """A mean, with its count and a note on what is missing if it is not over the queries of the row's RQS."""
+    if mean.scored == rqs.scored:
+        return Cell(mean.value, Look.SCORE)
+    return Cell(mean.value, Look.SCORE, Note(_counts(mean)), count=mean.scored)
 
 
 def look_of(score: Score) -> Look:
@@ -121,7 +131,7 @@ def _counts(mean: Mean) -> str:
     return f"Mean of {mean.scored:,} scored" + (f"; {', '.join(others)}" if others else "") + "."
 
 
-_NUMBERS = {Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK}
+_NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE}
 _LOOK_OF_OUTCOME = {
     Outcome.SCORED: Look.SCORE,
     Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,

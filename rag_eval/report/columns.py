@@ -1,6 +1,7 @@
 """What the three sheets show: each a list of columns, each column a header and how to fill its cells."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rag_eval.records import (
@@ -13,6 +14,7 @@ from rag_eval.records import (
     RunFacts,
 )
 from rag_eval.report.column import (
+    NUMBER_WIDTH,
     BotItem,
     Cell,
     Column,
@@ -20,52 +22,75 @@ from rag_eval.report.column import (
     interval_columns,
     look_of,
     mean_cell,
-    mean_width,
     name_width,
     plain_column,
 )
 from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
-from rag_eval.results.findings import Findings, difference_to_winner, verdict_on
-from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
+from rag_eval.results.baseline import SELECTION
+from rag_eval.results.causes import MOST_CAUSES, cause_words, fix_words
+from rag_eval.results.findings import Findings, verdict_on
+from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
 from rag_eval.texts.display import join_chunks
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
 
 
+VERDICT_WIDTH = 34
+"""Of the columns with the verdict and the first fix, in characters; their texts wrap."""
 ERROR_HEADERS = ("95 % minus", "95 % plus")
 """Of the columns that hold how far an interval reaches below and above the mean."""
+SHARE_HEADERS = {
+    FailureMode.RETRIEVAL_FAILURE: "Retrieval Failures %",
+    FailureMode.HALLUCINATION: "Hallucinations %",
+    FailureMode.LOW_QUALITY: "Low Quality %",
+}
+"""Of the columns that the chart of the failure modes draws."""
 
 
-def case_columns(facts: RunFacts) -> list[Column[CaseResult]]:
-    """Sheet "Per-Query Metrics": one line a case."""
+def case_columns(
+    facts: RunFacts, reason: Callable[[CaseResult], str] | None = None
+) -> list[Column[CaseResult]]:
+    """Sheet "Per-Query Metrics": one row per case; `reason` says why a case is there if not all of them fit."""
     columns: list[Column[CaseResult]] = [
-        plain_column("Query", 26, Look.TEXT, lambda result: result.case.query),
-        plain_column("Ground Truth", 26, Look.TEXT, lambda result: result.case.reference),
-        plain_column("Bot", 13, Look.TEXT, lambda result: result.case.bot),
-        plain_column("Response", 38, Look.TEXT, lambda result: result.case.response),
-        plain_column("Context", 38, Look.TEXT, lambda result: join_chunks(result.case.chunks or ())),
-        Column("RQS", 9, _rqs_cell, about=_ABOUT_RQS),
+        plain_column("Query", 24, Look.TEXT, lambda result: result.case.query),
+        plain_column("Ground Truth", 30, Look.TEXT, lambda result: result.case.reference, is_folded=True),
+        plain_column("Bot", 12, Look.TEXT, lambda result: result.case.bot),
+        plain_column("Response", 36, Look.TEXT, lambda result: result.case.response, is_folded=True),
+        plain_column(
+            "Context", 36, Look.TEXT, lambda result: join_chunks(result.case.chunks or ()), is_folded=True
+        ),
+        Column("RQS", NUMBER_WIDTH, _rqs_cell, about=_ABOUT_RQS),
         *(_score(metric, label, facts) for metric, label in METRIC_LABELS.items()),
         _toxicity(facts),
-        plain_column("Toxic?", 8, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)),
+        plain_column(
+            "Toxic?", NUMBER_WIDTH, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)
+        ),
     ]
     if facts.diagnostics:
         columns += [
-            plain_column("Empty Context?", 9.5, Look.WORD, _is_context_empty),
+            plain_column("Empty Context?", NUMBER_WIDTH, Look.WORD, _is_context_empty, is_folded=True),
             plain_column(
-                "Empty Answer?", 9.5, Look.WORD, lambda result: _yes_no(not result.case.has_response)
+                "Empty Answer?",
+                NUMBER_WIDTH,
+                Look.WORD,
+                lambda result: _yes_no(not result.case.has_response),
+                is_folded=True,
             ),
             plain_column(
-                "Failure Mode", 14, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
+                "Failure Mode", 15, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
             ),
-            plain_column("Recommendation", 32, Look.TEXT, lambda result: result.recommendation),
+            plain_column("Recommendation", 60, Look.TEXT, lambda result: result.recommendation),
         ]
     columns.append(
-        plain_column("Row", 6, Look.COUNT, lambda result: result.case.row, "Row number in the input.")
+        plain_column(
+            "Row", NUMBER_WIDTH, Look.COUNT, lambda result: result.case.row, "Row number in the input."
+        )
     )
+    if reason:
+        columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
     if facts.flags or facts.cut_contexts:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
@@ -84,9 +109,13 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
 
 
+_ABOUT_SELECTION = (
+    "Why this case is here, because not all cases fit on the sheet. worst: one of the lowest RQS of its bot. "
+    "random: drawn at random; only these may be compared with other runs."
+)
 _ABOUT_FLAGS = (
-    "Text that seems to address the judge rather than the reader: it changed no score, look for yourself. "
-    "Or what the judge did not see of a context that is too long."
+    "Text that seems to address the judge rather than the reader. It changed no score; please check. "
+    "Also: what the judge did not see of a context that is too long."
 )
 
 
@@ -94,36 +123,63 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
     """Sheet "Bot Summary": one line a bot, over all its own cases."""
     columns: list[Column[BotSummary]] = [
         plain_column("Bot", name_width(facts), Look.NAME, lambda bot: bot.bot),
-        plain_column("Avg RQS", 9, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."),
+        plain_column(
+            "Avg RQS", NUMBER_WIDTH, Look.RQS, lambda bot: bot.rqs.value, "Mean over the scored queries."
+        ),
         *(
             mean_column(metric, label, facts, _metric_of_bot(metric), lambda bot: bot.rqs)
             for metric, label in METRIC_LABELS.items()
         ),
         mean_column(TOXICITY, "Avg Input Toxicity", facts, lambda bot: bot.toxicity, lambda bot: bot.rqs),
-        Column("Toxic Queries", 8, _toxic_cell),
-        plain_column("Total Queries", 8, Look.COUNT, lambda bot: bot.total_queries),
-        Column("Retrieval Failures", 9, _count_of(FailureMode.RETRIEVAL_FAILURE, facts)),
-        Column("Hallucinations", 12.5, _count_of(FailureMode.HALLUCINATION, facts)),
-        Column("Low Quality", 8, _count_of(FailureMode.LOW_QUALITY, facts)),
-        plain_column("Empty Contexts", 9, Look.COUNT, lambda bot: bot.empty_contexts),
-        plain_column("Empty Answers", 9, Look.COUNT, lambda bot: bot.empty_answers),
-        plain_column("Scored", 8, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."),
-        Column("Not Judged", 7.5, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
+        Column("Toxic Queries", NUMBER_WIDTH, _toxic_cell),
+        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.total_queries),
+        Column("Retrieval Failures", NUMBER_WIDTH, _count_of(FailureMode.RETRIEVAL_FAILURE, facts)),
+        Column("Hallucinations", 8.5, _count_of(FailureMode.HALLUCINATION, facts)),
+        Column("Low Quality", NUMBER_WIDTH, _count_of(FailureMode.LOW_QUALITY, facts)),
+        plain_column("Empty Contexts", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_contexts),
+        plain_column("Empty Answers", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.empty_answers),
         plain_column(
-            "Coverage", 10, Look.PERCENT, lambda bot: bot.rqs.coverage, "Scored ÷ (Scored + Not Judged)."
+            "Scored", NUMBER_WIDTH, Look.COUNT, lambda bot: bot.rqs.scored, "Queries that have an RQS."
         ),
-        *interval_columns("", 8, Look.RQS, lambda item: findings.own.get(item.bot), _ABOUT_INTERVAL),
+        Column("Not Judged", NUMBER_WIDTH, _not_judged_cell, about=_ABOUT_NOT_JUDGED),
+        plain_column(
+            "Coverage",
+            NUMBER_WIDTH,
+            Look.PERCENT,
+            lambda bot: bot.rqs.coverage,
+            "Scored ÷ (Scored + Not Judged).",
+        ),
+        *interval_columns(
+            "", NUMBER_WIDTH, Look.RQS, lambda item: findings.own.get(item.bot), _ABOUT_INTERVAL
+        ),
     ]
     if any(bot.rqs.failed for bot in summary.bots):
         columns += [
             plain_column(
-                "Lowest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 0), _ABOUT_BOUNDS.format(0)
+                "Lowest possible",
+                NUMBER_WIDTH,
+                Look.RQS,
+                lambda bot: _bound(bot.rqs, 0),
+                _ABOUT_BOUNDS.format(0),
             ),
             plain_column(
-                "Highest possible", 9.5, Look.RQS, lambda bot: _bound(bot.rqs, 1), _ABOUT_BOUNDS.format(1)
+                "Highest possible",
+                NUMBER_WIDTH,
+                Look.RQS,
+                lambda bot: _bound(bot.rqs, 1),
+                _ABOUT_BOUNDS.format(1),
             ),
         ]
-    return [*columns, *further_bot_columns(facts), *_error_columns(findings.own, lambda bot: bot.rqs)]
+    shares = (
+        Column(header, NUMBER_WIDTH, _share_of(mode, facts), about=_ABOUT_SHARE, is_folded=True)
+        for mode, header in SHARE_HEADERS.items()
+    )
+    return [
+        *columns,
+        *further_bot_columns(facts),
+        *shares,
+        *_error_columns(findings.own, lambda bot: bot.rqs),
+    ]
 
 
 def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[Column[Standing]]:
@@ -134,28 +190,70 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             metric, METRIC_LABELS[metric], facts, _metric_of_standing(metric), lambda line: line.rqs
         )
 
+    few = FEWEST_ROWS <= summary.compared < RELIABLE_ROWS
+    look, about = (
+        (Look.UNRELIABLE, f"{_ABOUT_INTERVAL} {_UNRELIABLE}") if few else (Look.RQS, _ABOUT_INTERVAL)
+    )
+
     return [
-        plain_column("Rank", 7, Look.COUNT, lambda line: line.rank),
+        plain_column("Rank", 5, Look.COUNT, lambda line: line.rank),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
-        plain_column("Avg RQS", 9, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
-        plain_column("RQS StdDev", 9, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
+        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
+        plain_column(
+            "RQS StdDev", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV, is_folded=True
+        ),
         mean("answer_correctness"),
         mean("faithfulness"),
         _faithfulness_stdev(facts),
         mean("answer_relevancy"),
         mean("context_precision"),
         mean("context_recall"),
-        plain_column("Winner", 9, Look.MARK, lambda line: "★" if line.is_winner else None),
-        *interval_columns("", 8, Look.RQS, lambda item: findings.compared.get(item.bot), _ABOUT_INTERVAL),
         plain_column(
-            "Queries compared", 11, Look.WORD, lambda line: _compared(line, summary), _ABOUT_COMPARED
+            "Winner",
+            NUMBER_WIDTH,
+            Look.MARK,
+            lambda line: "★" if line.is_winner and len(summary.bots) > 1 else None,
         ),
         plain_column(
-            "vs Winner", 19, Look.WORD, lambda line: difference_to_winner(line.bot, findings), _ABOUT_GAP
+            "Verdict", VERDICT_WIDTH, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT
         ),
-        plain_column("Verdict", 25, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT),
+        Column(
+            "First fix", VERDICT_WIDTH, lambda line: _fix_cell(line.bot, findings), Look.HEADER, _ABOUT_FIX
+        ),
+        *interval_columns("", NUMBER_WIDTH, look, lambda line: findings.compared.get(line.bot), about),
+        plain_column("vs Winner", NUMBER_WIDTH, Look.GAP, lambda line: _gap(line.bot, findings), _ABOUT_GAP),
+        *interval_columns(
+            "vs Winner", NUMBER_WIDTH, Look.GAP, lambda line: _gap_interval(line.bot, findings), _ABOUT_GAP
+        ),
+        plain_column(
+            "Queries compared",
+            9,
+            Look.WORD,
+            lambda line: _compared(line, summary),
+            _ABOUT_COMPARED,
+            is_folded=True,
+        ),
         *_error_columns(findings.compared, lambda line: line.rqs),
     ]
+
+
+def _fix_cell(bot: str, findings: Findings) -> Cell:
+    causes = findings.causes_of(bot)
+    listed = [cause_words(cause) for cause in causes.causes[:MOST_CAUSES]] if causes else []
+    return Cell(fix_words(causes), Look.WORD, Note("\n".join(listed)) if listed else None)
+
+
+def _gap(bot: str, findings: Findings) -> float | None:
+    """The bot's mean minus the best one's."""
+    rival = findings.rival(bot)
+    return 0.0 - rival.difference if rival else None
+
+
+def _gap_interval(bot: str, findings: Findings) -> "Interval | None":
+    rival = findings.rival(bot)
+    if rival is None or rival.interval is None:
+        return None
+    return replace(rival.interval, low=0.0 - rival.interval.high, high=0.0 - rival.interval.low)
 
 
 # Per-Query Metrics
@@ -163,14 +261,14 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
 
 def _score(metric: str, label: str, facts: RunFacts) -> Column[CaseResult]:
     if metric not in facts.metrics:
-        return _switched_off(label, _SCORE_WIDTHS[metric])
+        return _switched_off(label)
     threshold = facts.thresholds[metric]
 
     def cell(result: CaseResult) -> Cell:
         score = result.scores[metric]
         return Cell(score.value, look_of(score), note_on(score, threshold))
 
-    return Column(label, _SCORE_WIDTHS[metric], cell, about=_about(metric, facts), threshold=metric)
+    return Column(label, NUMBER_WIDTH, cell, about=_about(metric, facts), threshold=metric)
 
 
 def _toxicity(facts: RunFacts) -> Column[CaseResult]:
@@ -178,8 +276,10 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
         return Cell(result.toxicity.value, look_of(result.toxicity), note_on(result.toxicity, None))
 
     if TOXICITY not in facts.metrics:
-        return _switched_off(SCORE_LABELS[TOXICITY], 9)
-    return Column(SCORE_LABELS[TOXICITY], 8.5, cell, about=_about(TOXICITY, facts), threshold=TOXICITY)
+        return _switched_off(SCORE_LABELS[TOXICITY])
+    return Column(
+        SCORE_LABELS[TOXICITY], NUMBER_WIDTH, cell, about=_about(TOXICITY, facts), threshold=TOXICITY
+    )
 
 
 def _about(metric: str, facts: RunFacts) -> str:
@@ -188,8 +288,14 @@ def _about(metric: str, facts: RunFacts) -> str:
     return f"{_ABOUT_METRIC[metric]}\nHere: {explanation}" if explanation else _ABOUT_METRIC[metric]
 
 
-def _switched_off(header: str, width: float) -> Column[Item]:
-    return Column(header, width, lambda _: Cell(None, Look.NOT_APPLICABLE), about="Switched off.")
+def _switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:
+    return Column(
+        header,
+        NUMBER_WIDTH,
+        lambda _: Cell(None, Look.NOT_APPLICABLE),
+        about="Switched off.",
+        is_folded=is_folded,
+    )
 
 
 def _rqs_cell(result: CaseResult) -> Cell:
@@ -226,13 +332,12 @@ def mean_column(
 ) -> Column[Item]:
     """The means of a metric, one a line; grey when it is switched off."""
     if metric not in facts.metrics:
-        return _switched_off(label, _SCORE_WIDTHS[metric])
+        return _switched_off(label)
 
     def cell(item: Item) -> Cell:
         return mean_cell(mean_of(item), rqs_of(item))
 
-    width = mean_width(_SCORE_WIDTHS[metric], facts)
-    return Column(label, width, cell, about=_ABOUT_COUNT, threshold=metric)
+    return Column(label, NUMBER_WIDTH, cell, about=_ABOUT_COUNT, threshold=metric)
 
 
 def _error_columns(
@@ -250,7 +355,7 @@ def _error_columns(
     below = length(lambda interval, mean: mean - interval.low)
     above = length(lambda interval, mean: interval.high - mean)
     for header, cell in zip(ERROR_HEADERS, (below, above), strict=True):
-        yield Column(header, 8, cell, is_hidden=True)
+        yield Column(header, NUMBER_WIDTH, cell, is_hidden=True)
 
 
 def _metric_of_bot(metric: str) -> Callable[[BotSummary], Mean]:
@@ -262,11 +367,16 @@ def _metric_of_standing(metric: str) -> Callable[[Standing], Mean]:
 
 
 def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
-    header, width = "Faithfulness StdDev", 11
+    header = "Faithfulness StdDev"
     if "faithfulness" not in facts.metrics:
-        return _switched_off(header, width)
+        return _switched_off(header, is_folded=True)
     return plain_column(
-        header, width, Look.SCORE, lambda line: line.metrics["faithfulness"].stdev, _ABOUT_STDEV
+        header,
+        NUMBER_WIDTH,
+        Look.SCORE,
+        lambda line: line.metrics["faithfulness"].stdev,
+        _ABOUT_STDEV,
+        is_folded=True,
     )
 
 
@@ -278,6 +388,16 @@ def _count_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell
         if is_seen or bot.failure_modes[mode] or (mode is FailureMode.RETRIEVAL_FAILURE and facts.gold_ids):
             return Cell(bot.failure_modes[mode], Look.COUNT)
         return Cell(None, Look.NOT_APPLICABLE, Note(_NOTHING_TO_COUNT, NoteKind.NOT_APPLICABLE))
+
+    return cell
+
+
+def _share_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell]:
+    count_of = _count_of(mode, facts)
+
+    def cell(bot: BotSummary) -> Cell:
+        count, judged = count_of(bot).value, bot.total_queries - bot.failure_modes[FailureMode.NOT_JUDGED]
+        return Cell(count / judged if isinstance(count, int) and judged else None, Look.PERCENT)
 
     return cell
 
@@ -303,14 +423,6 @@ def _compared(line: Standing, summary: Summary) -> str:
     return f"{summary.compared if line.rank else 0:,} of {summary.rows:,}"
 
 
-_SCORE_WIDTHS = {
-    "answer_correctness": 11,
-    "faithfulness": 11,
-    "answer_relevancy": 9.5,
-    "context_precision": 9.5,
-    "context_recall": 8.5,
-    TOXICITY: 8.5,
-}
 _ABOUT_METRIC = {
     "answer_correctness": "Agreement of the response with the ground truth, 0 to 1.",
     "faithfulness": "Share of the response's statements that the context supports, 0 to 1.",
@@ -332,19 +444,27 @@ _ABOUT_RQS = (
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
 _ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They count in no mean."
+_ABOUT_SHARE = "Share of the bot's queries that were judged. A query can have several failure modes."
 _ABOUT_BOUNDS = "Avg RQS if every unjudged query had an RQS of {}."
 _ABOUT_COMPARED = (
     "All bots are compared over the same queries: those for which every ranked bot has an RQS. "
-    "A mean of a metric excludes queries to which the metric does not apply; its count is in brackets."
+    "A mean of a metric excludes queries to which the metric does not apply; then its count is in brackets."
 )
 _ABOUT_INTERVAL = (
     "95% confidence interval of the mean RQS over queries of this kind (bias-corrected bootstrap). "
-    "Empty for fewer than two queries."
+    f"Empty for fewer than {FEWEST_ROWS} queries."
 )
-_ABOUT_GAP = "Avg RQS minus that of the best bot, with its 95% CI, which allows for all comparisons."
+_ABOUT_GAP = "Avg RQS minus that of the best bot. Its 95% CI allows for all comparisons."
+_ABOUT_FIX = (
+    "What to fix first: the most frequent cause of this bot's failures, counted from the evidence. "
+    "Each failure counts once. The cell note lists further causes."
+)
+_UNRELIABLE = f"Grey: fewer than {RELIABLE_ROWS} queries, so the interval is too narrow if failures are rare."
 _ABOUT_VERDICT = (
     "Significant: the best bot is better by more than chance explains (paired permutation test, family-wise error "
     "at most 5%). Not significant: the data do not show a difference."
 )
-_ABOUT_COUNT = "Mean, with the number of queries that have this score in brackets."
+_ABOUT_COUNT = (
+    "Mean over the same queries as RQS. If it is over other queries, their number follows in brackets."
+)
 _ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

@@ -6,29 +6,31 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.about import details, headline
 from rag_eval.report.annotations import Stack, ThresholdCells
-from rag_eval.report.charts import Bars, count_chart, height_of, score_chart
+from rag_eval.report.charts import MOST_BOTS, Bars, height_of, score_chart, share_chart
 from rag_eval.report.column import BotItem
-from rag_eval.report.columns import ERROR_HEADERS, bot_columns, standing_columns
-from rag_eval.report.styles import AMBER, BLUE, Formats
+from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS, bot_columns, standing_columns
+from rag_eval.report.notes import lines_of
+from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import Table
-from rag_eval.results.findings import Findings, flagged_words, noise_words
-from rag_eval.results.summary import Summary
+from rag_eval.results.causes import fix_words
+from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
+from rag_eval.results.summary import BotSummary, Summary
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-_HEADER_HEIGHT = 44
-_BOT_HEIGHT = 18
-_STANDING_HEIGHT = 28
-"""A verdict may take two lines."""
+HEADER_HEIGHT = 3 * LINE_HEIGHT
+_CELL_LINE = 38
+"""Characters on one line of a verdict."""
 _WIDTH = 1120
 """Pixels of what floats below a table: a small screen shows it whole."""
 _CHART_WIDTH = 460
 """Of the leaderboard's chart and heading, in pixels."""
 _CHARTS_A_LINE = 3
-_FAILURE_MODES = ("Retrieval Failures", "Hallucinations", "Low Quality")
+HEAT_FROM = 6
+"""From this many bots on, colours in the table show the means instead of charts."""
 
 
 def write_bots(
@@ -40,22 +42,32 @@ def write_bots(
     findings: Findings,
 ) -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
-    table = Table(worksheet, bot_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _BOT_HEIGHT)
+    table = Table(worksheet, bot_columns(facts, summary, findings), formats, HEADER_HEIGHT, LINE_HEIGHT)
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
-    stack = Stack(worksheet, table.lines + 1, _WIDTH)
+    if len(summary.bots) <= MOST_BOTS:
+        _add_charts(workbook, table, summary)
+    if len(summary.bots) >= HEAT_FROM:
+        table.add_heat([label for name, label in METRIC_LABELS.items() if name in facts.metrics])
+
+
+def _add_charts(workbook: "Workbook", table: Table[BotSummary], summary: Summary) -> None:
+    """Failure modes, and each metric's means unless the table shows them as heat. Avg RQS is on the leaderboard."""
+    bots = summary.bots
     charts = {}
-    modes = [_bars(table, header, summary.bots) for header in _FAILURE_MODES]
+    modes = [_bars(table, header, bots) for header in SHARE_HEADERS.values()]
     if any(bars.has_bars for bars in modes):
         alt_text = "; ".join(bars.alt_text for bars in modes)
-        charts[alt_text] = count_chart(workbook, "Failure modes", modes)
-    means = [_bars(table, "Avg RQS", summary.bots, ERROR_HEADERS)]
-    means += [_bars(table, header, summary.bots) for header in METRIC_LABELS.values()]
-    charts |= {bars.alt_text: score_chart(workbook, bars) for bars in means if bars.has_bars}
-    for first in range(0, len(charts), _CHARTS_A_LINE):
-        line = dict(list(charts.items())[first : first + _CHARTS_A_LINE])
-        stack.add_charts(line, height_of(len(summary.bots)), columns=_CHARTS_A_LINE)
+        charts[alt_text] = share_chart(workbook, "Failure modes, share of judged queries", modes)
+    if len(bots) < HEAT_FROM:
+        means = [_bars(table, header, bots) for header in METRIC_LABELS.values()]
+        charts |= {bars.alt_text: score_chart(workbook, bars) for bars in means if bars.has_bars}
+    columns = min(_CHARTS_A_LINE, max(1, len(charts)))
+    stack = Stack(table.worksheet, table.lines + 1, _WIDTH)
+    for first in range(0, len(charts), columns):
+        line = dict(list(charts.items())[first : first + columns])
+        stack.add_charts(line, height_of(len(bots), bars=len(modes)), columns=columns)
 
 
 def write_standings(
@@ -68,12 +80,10 @@ def write_standings(
     left_out: Sequence[str],
 ) -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
-    table = Table(
-        worksheet, standing_columns(facts, summary, findings), formats, _HEADER_HEIGHT, _STANDING_HEIGHT
-    )
-    beside = len(table.columns) + 1
-    thresholds = ThresholdCells(worksheet, beside, formats, facts)
-    thresholds.set_widths()
+    height = _standing_height(summary, findings)
+    table = Table(worksheet, standing_columns(facts, summary, findings), formats, HEADER_HEIGHT, height)
+    thresholds = ThresholdCells(worksheet, len(table.columns), formats, facts)
+    thresholds.write_header()
     for standing in summary.standings:
         table.append(standing)
         if table.lines == 1:  # rows can only be written from top to bottom
@@ -84,22 +94,32 @@ def write_standings(
     stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
     ranked = [line for line in summary.standings if line.rank is not None]
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
-    if bars.has_bars:
+    if bars.has_bars and len(ranked) <= MOST_BOTS:
         stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
     notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
-    last = max(stack.last_row(_STANDING_HEIGHT), text.last_row(_STANDING_HEIGHT))
+    last = max(stack.last_row(height), text.last_row(height))
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
 
 
-def set_up_page(worksheet: "Worksheet", facts: RunFacts) -> None:
-    """Landscape, as wide as one page, the header on every page; a partial run says so on each."""
+def _standing_height(summary: Summary, findings: Findings) -> float:
+    """Of all rows, in points: that of the longest verdict or first fix."""
+    texts = [verdict_on(line.bot, findings) for line in summary.standings]
+    texts += [fix_words(causes) for causes in findings.causes]
+    return LINE_HEIGHT * max([lines_of([text], _CELL_LINE) for text in texts], default=1)
+
+
+def set_up_page(worksheet: "Worksheet", facts: RunFacts, *, is_one_page: bool = False) -> None:
+    """Landscape, as wide as one page, the header on every page; a partial run says so on each.
+
+    On one page no chart is cut by a page break.
+    """
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.set_margins(left=0.4, right=0.4, top=0.6, bottom=0.6)
-    worksheet.fit_to_pages(1, 0)
+    worksheet.fit_to_pages(1, int(is_one_page))
     worksheet.repeat_rows(0)
     worksheet.set_tab_color(AMBER if facts.partial else BLUE)
     if facts.partial:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from rag_eval.records import CaseResult, CriterionVerdict, Outcome, RubricOutcome, RunFacts, Score
-from rag_eval.report.column import Cell, Column, Value, look_of, mean_cell, mean_width, plain_column
+from rag_eval.report.column import Cell, Column, Value, look_of, mean_cell, plain_column
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.summary import BotSummary
@@ -33,9 +33,7 @@ def further_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
 def further_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
     """On the sheet "Bot Summary"; rubric and retrieval have sheets of their own."""
     for name, label in facts.further.items():
-        yield Column(
-            f"Avg {label}", mean_width(9.5, facts), _mean_of(name), about=_ABOUT_MEASURES.get(name, "")
-        )
+        yield Column(f"Avg {label}", 9.5, _mean_of(name), about=_ABOUT_MEASURES.get(name, ""))
 
 
 def _mean_of(name: str) -> Callable[[BotSummary], Cell]:

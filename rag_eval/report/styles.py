@@ -14,11 +14,14 @@ GREY = "#808080"
 GREY_FILL = "#EDEDED"
 LINE = "#D9D9D9"
 PALE = "#F3F6FA"
+HEAT = "#9DB8D6"
 AMBER = "#C55A11"
 """Of a partial run's tabs alone."""
 
 FONT = "Calibri"
 FONT_SIZE = 10
+LINE_HEIGHT = 12.75
+"""Of one line of text, in points; rows are whole lines high, so that no line is cut."""
 
 
 class Look(StrEnum):
@@ -26,7 +29,7 @@ class Look(StrEnum):
 
     HEADER = auto()
     NUMBER_HEADER = auto()
-    """Of a second table on a sheet."""
+    """Over a column of numbers; small, so that the longest word fits on one line."""
     TEXT = auto()
     """Text from data, on several lines. Editing its cell does not make anything else of it."""
     NAME = auto()
@@ -35,6 +38,10 @@ class Look(StrEnum):
     """A word of ours, such as YES or OK."""
     SCORE = auto()
     RQS = auto()
+    GAP = auto()
+    """A difference of two RQS."""
+    UNRELIABLE = auto()
+    """A limit of an interval over few queries."""
     COUNT = auto()
     PERCENT = auto()
     MARK = auto()
@@ -45,7 +52,9 @@ class Look(StrEnum):
     AGAINST = auto()
     """Text from data that speaks against a high score."""
     INPUT = auto()
-    """A cell that the reader may change."""
+    """A threshold that the reader may change: a score below it is red."""
+    INPUT_FROM = auto()
+    """The same of a score that is red from the threshold on."""
 
 
 class Formats:
@@ -53,7 +62,7 @@ class Formats:
 
     def __init__(self, workbook: "Workbook") -> None:
         self._workbook = workbook
-        self._with_words: dict[tuple[Look, str, str], Format] = {}
+        self._by_key: dict[tuple[Look, str, bool | None], Format] = {}
         self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
         self.below: Format = workbook.add_format({"bg_color": RED_FILL, "font_color": RED, "bold": True})
         self.faint: Format = workbook.add_format({"font_color": GREY, "italic": True})
@@ -62,14 +71,23 @@ class Formats:
     def __getitem__(self, look: Look) -> "Format":
         return self._by_look[look]
 
-    def with_words(self, look: Look, before: str = "", after: str = "") -> "Format":
-        """A format for numbers that shows words of ours around them; the cell still holds the number alone."""
-        key = look, before, after
-        if key not in self._with_words:
-            number = _LOOKS[look]["num_format"]
-            words = {"num_format": f'"{before}"{number}' if before else f'{number}"{after}"'}
-            self._with_words[key] = self._workbook.add_format(_BASE | _LOOKS[look] | words)
-        return self._with_words[key]
+    def of(self, look: Look, words: str = "", *, begins_group: bool | None = None) -> "Format":
+        """A variant: `words` of ours follow the number, and only the first row of a group has a line above it.
+
+        The cell still holds only the number. Without a group every row has a line below it.
+        """
+        if not words and begins_group is None:
+            return self._by_look[look]
+        key = look, words, begins_group
+        if key not in self._by_key:
+            properties = _BASE | _LOOKS[look]
+            if words:
+                # Shrunk, because a column of means is as wide as a mean without its count.
+                properties |= {"num_format": f'{properties["num_format"]}"{words}"', "shrink": True}
+            if begins_group is not None:
+                properties |= {"bottom": 0, "top": int(begins_group), "top_color": GREY}
+            self._by_key[key] = self._workbook.add_format(properties)
+        return self._by_key[key]
 
 
 _BASE: dict[str, Any] = {
@@ -94,12 +112,14 @@ _HEADER: dict[str, Any] = {
 _NUMBER: dict[str, Any] = {"align": "center"}
 _LOOKS: dict[Look, dict[str, Any]] = {
     Look.HEADER: _HEADER,
-    Look.NUMBER_HEADER: _HEADER | _NUMBER,
+    Look.NUMBER_HEADER: _HEADER | _NUMBER | {"font_size": 7.5, "bold": False},
     Look.TEXT: {"text_wrap": True, "quote_prefix": True},
     Look.NAME: {"quote_prefix": True},
     Look.WORD: {"text_wrap": True},
     Look.SCORE: {"num_format": "0.00", **_NUMBER},
     Look.RQS: {"num_format": "0.0000", "bold": True, **_NUMBER},
+    Look.GAP: {"num_format": "0.0000;−0.0000;0.0000", **_NUMBER},
+    Look.UNRELIABLE: {"num_format": "0.0000", "font_color": GREY, "italic": True, **_NUMBER},
     Look.COUNT: {"num_format": "#,##0", **_NUMBER},
     Look.PERCENT: {"num_format": "0.0%", **_NUMBER},
     Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
@@ -107,5 +127,6 @@ _LOOKS: dict[Look, dict[str, Any]] = {
     Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},
     Look.LINK: {"num_format": "#,##0", "font_color": BLUE, "underline": 1, **_NUMBER},
     Look.AGAINST: {"text_wrap": True, "quote_prefix": True, "font_color": RED, "bold": True},
-    Look.INPUT: {"num_format": "0.00", "font_color": BLUE, "bg_color": PALE, **_NUMBER},
+    Look.INPUT_FROM: {"num_format": '"≥ "0.00', "font_color": BLUE, "bg_color": PALE, **_NUMBER},
+    Look.INPUT: {"num_format": '"< "0.00', "font_color": BLUE, "bg_color": PALE, **_NUMBER},
 }

@@ -12,10 +12,11 @@ from rag_eval.report.alignment_sheet import DISAGREEMENTS, write_alignment, writ
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
+from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Place
 from rag_eval.report.columns import case_columns, score_headers
-from rag_eval.report.core_sheets import set_up_page, write_bots, write_standings
+from rag_eval.report.core_sheets import HEADER_HEIGHT, set_up_page, write_bots, write_standings
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.extra_metrics import FAILED_CRITERIA
@@ -25,8 +26,9 @@ from rag_eval.report.rubric_sheet import SHEET as RUBRIC
 from rag_eval.report.rubric_sheet import write_pass_rates
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
-from rag_eval.report.styles import Formats
-from rag_eval.report.worksheet import SHEET_LINKS, Table
+from rag_eval.report.spool import CaseSpool
+from rag_eval.report.styles import LINE_HEIGHT, Formats
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, Table
 from rag_eval.results.findings import Findings, verdict
 from rag_eval.results.summary import Summary
 from rag_eval.store.leftovers import Scratch
@@ -36,6 +38,8 @@ from rag_eval.texts.display import shorten
 __all__ = ["ExcelReport", "check_writable"]
 
 CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
+_CASE_LINES = 5
+"""Lines of text in a row of the first sheet."""
 
 
 class ExcelReport:
@@ -49,7 +53,9 @@ class ExcelReport:
         has_evidence: bool = False,
         has_slices: bool = False,
         has_baseline: bool = False,
+        sheet_rows: int = SHEET_ROWS,
     ) -> None:
+        """`sheet_rows` are as many as a sheet can have, the header's included."""
         self._target = target
         self._replacement = Replacement(target)
         optional = {
@@ -70,7 +76,16 @@ class ExcelReport:
             raise
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
-        self._cases = Table(sheet, case_columns(facts), self._formats, header_height=44, line_height=66)
+        self._spool = self._open_spool(facts, sheet_rows - 1)
+        self._cases = Table(
+            sheet,
+            case_columns(facts, self._reason if self._spool else None),
+            self._formats,
+            HEADER_HEIGHT,
+            _CASE_LINES * LINE_HEIGHT,
+            sheet_rows,
+            group_of=lambda result: result.case.row,
+        )
         self._headers = score_headers(facts)
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
@@ -78,12 +93,26 @@ class ExcelReport:
             self._evidence = Table(sheet, evidence_columns(), self._formats, header_height=30, line_height=30)
 
     def add(self, result: CaseResult) -> None:
-        """Write one line of the first sheet, and the evidence if it is wanted."""
+        """Write one row of the first sheet, and the evidence if it is wanted; later if not all cases fit."""
         with output_errors(self._target):
-            links = (
-                append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}
-            )
-            self._cases.append(result, links)
+            if self._spool:
+                self._spool.add(result)
+            else:
+                self._append(result)
+
+    def _append(self, result: CaseResult) -> None:
+        links = append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}
+        self._cases.append(result, links)
+
+    def _open_spool(self, facts: RunFacts, capacity: int) -> CaseSpool | None:
+        """None if every case fits, so that cases are written as they come."""
+        if facts.rows * len(facts.bots) <= capacity:
+            return None
+        with output_errors(self._target):
+            return CaseSpool(self._workbook.scratch.name, facts.bots, capacity)
+
+    def _reason(self, _: CaseResult) -> str:
+        return self._spool.reason if self._spool else ""
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Write the summaries, check the file and move it into place; returns where it is.
@@ -92,7 +121,10 @@ class ExcelReport:
         """
         book, sheets = self._workbook.book, self._workbook.sheets
         with _errors(self._target):
+            for result in self._spool.chosen() if self._spool else ():
+                self._append(result)
             self._cases.finish(frozen=3)
+            self._cases.print_up_to("Row")
             if self._evidence:
                 self._evidence.finish(frozen=3)
             self._write_optional(sheets, summary, findings, facts)
@@ -100,9 +132,12 @@ class ExcelReport:
             write_standings(
                 book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
             )
-            for sheet in sheets.values():
-                set_up_page(sheet, facts)
+            for name, sheet in sheets.items():
+                has_charts = name in (BOTS, STANDINGS) and len(facts.bots) <= MOST_BOTS
+                set_up_page(sheet, facts, is_one_page=has_charts)
             book.set_properties(_properties(facts, verdict(summary, findings)))
+            if self._spool:
+                self._spool.close()
             self._workbook.close()
         check_readable(self._replacement.path, self._target, list(sheets))
         return self._replacement.commit()
@@ -129,6 +164,9 @@ class ExcelReport:
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        if self._spool:
+            with suppress(OSError):  # what is still in a buffer may not fit on the disk
+                self._spool.close()
         self._workbook.abandon()
         self._replacement.discard()
 
@@ -136,10 +174,6 @@ class ExcelReport:
         sentences = [*self._cases.notes.limits_reached()]
         if self._cases.cut_texts:
             sentences.append(f"{self._cases.cut_texts:,} texts are longer than a cell can hold and were cut.")
-        if self._cases.left_out:
-            sentences.append(
-                f"{self._cases.left_out:,} cases do not fit on the first sheet; the means count them."
-            )
         if self._evidence:
             sentences += self._evidence_left_out(self._evidence)
         return sentences
@@ -159,10 +193,10 @@ class _StreamedWorkbook:
     def __init__(self, path: Path, names: Sequence[str], scratch: Scratch) -> None:
         from xlsxwriter import Workbook
 
-        self._scratch = scratch
+        self.scratch = scratch
         options = {
             "constant_memory": True,
-            "tmpdir": self._scratch.name,
+            "tmpdir": self.scratch.name,
             "strings_to_formulas": False,
             "strings_to_urls": False,
             "strings_to_numbers": False,
@@ -174,13 +208,13 @@ class _StreamedWorkbook:
     def close(self) -> None:
         """Write the file."""
         self.book.close()
-        self._scratch.cleanup()
+        self.scratch.cleanup()
 
     def abandon(self) -> None:
         for sheet in self.sheets.values():
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
                 sheet._opt_close()  # the only way to close the file of rows without writing the workbook
-        self._scratch.cleanup()
+        self.scratch.cleanup()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """One sheet's table: the header in row 1, then a line for each item, written as they come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
@@ -9,10 +9,11 @@ from rag_eval.records import TOXICITY
 from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.column import Cell, Column, Item, Place
 from rag_eval.report.notes import Note, SheetNotes
-from rag_eval.report.styles import Formats, Look
+from rag_eval.report.styles import HEAT, Formats, Look
 from rag_eval.texts.display import cut_to_cell, fits_cell, printable
 
 if TYPE_CHECKING:
+    from xlsxwriter.format import Format
     from xlsxwriter.worksheet import Worksheet
 
 SHEET_ROWS = 1_048_576
@@ -33,7 +34,9 @@ class Table(Generic[Item]):
         line_height: float,
         sheet_rows: int = SHEET_ROWS,
         sheet_links: int = SHEET_LINKS,
+        group_of: Callable[[Item], object] | None = None,
     ) -> None:
+        """Heights are in points. Lines are drawn between groups of rows if `group_of` says what they are."""
         self.worksheet = worksheet
         self.columns = columns
         self.lines = 0
@@ -48,6 +51,9 @@ class Table(Generic[Item]):
         self._formats = formats
         self._sheet_rows = sheet_rows
         self._sheet_links = sheet_links
+        self._group_of = group_of
+        self._group: object = None
+        self._begins_group: bool | None = None
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
         worksheet.set_row(0, header_height)
         self._write_header()
@@ -58,6 +64,9 @@ class Table(Generic[Item]):
             self.left_out += 1
             return
         self.lines += 1
+        if self._group_of:
+            group = self._group_of(item)
+            self._begins_group, self._group = group != self._group and self.lines > 1, group
         for index, column in enumerate(self.columns):
             cell = column.cell(item)
             self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
@@ -69,26 +78,46 @@ class Table(Generic[Item]):
         if self.lines:
             self._add_threshold_rules()
 
+    def add_heat(self, headers: Sequence[str]) -> None:
+        """Colour the numbers (0..1) of these columns, darker for lower; red below the threshold still shows."""
+        for index in map(self.column, headers):
+            scale = {
+                "type": "2_color_scale",
+                "min_type": "num",
+                "max_type": "num",
+                "min_value": 0,
+                "max_value": 1,
+            }
+            colours = {"min_color": HEAT, "max_color": "#FFFFFF"}
+            self.worksheet.conditional_format(1, index, self.lines, index, scale | colours)
+
+    def print_up_to(self, header: str) -> None:
+        """Print no column after this one; folded columns are not printed either."""
+        self.worksheet.print_area(0, 0, self.lines, self.column(header))
+
     def column(self, header: str) -> int:
         """Index of the column with that header."""
         return [column.header for column in self.columns].index(header)
 
     def _write_header(self) -> None:
         for index, column in enumerate(self.columns):
-            self.worksheet.set_column(index, index, column.width, None, {"hidden": column.is_hidden})
+            is_closed = index > 0 and self.columns[index - 1].is_folded and not column.is_folded
+            options = {
+                "hidden": column.is_hidden or column.is_folded,
+                "level": int(column.is_folded),
+                "collapsed": is_closed,  # the sign that opens the group is above the column after it
+            }
+            self.worksheet.set_column(index, index, column.width, None, options)
             note = Note(column.about) if column.about else None
             self._write(0, index, Cell(column.header, column.header_look, note))
 
     def _write(self, row: int, index: int, cell: Cell) -> None:
-        style = (
-            self._formats[cell.look]
-            if cell.count is None
-            else self._formats.with_words(cell.look, after=f" ({cell.count:,})")
-        )
+        words = "" if cell.count is None else f" ({cell.count:,})"
+        style = self._formats.of(cell.look, words, begins_group=self._begins_group if row else None)
         if cell.link and self.links < self._sheet_links:
             self._link(row, index, cell.link)
         if isinstance(cell.value, str) and cell.value:
-            self._write_text(row, index, cell.value, cell.look)
+            self._write_text(row, index, cell.value, style)
         elif isinstance(cell.value, int | float):
             self.worksheet.write_number(row, index, cell.value, style)
         else:
@@ -104,12 +133,11 @@ class Table(Generic[Item]):
         url = f"internal:'{place.sheet}'!{xl_rowcol_to_cell(place.row, place.column)}"
         self.worksheet.write_url(row, index, url, self._formats[Look.LINK], string=" ")
 
-    def _write_text(self, row: int, index: int, value: str, look: Look) -> None:
+    def _write_text(self, row: int, index: int, value: str, style: "Format") -> None:
         text = printable(value)
         if not fits_cell(text):
             self.cut_texts += 1
             text = cut_to_cell(text)
-        style = self._formats[look]
         if text.startswith("<r>") and text.endswith("</r>"):
             # XlsxWriter takes such a text for XML of its own making and lets it through unescaped.
             # Split in two runs it is built, and so escaped, by XlsxWriter itself.

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
+SELECTION = "Selection"
+"""Header of a column that only a sheet that could not have all cases has; it says why each of its cases is there."""
+WORST, RANDOM = "worst", "random"
+"""What that column says. The worst are no sample: in another run of the same quality they would score higher."""
 _REPORT_SHEET = "Per-Query Metrics"
 _ALPHA = 0.05
 _ROUNDING_ERROR = 1e-9
@@ -84,6 +88,8 @@ class PastRun:
     roundings: Mapping[str, float] = field(default_factory=dict)
     """By the names of NAMES: how far a value may be from the one that was computed, since it was printed with few
     decimals; 0 when absent."""
+    is_cut: bool = False
+    """Read from a sheet that could not have all cases: these are the random ones among them."""
 
     def has_rqs_of(self, weights: Mapping[str, float]) -> bool:
         """Whether every RQS is what `weights` make of its metrics; a report tells no weights to be compared."""
@@ -101,7 +107,7 @@ def read_past_run(path: Path) -> PastRun:
     check_is_file(path)
     try:
         path.open("rb").close()
-        cases, judge = reader(path)
+        cases, judge, is_cut = reader(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file to compare with (--baseline)") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -109,7 +115,7 @@ def read_past_run(path: Path) -> PastRun:
         raise InputError(f"{path}: cannot be read as a report of an earlier run ({reason})") from error
     keys = _numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
-    return PastRun(path.name, values, judge, _roundings(values.values()))
+    return PastRun(path.name, values, judge, _roundings(values.values()), is_cut)
 
 
 class BaselineComparison:
@@ -153,6 +159,11 @@ class BaselineComparison:
             sentences.append(
                 f"The baseline was judged by {judge}, this run by {self._facts.judge}: "
                 "a change may come from the judge only."
+            )
+        if self._past.is_cut:
+            sentences.append(
+                f"The baseline's sheet does not have all its cases: only its {len(self._past.values):,} random ones "
+                "are compared."
             )
         if missing := {key[2] for key in self._past.values} - set(map(_comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
@@ -321,7 +332,7 @@ def _listed(metrics: Collection[str]) -> str:
 _Case = tuple[str, str, str, dict[str, float]]
 
 
-_Past = tuple[list[_Case], str]
+_Past = tuple[list[_Case], str, bool]
 """Cases and judge."""
 
 
@@ -333,11 +344,13 @@ def _read_report(path: Path) -> _Past:
             raise ValueError(f"it has no sheet {_REPORT_SHEET!r}")
         rows = (cells for _, cells in value_rows(path, reader.rows(sheet, [])))
         header = [str(cell) for cell in next(rows, [])]
+        lines = (dict(zip_longest(header, row[: len(header)])) for row in rows)
         cases = [
-            _case_of(dict(zip_longest(header, row[: len(header)])), "Query", "Ground Truth", "Bot", NAMES)
-            for row in rows
+            _case_of(line, "Query", "Ground Truth", "Bot", NAMES)
+            for line in lines
+            if line.get(SELECTION) != WORST
         ]
-        return cases, _judge_of(reader.description)
+        return cases, _judge_of(reader.description), SELECTION in header
 
 
 def _judge_of(comments: str) -> str:
@@ -353,7 +366,7 @@ def _read_json(path: Path) -> _Past:
     for case in document["cases"]:
         scores = {name: score["value"] for name, score in case["scores"].items()}
         cases.append(_case_of({**case, **scores}, "query", "reference", "bot", names))
-    return cases, str(document["run"]["judge"])
+    return cases, str(document["run"]["judge"]), False
 
 
 def _case_of(

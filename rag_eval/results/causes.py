@@ -12,7 +12,8 @@ MOST_CAUSES = 3
 """Causes that page, terminal and notes show for a bot; the JSON has all."""
 _MATERIAL = 0.5
 """Evidence against a score of at least this and its threshold does not explain a failure."""
-_FAILURES = {FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY}
+FAILURES = {FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY}
+"""The modes that count as failures of the bot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class _BotTally:
         self._worst: tuple[float, int] | None = None
 
     def add(self, result: CaseResult) -> None:
-        if not _FAILURES.isdisjoint(result.failure_modes):
+        if not FAILURES.isdisjoint(result.failure_modes):
             self._failures.add(result, self._limits)
         elif any(score.value is not None and score.value < ROOM for score in result.scores.values()):
             self._roomy.add(result, ROOMY_LIMITS)

@@ -20,6 +20,7 @@ from rag_eval.results.intervals import (
     pooled,
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
+from rag_eval.results.summary import FEWEST_ROWS
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -311,11 +312,37 @@ def verdict_sentence(comparison: Comparison) -> str:
     lead = (
         f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
     )
+    if comparison.rows < FEWEST_ROWS:
+        return f"{lead}. Fewer than {FEWEST_ROWS} queries are too few for a conclusion."
     sentence = " ".join([f"{lead}, which is {_significance(runner_up)}.", *_advice(runner_up)])
     if len(comparison.rivals) == 1:
         return sentence
+    return f"{sentence} Its lead is significant over {_beaten(comparison)} others."
+
+
+def sentence_on(bot: str, comparison: Comparison) -> str:
+    """The verdict on one of the compared bots, as a sentence without its subject: for a cell beside the bot's name."""
+    if not comparison.rivals:
+        return "the only bot: there is nothing to compare it with"
+    if bot in comparison.winners and len(comparison.winners) > 1:
+        return f"shares the lead with {', '.join(each for each in comparison.winners if each != bot)}: tie"
+    is_winner = bot == comparison.winner
+    rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
+    if rival.verdict is Verdict.NOT_COMPARABLE and not is_winner:
+        return f"not comparable with {comparison.winner}: their RQS are made up of different metrics"
+    gap = difference_words(rival, comparison.confidence)
+    lead = f"leads {rival.bot} by {gap}" if is_winner else f"worse than {comparison.winner} by {gap}"
+    if comparison.rows < FEWEST_ROWS:
+        return f"{lead}: fewer than {FEWEST_ROWS} queries, too few for a conclusion"
+    several = (
+        f"; significant over {_beaten(comparison)} others" if is_winner and len(comparison.rivals) > 1 else ""
+    )
+    return f"{lead}: {verdict_words(rival)}{several}"
+
+
+def _beaten(comparison: Comparison) -> str:
     beaten = sum(rival.verdict is Verdict.SIGNIFICANT for rival in comparison.rivals)
-    return f"{sentence} Its lead is significant over {beaten} of the {len(comparison.rivals)} others."
+    return f"{beaten} of the {len(comparison.rivals)}"
 
 
 def difference_words(rival: Rival, confidence: float) -> str:
@@ -349,7 +376,9 @@ def _significance(rival: Rival) -> str:
 
 def _advice(rival: Rival) -> list[str]:
     needed = _needed(rival)
-    return [f"{needed[0].upper()}{needed[1:]} would be needed."] if needed else []
+    if not needed:
+        return []
+    return [f"{needed[0].upper()}{needed[1:]} would be needed; fix their number before you test again."]
 
 
 def _needed(rival: Rival) -> str:

@@ -1,6 +1,6 @@
 """What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.pass_rates import BotPassRates
-from rag_eval.results.summary import Summary, of_queries
+from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, Summary, of_queries
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.texts.display import shorten
 
@@ -22,7 +22,7 @@ NAME_LIMIT = 60
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Every interval is one of 95 %; None for a mean of fewer than two values."""
+    """Every interval is one of 95%; None for a mean of fewer than FEWEST_ROWS values."""
 
     own: Mapping[str, "Interval | None"]
     """By bot: of its mean RQS over all its own queries."""
@@ -77,15 +77,15 @@ def find(
     import numpy as np
 
     from rag_eval.results.comparison import compare_with_best
-    from rag_eval.results.intervals import bootstrap_mean_interval
+    from rag_eval.results.intervals import reported_interval
 
     bots = list(summary.rqs_values)
-    compared = {bot: bootstrap_mean_interval(values) for bot, values in summary.rqs_values.items()}
+    compared = {bot: reported_interval(values) for bot, values in summary.rqs_values.items()}
     # The compared rows are some of a bot's own: as many of them means the same ones, and the same interval.
     own = {
         bot.bot: compared[bot.bot]
         if bot.bot in compared and bot.rqs.scored == summary.compared
-        else bootstrap_mean_interval(bot.rqs_values)
+        else reported_interval(bot.rqs_values)
         for bot in summary.bots
     }
     table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
@@ -95,6 +95,7 @@ def find(
     if comparison:
         doubts = _doubts(summary, comparison, challengers)
         comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
+        comparison = _of_enough_rows(comparison)
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
     return Findings(
         own=own,
@@ -106,6 +107,14 @@ def find(
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
         **beside,
     )
+
+
+def _of_enough_rows(comparison: "Comparison") -> "Comparison":
+    """Without intervals and advice if it is over so few rows that they would mislead; no claim is lost."""
+    if comparison.rows >= FEWEST_ROWS:
+        return comparison
+    rivals = (replace(rival, interval=None, more_queries=None) for rival in comparison.rivals)
+    return replace(comparison, rivals=tuple(rivals))
 
 
 def _challengers(summary: Summary, winner: str) -> tuple[str, ...]:
@@ -204,7 +213,7 @@ def noise_words(findings: Findings) -> list[str]:
 def flagged_words(findings: Findings) -> list[str]:
     """A sentence that names the flagged cases with the highest RQS; none without any."""
     named = [
-        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.4f}"
+        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.2f}"
         for result in findings.flagged
     ]
     return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
@@ -220,40 +229,38 @@ def verdict(summary: Summary, findings: Findings) -> str:
     means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
     over = f"over {of_queries(summary.compared, summary.rows)}"
     if not comparison.rivals:
-        sentences = [f"{_short(comparison.winner)} has a mean RQS of {means[0]:.4f} {over}."]
+        sentences = [f"{_short(comparison.winner)} has a mean RQS of {mean_words(means)[0]} {over}."]
     else:
         shown = means[:1] if len(comparison.winners) > 1 else means[:2]
-        basis = f"Mean RQS {' vs '.join(f'{mean:.4f}' for mean in shown)} {over}."
+        basis = f"Mean RQS {' vs '.join(mean_words(shown))} {over}."
         sentences = [verdict_sentence(_with_short_names(comparison)), basis]
-    return " ".join([*sentences, *_other_metrics(findings), *_few_compared(summary), *_doubt(findings)])
+    return " ".join(
+        [
+            *sentences,
+            *_other_metrics(findings),
+            *_few_compared(summary),
+            *_unreliable(summary),
+            *_doubt(findings),
+        ]
+    )
 
 
 def verdict_on(bot: str, findings: Findings) -> str:
-    """The verdict on one bot: winner, tie, significant or not significant; empty without a comparison."""
-    from rag_eval.results.comparison import Verdict, verdict_words
+    """The verdict on one bot, as a sentence without its subject; empty if no bot can be ranked."""
+    from rag_eval.results.comparison import sentence_on
 
-    comparison = findings.comparison
-    if comparison is None or not comparison.rivals or bot not in findings.compared:
+    if findings.comparison is None:
         return ""
-    if bot in comparison.winners and len(comparison.winners) > 1:
-        return str(Verdict.TIE)
-    rival = findings.rival(bot)
-    if rival is None:
-        is_clear = all(other.verdict is Verdict.SIGNIFICANT for other in comparison.rivals)
-        return "winner" if is_clear and not findings.challengers else "leads, not significant"
-    return verdict_words(rival)
+    if bot not in findings.compared:
+        return "not ranked: it has no RQS on the compared queries"
+    return sentence_on(_short(bot), _with_short_names(findings.comparison))
 
 
-def difference_to_winner(bot: str, findings: Findings) -> str:
-    """The bot's mean minus the best one's, with its interval: '−0.15 (−0.22 to −0.08)'."""
-    rival = findings.rival(bot)
-    if rival is None:
-        return ""
-    bounds = (-rival.interval.high, -rival.interval.low) if rival.interval else ()
-    numbers = (-rival.difference, *bounds)
-    digits = 4 if any(number and abs(number) < 0.005 for number in numbers) else 2
-    difference, *limits = [f"{number:z.{digits}f}".replace("-", "−") for number in numbers]
-    return f"{difference} ({' to '.join(limits)})" if limits else difference
+def mean_words(means: Sequence[float | None]) -> list[str]:
+    """Means with two decimals, or four if two different ones would look equal; '–' for None."""
+    present = {round(mean, 4) for mean in means if mean is not None}
+    digits = 2 if len({f"{mean:.2f}" for mean in present}) == len(present) else 4
+    return ["–" if mean is None else f"{mean:.{digits}f}" for mean in means]
 
 
 def _other_metrics(findings: Findings) -> list[str]:
@@ -278,6 +285,12 @@ def _few_compared(summary: Summary) -> list[str]:
     return [
         f"Few queries are compared because {reason}. Bot Summary shows the mean of each bot over its own queries."
     ]
+
+
+def _unreliable(summary: Summary) -> list[str]:
+    if not FEWEST_ROWS <= summary.compared < RELIABLE_ROWS:
+        return []
+    return [f"With only {summary.compared} queries the intervals are too narrow if failures are rare."]
 
 
 def _doubt(findings: Findings) -> list[str]:

@@ -3,15 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES, Change, regressions
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
-
-if TYPE_CHECKING:
-    from rag_eval.results.intervals import Interval
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
@@ -109,7 +105,9 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -
     if gate_on is GateOn.MEAN:
         reason = f"{value} ({queries}); the mean {required}"
         return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), reason)
-    interval = _interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
+    from rag_eval.results.intervals import reported_interval
+
+    interval = reported_interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
     if interval is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few for an interval")
     limits = f"95% CI {_beside(gate.least, interval.low)} to {interval.high:.4f}"
@@ -126,12 +124,6 @@ def _beside(least: float, value: float) -> str:
     """The value with four decimals, or with as many more as show on which side of `least` it is."""
     texts = (f"{value:.{digits}f}" for digits in range(4, 12))
     return next((text for text in texts if (float(text) >= least) is _reaches(value, least)), repr(value))
-
-
-def _interval(values: Sequence[float]) -> "Interval | None":
-    from rag_eval.results.intervals import bootstrap_mean_interval
-
-    return bootstrap_mean_interval(values)
 
 
 def _share(text: str) -> float | None:

@@ -8,6 +8,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rag_eval.results.summary import FEWEST_ROWS
+
 Floats = NDArray[np.float64]
 
 RESAMPLES = 10_000
@@ -39,6 +41,11 @@ def bootstrap_mean_interval(
         return None
     reach = student_quantile((1 + confidence) / 2, len(sample) - 1)
     return mean_intervals(sample[:, None], [reach], resamples, np.random.default_rng(seed))[0]
+
+
+def reported_interval(values: Sequence[float]) -> Interval | None:
+    """The bootstrap interval of the mean; None for fewer than FEWEST_ROWS values."""
+    return bootstrap_mean_interval(values) if len(values) >= FEWEST_ROWS else None
 
 
 def wilson_interval(passed: int, count: int, *, confidence: float = 0.95) -> Interval | None:

@@ -11,6 +11,10 @@ from rag_eval.errors import CONTENT_CODES
 from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
 
 RQS = "rqs"
+FEWEST_ROWS = 5
+"""With fewer values reports and gates show no interval."""
+RELIABLE_ROWS = 10
+"""With fewer values an interval carries a warning: with rare failures it covers the mean in 48 to 66% of runs."""
 _MISSING = math.nan  # leaves this module's private columns in `Summary.gapped_rqs` only
 _CODES = {outcome: code for code, outcome in enumerate(Outcome)}  # in one byte a case
 

@@ -18,7 +18,7 @@ from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, Cause, fix_words
 from rag_eval.results.findings import NAME_LIMIT, Findings, flagged_words, noise_words, verdict, verdict_on
-from rag_eval.results.summary import BotSummary, Standing, Summary
+from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
 from rag_eval.texts.display import printable, shorten
 
 SHORT_LABELS: Mapping[str, str] = {
@@ -102,10 +102,7 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         '<th scope="col">Verdict</th>',
     ]
     bots = {bot.bot: bot for bot in summary.bots}
-    rows = [
-        _standing(line, bots[line.bot], metrics, facts, findings, _digits(summary))
-        for line in summary.standings
-    ]
+    rows = [_standing(line, bots[line.bot], facts, summary, findings) for line in summary.standings]
     return (
         '<section aria-labelledby="h-board"><h2 id="h-board">Leaderboard</h2><div class="scroll" tabindex="0" '
         'role="region" aria-label="Leaderboard"><table class="board"><thead><tr>'
@@ -119,26 +116,32 @@ def _digits(summary: Summary) -> int:
     return 2 if len({f"{mean:.2f}" for mean in means}) == len({f"{mean:.4f}" for mean in means}) else 4
 
 
-def _standing(
-    line: Standing, bot: BotSummary, metrics: Sequence[str], facts: RunFacts, findings: Findings, digits: int
-) -> str:
+def _standing(line: Standing, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings) -> str:
     interval = findings.compared.get(line.bot)
-    mean = "–" if line.rqs.value is None else f"{line.rqs.value:.{digits}f}"
+    mean = "–" if line.rqs.value is None else f"{line.rqs.value:.{_digits(summary)}f}"
     limits = f"95% CI {interval.low:.2f} to {interval.high:.2f}" if interval else ""
     label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
     rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
     words = verdict_on(line.bot, findings)
     first = fix_words(findings.causes_of(line.bot))
     fix = f'<div class="fix"><small>First fix</small> {safe(first)}</div>' if first else ""
+    few = (
+        f'<small title="{_FEW}">few queries</small>' if interval and summary.compared < RELIABLE_ROWS else ""
+    )
     ok = bot.failure_modes[FailureMode.OK] + bot.failure_modes[FailureMode.NOT_JUDGED]
+    failures = f"{bot.total_queries - ok:,} <small>of {bot.total_queries:,}</small>"
+    is_measured = any(mean.scored for mean in bot.metrics.values())
     return (
         f'<tr><th scope="row">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">{safe(line.bot)}</bdi></th>'
-        f'<td class="wide"><span class="mean"><b>{mean}</b> <small>{limits.removeprefix("95% CI ")}</small></span>'
+        f'<td class="wide"><span class="mean"><b>{mean}</b> <small>{limits.removeprefix("95% CI ")}</small>{few}</span>'
         f"{mean_bar(label, line.rqs.value, interval)}</td>"
-        f"{''.join(_heat(name, line, facts) for name in metrics)}"
-        f'<td class="num" data-label="Failures">{bot.total_queries - ok:,} <small>of {bot.total_queries:,}</small></td>'
+        f"{''.join(_heat(name, line, facts) for name in METRIC_LABELS if name in line.metrics)}"
+        f'<td class="num" data-label="Failures">{failures if is_measured else _DASH}</td>'
         f"<td>{safe(words)}{fix}</td></tr>"
     )
+
+
+_FEW = f"Fewer than {RELIABLE_ROWS} queries: the interval is too narrow if failures are rare."
 
 
 def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
@@ -298,7 +301,7 @@ def _folded(title: str, content: str, is_open: bool = False) -> str:
 
 
 def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
-    shown = [column for column in columns if not column.is_hidden]
+    shown = [column for column in columns if not (column.is_hidden or column.is_folded)]
     heads = "".join(
         f'<th scope="col" class="{_kind(column.header_look)}" title="{safe(column.about)}">{safe(column.header)}</th>'
         for column in shown
