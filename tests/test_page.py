@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import tomllib
 import tracemalloc
 import zlib
 from array import array
@@ -395,3 +396,14 @@ def test_a_size_that_makes_no_sense_is_refused(run_cli: Run, sheet: Path, tmp_pa
     assert ended.code == 2
     assert "html_mb" in ended.err
     assert "a number from 1 to 1000" in ended.err
+
+
+def test_an_installed_package_contains_every_file_of_the_package() -> None:
+    package = Path(__file__).parent.parent / "rag_eval"
+    project = tomllib.loads((package.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = {
+        package.parent.joinpath(*name.split("."), file)
+        for name, files in project["tool"]["setuptools"]["package-data"].items()
+        for file in files
+    }
+    assert {path for path in package.rglob("*.*") if path.suffix not in (".py", ".pyc")} == listed
