@@ -816,4 +816,5 @@ update();
 addEventListener("resize", () => draw(true));
 await route();
 document.documentElement.dataset.ready = "true";
+performance.mark("ready");
 })();
