@@ -407,3 +407,19 @@ def test_an_installed_package_contains_every_file_of_the_package() -> None:
         for file in files
     }
     assert {path for path in package.rglob("*.*") if path.suffix not in (".py", ".pyc")} == listed
+
+
+def test_a_column_with_a_value_per_row_is_no_filter_and_does_not_fill_the_page(tmp_path: Path) -> None:
+    results = [
+        plain_result(row, "Atlas", 0.5, columns={"Id": f"{row} " + "x" * 500}) for row in range(2, 1_203)
+    ]
+    page = page_of(tmp_path / "p.html", results, slice_by="Id", megabytes=1)
+    meta = read(page)["meta"]
+    assert (meta["sliceBy"], meta["slices"], meta["rows"]) == ("", [], 1_201)
+    assert "and 901 more rows, which the workbook has." in page.read_text(encoding="utf-8")
+
+
+def test_flags_that_a_runs_json_may_name_cannot_break_the_page(tmp_path: Path) -> None:
+    flags = {(2, "Atlas"): tuple(f"response: kind {number}" for number in range(20))}
+    meta = read(page_of(tmp_path / "p.html", [plain_result(2, "Atlas")], flags=flags))["meta"]
+    assert len(meta["flags"]) == 8

@@ -411,7 +411,7 @@ def test_rubric_documents_labels_and_codes_are_shown(show: Show) -> None:
     sections = texts(driver, ".case > section")
     assert "Rubric: FAIL, 0 of 1 points✓ polite (mandatory): kind words✗ short: long" in sections
     assert "Gold documents✗ missing: d1✓ retrieved: d2" in sections
-    assert "Faithfulness0.90people: 0.25" in texts(driver, ".scores tr")
+    assert "Faithfulness0.90human label: 0.25" in texts(driver, ".scores tr")
     assert "Answer Relevancyfailedcontent_filter: blocked" in texts(driver, ".scores tr")
     assert texts(driver, "#rows td.c-rubric") == ["FAIL"]
 

@@ -75,7 +75,8 @@ class Places:
         sweep([*filter(None, outputs), *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
             folders = {Path(os.path.realpath(self.report)).parent, Path(tempfile.gettempdir())}
-        folders.update(Path(os.path.realpath(path)).parent for path in stored)
+        page = [path for path in [self._html(settings)] if path]
+        folders.update(Path(os.path.realpath(path)).parent for path in (*stored, *page))
         for folder in folders:
             if folder.exists():
                 check_space(folder)

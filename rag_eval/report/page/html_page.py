@@ -110,8 +110,10 @@ class HtmlReport:
         with output_errors(self._target, _OPTION):
             self._end_row()
             before, after = self._static(summary, findings, facts)
-            room = self._room - sum(len(part) for part in (*before, *after)) - _SLACK
-            packed = Packer(self._spool, self._numbers, self._scratch.name, room).pack(len(facts.bots), RQS)
+            static = sum(map(len, (*before, *after, _json(self._names(facts)))))
+            packed = Packer(
+                self._spool, self._numbers, self._scratch.name, self._room - static - _SLACK
+            ).pack(len(facts.bots), RQS)
             self._left_out = list(self._cut_sentences(packed))
             with self._replacement.path.open("wb") as file:
                 for part in before:
@@ -149,7 +151,8 @@ class HtmlReport:
         key = result.case.row, result.case.bot
         kinds = {flag.rpartition(": ")[2] for flag in self._facts.flags.get(key, ())}
         kinds |= {_CUT} if key in self._facts.cut_contexts else set()
-        return sum(1 << self._flags.setdefault(kind, len(self._flags)) for kind in kinds)
+        numbers = (self._flags.setdefault(kind, len(self._flags)) for kind in sorted(kinds))
+        return sum(1 << number for number in numbers if number < _MOST_FLAGS)
 
     def _static(
         self, summary: Summary, findings: Findings, facts: RunFacts
@@ -185,7 +188,8 @@ class HtmlReport:
         cut = "".join(f'<p class="cut">{sections.safe(each)}</p>' for each in self._left_out)
         file.write(f"{sections.CASES}{cut}{sections.CASES_END}".encode())
         file.write(b'<script type="application/json" id="meta">')
-        file.write(_json(self._meta(packed, facts)).encode())
+        counts = {"rows": len(packed.choice.rows()), "cases": self._numbers.count(packed.choice)}
+        file.write(_json({**self._names(facts), **counts}).encode())
         for name, data in (("numbers", packed.numbers), ("queries", packed.snippets)):
             file.write(f'</script>\n<script type="text/plain" id="{name}">'.encode() + data)
         with packed.texts.open("rb") as blocks:
@@ -193,21 +197,21 @@ class HtmlReport:
                 file.write(b'</script>\n<script type="text/plain" class="texts">' + blocks.readline().strip())
         file.write(b"</script>\n")
 
-    def _meta(self, packed: PackedRows, facts: RunFacts) -> Mapping[str, Any]:
-        """What page.js must know to read the rest."""
+    def _names(self, facts: RunFacts) -> Mapping[str, Any]:
+        """What page.js must know to show the rest."""
+        names = self._slices if self._slice_by and len(self._slices) <= _MOST_SLICES else ()
+        slices = [shorten(name, _SLICE_NAME) for name in names]
+        columns = self._columns.items()
         return {
             "bots": facts.bots,
-            "rows": len(packed.choice.rows()),
-            "cases": self._numbers.count(packed.choice),
             "allCases": len(self._numbers.bots),
             "columns": [
-                {"id": name, "label": label, "limit": _limit(name, facts)}
-                for name, label in self._columns.items()
+                {"id": name, "label": label, "limit": _limit(name, facts)} for name, label in columns
             ],
             "modes": [str(mode) for mode in _MODES],
-            "flags": list(self._flags),
-            "sliceBy": self._slice_by,
-            "slices": list(self._slices) if self._slice_by else [],
+            "flags": list(self._flags)[:_MOST_FLAGS],
+            "sliceBy": shorten(self._slice_by, _SLICE_NAME) if slices else "",
+            "slices": slices,
             "hasTexts": self._has_texts,
             "file": Path(facts.input_name).stem,
         }
@@ -215,6 +219,11 @@ class HtmlReport:
 
 _MODES = tuple(FailureMode)
 _CUT = "context cut"
+_MOST_FLAGS = 8
+"""Kinds that can be filtered: the bits of a byte. RAG Eval finds five; a run's JSON may name any."""
+_MOST_SLICES = 1_000
+"""With more, the slices are no filter."""
+_SLICE_NAME = 80
 _SLACK = 2_000
 """Bytes for what is written of the cases beside the packed data."""
 
@@ -255,7 +264,7 @@ def _values(result: CaseResult, columns: Mapping[str, str]) -> Mapping[str, int]
 def _number(value: float | None, outcome: Outcome) -> int:
     if value is None:
         return FAILED if outcome is Outcome.FAILED else NOT_APPLICABLE
-    return round(value * 10_000)
+    return round(min(max(value, 0.0), 1.0) * 10_000)
 
 
 def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> int:

@@ -653,10 +653,9 @@ async function drawCase(i) {
   const cases = casesOf(data.rowOf[i]);
   const mine = row.c.find((each) => each.b === data.bot[i]) || {};
   const evidence = evidenceOn(mine);
-  const hasLenses = Object.values(LENSES).every(({ metrics }) =>
-    row.c.some((each) => metrics.some((metric) => each.s?.[metric]?.e?.length)));
-  if (!hasLenses) lens = evidence.some((each) => each.metric === "answer_correctness" && each.metric) &&
-    !evidence.some((each) => LENSES.grounding.metrics.includes(each.metric)) ? "correctness" : "grounding";
+  const has = ({ metrics }) => row.c.some((each) => metrics.some((metric) => each.s?.[metric]?.e?.length));
+  const hasLenses = Object.values(LENSES).every(has);
+  if (!hasLenses) lens = has(LENSES.correctness) ? "correctness" : "grounding";
   const focus = document.activeElement && dialog.contains(document.activeElement) ? document.activeElement.title : "";
   const scroll = dialog.querySelector(".case")?.scrollTop || 0;
   const isSameRow = dialog.dataset.row === String(rowNumber(i));
@@ -664,7 +663,7 @@ async function drawCase(i) {
   const facts = Object.entries(row.x || {}).map(([name, text]) => el("li", {}, el("span", { class: "dim" }, `${name}: `), el("bdi", {}, text)));
   if (why(i)) facts.push(el("li", {}, el("span", { class: "dim" }, "Chosen as: "), why(i)));
   const content = el("div", { class: "case", tabindex: "-1" },
-    row.q === undefined ? null : el("section", { class: "query" }, el("h3", {}, "Query"), el("div", { class: "text large", dir: "auto" }, row.q),
+    row.q === undefined ? null : el("section", { class: "query" }, el("h3", {}, "Query"), el("div", { class: "large" }, marked(row.q, [])),
       facts.length ? el("ul", { class: "byline" }, ...facts) : null),
     hasLenses ? lensChoice(i) : null,
     el("section", { "aria-label": "Responses" }, el("div", { class: "bots" }, ...cases.map((each) => botCard(each, i, row)))),
@@ -702,7 +701,7 @@ function botCard(i, chosen, row) {
     const index = k + 1, value = data.values[index][i];
     const score = mine.s?.[column.id] || {};
     const note = [score.o && score.c ? `${score.c}: ${score.r || ""}` : score.r,
-      mine.h?.[column.id] !== undefined ? `people: ${mine.h[column.id].toFixed(2)}` : ""].filter(Boolean).join("; ");
+      mine.h?.[column.id] !== undefined ? `human label: ${mine.h[column.id].toFixed(2)}` : ""].filter(Boolean).join("; ");
     return el("tr", {}, el("th", { scope: "row" }, column.label),
       el("td", { class: "num" }, isBelow(i, index) || (column.id === "rubric" && value === 0)
         ? el("b", { class: "red" }, scoreText(index, value)) : scoreText(index, value)),
@@ -763,7 +762,7 @@ function evidenceList(evidence, mine, row, i, bots) {
         const place = part === undefined ? undefined : find(each, part, source);
         const where = place === undefined || (place && !place[2]) ? "" : place ? " (a similar sentence is marked)" : " (not found in the text)";
         return el("li", {}, el("b", { class: each.good ? "ok" : "bad" }, `${each.good ? "✓" : "✗"}${each.number} ${each.subject}: ${each.verdict}`),
-          el("q", { dir: "auto" }, textOf(each, row, mine)), el("span", { class: "dim" }, where),
+          marked(textOf(each, row, mine), []), el("span", { class: "dim" }, where),
           each.reason ? el("p", { class: "dim", dir: "auto" }, each.reason) : null);
       })));
   }).filter(Boolean);

@@ -306,11 +306,19 @@ def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
         f'<th scope="col" class="{_kind(column.header_look)}" title="{safe(column.about)}">{safe(column.header)}</th>'
         for column in shown
     )
-    rows = "".join(f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in items)
+    lines = list(items)
+    rows = "".join(
+        f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in lines[:_TABLE_ROWS]
+    )
+    more = f"<p>… and {len(lines) - _TABLE_ROWS:,} more rows, which the workbook has.</p>"
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table class="plain">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"{more if len(lines) > _TABLE_ROWS else ''}"
     )
+
+
+_TABLE_ROWS = 300
 
 
 def _kind(header: Look) -> str:
@@ -323,16 +331,9 @@ def _td(cell: Cell) -> str:
         return f'<td class="num">{_DASH}</td>' if cell.look in _NUMBERS else "<td></td>"
     if isinstance(value, str):
         return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
-    text = (
-        f"{value:.0%}"
-        if cell.look is Look.PERCENT
-        else f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:.2f}"
-    )
-    return (
-        f'<td class="num">{text}{f" <small>({cell.count:,})</small>" if cell.count is not None else ""}</td>'
-    )
+    form = ".0%" if cell.look is Look.PERCENT else "," if isinstance(value, int) else "z.2f"
+    count = "" if cell.count is None else f" <small>({cell.count:,})</small>"
+    return f'<td class="num">{format(value, form).replace("-", "−")}{count}</td>'
 
 
 _NUMBERS = frozenset({Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.NOT_APPLICABLE})
