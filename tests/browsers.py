@@ -83,6 +83,18 @@ class Firefox:
         return found["result"].get("value")
 
 
+_PREFERENCES = {
+    "app.normandy.enabled": "false",
+    "app.update.disabledForTesting": "true",
+    "browser.safebrowsing.update.enabled": "false",
+    "datareporting.policy.dataSubmissionEnabled": "false",
+    "network.captive-portal-service.enabled": "false",
+    "network.connectivity-service.enabled": "false",
+    "services.settings.server": '"data:,#remote-settings-dummy/v1"',
+}
+"""Without what Firefox asks of its makers by itself."""
+
+
 @contextmanager
 def firefox(profile: Path) -> Iterator[Firefox]:
     """Skips the test where there is no Firefox."""
@@ -92,6 +104,9 @@ def firefox(profile: Path) -> Iterator[Firefox]:
     if FIREFOX is None:
         pytest.skip("no Firefox: apt-get install firefox-esr")
     profile.mkdir()
+    (profile / "user.js").write_text(
+        "".join(f'user_pref("{name}", {value});\n' for name, value in _PREFERENCES.items())
+    )
     arguments = [FIREFOX, "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port=0"]
     with subprocess.Popen([*arguments, "about:blank"], stderr=subprocess.PIPE, text=True) as process:
         try:

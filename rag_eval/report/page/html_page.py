@@ -143,7 +143,8 @@ class HtmlReport:
         self._numbers.slices.append(self._slices.setdefault(name, len(self._slices)))
         record = row_record(self._row, self._facts) if self._has_texts else "0"
         snippet = shorten(case.query, _SNIPPET) if self._has_texts else ""
-        self._spool.append(record, json.dumps(snippet, ensure_ascii=False))
+        with output_errors(self._target, _OPTION):
+            self._spool.append(record, json.dumps(snippet, ensure_ascii=False))
         self._row.clear()
 
     def _flag_bits(self, result: CaseResult) -> int:

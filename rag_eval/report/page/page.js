@@ -188,9 +188,8 @@ function update() {
   body.scrollTop = 0;
   current = 0;
   draw(true);
-  told.textContent = length === count
-    ? `${count.toLocaleString("en")} cases`
-    : `${length.toLocaleString("en")} of ${count.toLocaleString("en")} cases`;
+  const all = `${count.toLocaleString("en")} ${count === 1 ? "case" : "cases"}`;
+  told.textContent = length === count ? all : `${length.toLocaleString("en")} of ${all}`;
   reset.hidden = length === count && !isFiltered();
 }
 
@@ -543,9 +542,8 @@ function find(evidence, part, text) {
   return best;
 }
 
-/** A text with its evidence marked: `marks` are [start, length, similar, evidence]. */
-function marked(text, marks) {
-  const limit = 20000;
+/** A text with its evidence marked: `marks` are [start, length, similar, evidence]. A long one is shown in part. */
+function marked(text, marks, limit = 20000) {
   const node = el("div", { class: "text", dir: "auto" });
   const fill = (end) => {
     const edges = [...new Set([0, end, ...marks.flatMap(([start, length]) => [start, start + length])])]
@@ -570,7 +568,7 @@ function marked(text, marks) {
         `Show all ${text.length.toLocaleString("en")} characters`));
     }
   };
-  fill(Math.min(text.length, text.length > limit + 2000 ? limit : text.length));
+  fill(Math.min(text.length, text.length > limit * 1.1 ? limit : text.length));
   return node;
 }
 
@@ -631,12 +629,12 @@ function show(...content) {
   }
 }
 
-function header(title, position) {
+function header(title, position, name = "") {
   const step = (by, label, key) => el("button", { type: "button", "aria-keyshortcuts": key,
     "aria-disabled": position !== null && order[position + by] !== undefined ? null : "true",
     title: `${label} (${key})`, onclick: () => move(by) }, by < 0 ? `← ${label}` : `${label} →`);
   const place = position === null || position < 0 ? "" : `${(position + 1).toLocaleString("en")} of ${order.length.toLocaleString("en")}`;
-  return el("div", { class: "bar" }, el("b", { id: "case-title" }, title), el("span", { class: "dim", role: "status" }, place),
+  return el("div", { class: "bar" }, el("b", { id: "case-title" }, title, name ? ", " : "", el("bdi", {}, name)), el("span", { class: "dim", role: "status" }, place),
     el("span", { class: "grow" }), step(-1, "Previous", "k"), step(1, "Next", "j"),
     el("button", { type: "button", class: "close", title: "Close (Esc)", onclick: () => dialog.close() }, "Close ✕"));
 }
@@ -663,7 +661,7 @@ async function drawCase(i) {
   const facts = Object.entries(row.x || {}).map(([name, text]) => el("li", {}, el("span", { class: "dim" }, `${name}: `), el("bdi", {}, text)));
   if (why(i)) facts.push(el("li", {}, el("span", { class: "dim" }, "Chosen as: "), why(i)));
   const content = el("div", { class: "case", tabindex: "-1" },
-    row.q === undefined ? null : el("section", { class: "query" }, el("h3", {}, "Query"), el("div", { class: "large" }, marked(row.q, [])),
+    row.q === undefined ? null : el("section", { class: "query" }, el("h3", {}, "Query"), el("div", { class: "large" }, marked(row.q, [], 1500)),
       facts.length ? el("ul", { class: "byline" }, ...facts) : null),
     hasLenses ? lensChoice(i) : null,
     el("section", { "aria-label": "Responses" }, el("div", { class: "bots" }, ...cases.map((each) => botCard(each, i, row)))),
@@ -672,7 +670,7 @@ async function drawCase(i) {
     chunksOf(mine, row, evidence, i, cases.length),
     mine.w ? el("section", {}, heading("What to do", cases.length > 1 ? bot(i) : ""), el("div", { class: "text", dir: "auto" }, mine.w)) : null,
     rubricOf(mine), documentsOf(mine), evidenceList(evidence, mine, row, i, cases.length));
-  show(header(`Row ${rowNumber(i)}, ${bot(i)}`, order.indexOf(i)), content);
+  show(header(`Row ${rowNumber(i)}`, order.indexOf(i), bot(i)), content);
   content.scrollTop = isSameRow ? scroll : 0;
   const strip = content.querySelector(".bots"), card = content.querySelector(".chosen");
   strip.scrollLeft = card.offsetLeft - strip.offsetLeft - 3;
@@ -762,7 +760,7 @@ function evidenceList(evidence, mine, row, i, bots) {
         const place = part === undefined ? undefined : find(each, part, source);
         const where = place === undefined || (place && !place[2]) ? "" : place ? " (a similar sentence is marked)" : " (not found in the text)";
         return el("li", {}, el("b", { class: each.good ? "ok" : "bad" }, `${each.good ? "✓" : "✗"}${each.number} ${each.subject}: ${each.verdict}`),
-          marked(textOf(each, row, mine), []), el("span", { class: "dim" }, where),
+          marked(textOf(each, row, mine), [], 1500), el("span", { class: "dim" }, where),
           each.reason ? el("p", { class: "dim", dir: "auto" }, each.reason) : null);
       })));
   }).filter(Boolean);

@@ -198,7 +198,7 @@ def _card(
     name = safe(shorten(bot.bot, NAME_LIMIT))
     chart = (
         f"<figure>{histogram(f'Distribution of RQS of {shorten(bot.bot, NAME_LIMIT)}', bot.rqs_values)}"
-        f"<figcaption>RQS of {len(bot.rqs_values):,} cases</figcaption></figure>"
+        f"<figcaption>RQS of {_counted(len(bot.rqs_values), 'case')}</figcaption></figure>"
         if bot.rqs_values
         else ""
     )
@@ -221,15 +221,21 @@ def _causes(causes: BotCauses | None, index: int) -> str:
 def _cause(cause: Cause, index: int) -> str:
     rows = ", ".join(f'<a href="#row-{row}-{index + 1}">{row}</a>' for row in cause.rows[:_LINKED_ROWS])
     more = " …" if len(cause.rows) > _LINKED_ROWS else ""
-    what = "failures" if cause.is_failure else f"cases below {ROOM:g}"
+    whole = (
+        _counted(cause.of, "failure") if cause.is_failure else f"{_counted(cause.of, 'case')} below {ROOM:g}"
+    )
     return (
         f"<li><b>{safe(cause.fix[0].upper() + cause.fix[1:])}</b><br>{safe(cause.text)} "
-        f'<span class="dim">({cause.count:,} of {cause.of:,} {what}; '
+        f'<span class="dim">({cause.count:,} of {whole}; '
         f"row{'s' if len(cause.rows) > 1 else ''} {rows}{more})</span></li>"
     )
 
 
 _LINKED_ROWS = 5
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 # Worst cases
@@ -240,7 +246,7 @@ def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bo
     cases = "".join(_worst(result, facts, has_texts=has_texts) for result in results)
     return (
         '<section class="static" aria-labelledby="h-worst"><h2 id="h-worst">'
-        f"The {len(results)} cases with the lowest RQS</h2>{cases}</section>"
+        f"The {_counted(len(results), 'case')} with the lowest RQS</h2>{cases}</section>"
         if results
         else ""
     )
