@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 from openpyxl import load_workbook
-from report_cases import facts_of, plain_result, write_output
+from report_cases import facts_of, plain_result, summary_of, write_output
 
+from rag_eval.cli.outcome import Ending
 from rag_eval.records import CaseResult
+from rag_eval.report.outputs import Outputs
 from rag_eval.report.spool import CaseSpool, cut_note
 from rag_eval.report.workbook import CASES, ExcelReport
+from rag_eval.report.worksheet import SHEET_ROWS
 from rag_eval.results.baseline import BaselineComparison, Direction, read_past_run
+from rag_eval.results.summary import Summary
+from rag_eval.results.tallies import Tallies
 
 
 def results_of(rows: int, bots: str = "AB") -> list[CaseResult]:
@@ -127,3 +132,17 @@ def test_an_abandoned_report_leaves_no_spooled_case_behind(tmp_path: Path) -> No
     report.add(plain_result(2, "A"))
     report.discard()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("cases", "is_told"), [(SHEET_ROWS - 1, False), (SHEET_ROWS, True)])
+def test_the_run_notes_a_cut_sheet_for_terminal_sheet_and_json(cases: int, is_told: bool) -> None:
+    facts = facts_of("A", cases, notes=("Something else.",))
+
+    class OfManyCases(Tallies):
+        def summary(self) -> Summary:
+            summary = summary_of([plain_result(2, "A")], facts)
+            return replace(summary, bots=tuple(replace(bot, total_queries=cases) for bot in summary.bots))
+
+    ending = Ending.of(Outputs([]), OfManyCases(facts), lambda _: facts)
+    assert ending.facts.notes[-1] == "Something else."
+    assert ("(column Selection)" in ending.facts.notes[0]) is is_told

@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from rag_eval.cli.terminal import (
     readable,
 )
 from rag_eval.records import Case, CaseResult, Score
+from rag_eval.results.causes import BotCauses, Cause
 from rag_eval.results.findings import find
 from rag_eval.results.summary import Mean, of_queries
 
@@ -236,3 +238,75 @@ def test_help_can_be_read_everywhere_and_is_whole(command: str) -> None:
     commands = ended.stdout.partition("\nCommands:\n")[2]
     assert "..." not in commands  # as click ends a summary that it cuts
     assert bool(commands) is (command in ("", "rubric", "cache"))
+
+
+CAUSES = BotCauses(
+    "A",
+    5,
+    tuple(
+        Cause(name, text, "do this", count, 5, tuple(range(2, 2 + count)))
+        for name, text, count in (
+            ("no_response", "one", 2),
+            ("ranking", "two", 1),
+            ("evasive", "three", 1),
+            ("off_topic", "four", 1),
+        )
+    ),
+    3,
+    0.125,
+)
+
+
+def test_each_bot_has_its_failures_the_first_fix_and_its_worst_row() -> None:
+    results = [faithful(row, "A", 0.1 if row < 7 else 0.9) for row in range(2, 12)]
+    summary = summary_of(results, facts_of("A", 10, metrics=("faithfulness",)))
+    findings = replace(find(summary), causes=(CAUSES,))
+    assert list(bot_lines(summary, findings)) == [
+        "A: RQS for 10 of 10 queries",
+        "  Failures: 5 of 10 queries (Hallucination 5)",
+        "  First fix: do this",
+        "    2 of 5 failures: one (rows 2, 3)",
+        "    1 of 5 failures: two (row 2)",
+        "    1 of 5 failures: three (row 2)",
+        "  Worst row: 3 (RQS 0.12)",
+    ]
+    bare = replace(CAUSES, causes=(), worst_row=None, worst_rqs=None)
+    assert list(bot_lines(summary, replace(findings, causes=(bare,))))[2:] == [
+        "  First fix: no evidence names a cause"
+    ]
+    perfect = replace(bare, failures=0)
+    assert list(bot_lines(summary, replace(findings, causes=(perfect,)))) == ["A: RQS for 10 of 10 queries"]
+
+
+def on_a_terminal(folder: Path, **variables: str) -> str:
+    """What a run prints on a pseudo-terminal."""
+    (folder / "in.csv").write_text("Query,Bot_A,Bot_B\nWhy is it so?,Because it is so.,No.\n")
+    ours, theirs = os.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "rag_eval_standalone.py", "in.csv", "--judge", "offline"],
+        cwd=folder,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        env={**environment, "TERM": "xterm", **variables},
+    )
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError):  # Linux's way of saying that the other end is closed
+        while piece := os.read(ours, 65_536):
+            printed += piece
+    os.close(ours)
+    assert process.wait() == 0
+    return printed.decode()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_colours_are_for_terminals_and_not_with_no_color(tmp_path: Path) -> None:
+    coloured = on_a_terminal(tmp_path)
+    assert "\x1b[1mB leads A" in coloured or "\x1b[1mA leads B" in coloured
+    assert "\x1b[36m  First fix: " in coloured
+    for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        plain = on_a_terminal(tmp_path, **variables)
+        assert "\x1b" not in plain
+        assert "  First fix: " in plain

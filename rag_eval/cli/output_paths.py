@@ -99,7 +99,13 @@ class Places:
         wanted = loaded.settings.report
         tables = {"has_evidence": wanted.evidence, "has_slices": bool(wanted.slice_by)}
         factories: list[Callable[[], Output]] = [
-            lambda: ExcelReport(self.report, facts, **tables, has_baseline=has_baseline)
+            lambda: ExcelReport(
+                self.report,
+                facts,
+                **tables,
+                has_baseline=has_baseline,
+                has_side_by_side=wanted.side_by_side,
+            )
         ]
         if page := self._html(loaded.settings):  # before the JSON, which tells what does not fit on it
             factories.append(lambda: self._page(page, loaded, facts))

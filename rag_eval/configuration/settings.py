@@ -292,13 +292,14 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message='Field name "json"')
 
     class Report(_Frozen):
-        """What is reported beside the three sheets."""
+        """What is reported in addition to the three sheets."""
 
         evidence: Flag = False
         json: Flag = False  # type: ignore[assignment]
         html: Flag = False
         html_mb: Megabytes = 8.0
         slice_by: Header = ""
+        side_by_side: Flag = False
 
 
 class Cache(_Frozen):

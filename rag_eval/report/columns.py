@@ -66,7 +66,11 @@ def case_columns(
         *(_score(metric, label, facts) for metric, label in METRIC_LABELS.items()),
         _toxicity(facts),
         plain_column(
-            "Toxic?", NUMBER_WIDTH, Look.WORD, lambda result: _is_toxic(result, facts.toxicity_threshold)
+            "Toxic?",
+            NUMBER_WIDTH,
+            Look.WORD,
+            lambda result: _is_toxic(result, facts.toxicity_threshold),
+            is_folded=True,
         ),
     ]
     if facts.diagnostics:

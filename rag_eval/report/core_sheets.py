@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 HEADER_HEIGHT = 3 * LINE_HEIGHT
 _CELL_LINE = 38
 """Characters on one line of a verdict."""
+_MOST_LINES = 4
+"""Of a verdict or first fix, so that five bots are on one screen."""
 _WIDTH = 1120
 """Pixels of what floats below a table: a small screen shows it whole."""
 _CHART_WIDTH = 460
@@ -108,7 +110,8 @@ def _standing_height(summary: Summary, findings: Findings) -> float:
     """Of all rows, in points: that of the longest verdict or first fix."""
     texts = [verdict_on(line.bot, findings) for line in summary.standings]
     texts += [fix_words(causes) for causes in findings.causes]
-    return LINE_HEIGHT * max([lines_of([text], _CELL_LINE) for text in texts], default=1)
+    lines = max([lines_of([text], _CELL_LINE) for text in texts], default=1)
+    return LINE_HEIGHT * min(lines, _MOST_LINES)
 
 
 def set_up_page(worksheet: "Worksheet", facts: RunFacts, *, is_one_page: bool = False) -> None:

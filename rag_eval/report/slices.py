@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_eval.records import METRIC_LABELS, RunFacts
-from rag_eval.report.column import Column, name_width, plain_column
+from rag_eval.report.column import NUMBER_WIDTH, Column, name_width, plain_column
 from rag_eval.report.columns import mean_column
 from rag_eval.report.styles import Formats, Look
 from rag_eval.report.worksheet import Table
@@ -53,10 +53,10 @@ def slice_columns(facts: RunFacts) -> list[Column[SliceLine]]:
     return [
         plain_column("Slice", 24, Look.NAME, lambda line: line.slice or "(none)"),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.summary.bot),
-        plain_column("Avg RQS", 9, Look.RQS, lambda line: line.summary.rqs.value),
+        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.summary.rqs.value),
         *(mean(metric, label) for metric, label in METRIC_LABELS.items()),
-        plain_column("Scored", 8, Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
-        plain_column("Total Queries", 8, Look.COUNT, lambda line: line.summary.total_queries),
+        plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
+        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.total_queries),
     ]
 
 

@@ -24,6 +24,8 @@ from rag_eval.report.retrieval_sheet import SHEET as RETRIEVAL
 from rag_eval.report.retrieval_sheet import write_bots_retrieval
 from rag_eval.report.rubric_sheet import SHEET as RUBRIC
 from rag_eval.report.rubric_sheet import write_pass_rates
+from rag_eval.report.side_by_side import SHEET as SIDE_BY_SIDE
+from rag_eval.report.side_by_side import SideBySide
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
 from rag_eval.report.spool import CaseSpool
@@ -53,6 +55,7 @@ class ExcelReport:
         has_evidence: bool = False,
         has_slices: bool = False,
         has_baseline: bool = False,
+        has_side_by_side: bool = False,
         sheet_rows: int = SHEET_ROWS,
     ) -> None:
         """`sheet_rows` are as many as a sheet can have, the header's included."""
@@ -64,6 +67,7 @@ class ExcelReport:
             ALIGNMENT: facts.has_labels,
             DISAGREEMENTS: facts.has_labels,
             BASELINE: has_baseline,
+            SIDE_BY_SIDE: has_side_by_side,
             SLICES: has_slices,
             EVIDENCE: has_evidence,
         }
@@ -87,6 +91,10 @@ class ExcelReport:
             group_of=lambda result: result.case.row,
         )
         self._headers = score_headers(facts)
+        self._queries: SideBySide | None = None
+        if has_side_by_side:
+            sheet = self._workbook.sheets[SIDE_BY_SIDE]
+            self._queries = SideBySide(sheet, self._formats, facts, sheet_rows)
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
             sheet = self._workbook.sheets[EVIDENCE]
@@ -95,6 +103,8 @@ class ExcelReport:
     def add(self, result: CaseResult) -> None:
         """Write one row of the first sheet, and the evidence if it is wanted; later if not all cases fit."""
         with output_errors(self._target):
+            if self._queries:
+                self._queries.add(result)
             if self._spool:
                 self._spool.add(result)
             else:
@@ -127,6 +137,8 @@ class ExcelReport:
             self._cases.print_up_to("Row")
             if self._evidence:
                 self._evidence.finish(frozen=3)
+            if self._queries:
+                self._queries.finish()
             self._write_optional(sheets, summary, findings, facts)
             write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
             write_standings(
@@ -172,8 +184,8 @@ class ExcelReport:
 
     def _left_out(self) -> list[str]:
         sentences = [*self._cases.notes.limits_reached()]
-        if self._cases.cut_texts:
-            sentences.append(f"{self._cases.cut_texts:,} texts are longer than a cell can hold and were cut.")
+        if cut := self._cases.cut_texts + (self._queries.table.cut_texts if self._queries else 0):
+            sentences.append(f"{cut:,} texts are longer than a cell can hold and were cut.")
         if self._evidence:
             sentences += self._evidence_left_out(self._evidence)
         return sentences

@@ -21,6 +21,7 @@ from rag_eval.results.intervals import (
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.summary import FEWEST_ROWS
+from rag_eval.texts.display import shorten
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -324,20 +325,28 @@ def sentence_on(bot: str, comparison: Comparison) -> str:
     """The verdict on one of the compared bots, as a sentence without its subject: for a cell beside the bot's name."""
     if not comparison.rivals:
         return "the only bot: there is nothing to compare it with"
+    winner = shorten(comparison.winner, _CELL_NAME)
     if bot in comparison.winners and len(comparison.winners) > 1:
-        return f"shares the lead with {', '.join(each for each in comparison.winners if each != bot)}: tie"
+        others = ", ".join(shorten(each, _CELL_NAME) for each in comparison.winners if each != bot)
+        return f"shares the lead with {others}: tie"
     is_winner = bot == comparison.winner
     rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
     if rival.verdict is Verdict.NOT_COMPARABLE and not is_winner:
-        return f"not comparable with {comparison.winner}: their RQS are made up of different metrics"
+        return f"not comparable with {winner}: their RQS are made up of different metrics"
     gap = difference_words(rival, comparison.confidence)
-    lead = f"leads {rival.bot} by {gap}" if is_winner else f"worse than {comparison.winner} by {gap}"
+    lead = (
+        f"leads {shorten(rival.bot, _CELL_NAME)} by {gap}" if is_winner else f"worse than {winner} by {gap}"
+    )
     if comparison.rows < FEWEST_ROWS:
         return f"{lead}: fewer than {FEWEST_ROWS} queries, too few for a conclusion"
     several = (
         f"; significant over {_beaten(comparison)} others" if is_winner and len(comparison.rivals) > 1 else ""
     )
     return f"{lead}: {verdict_words(rival)}{several}"
+
+
+_CELL_NAME = 30
+"""Characters of a name in a narrow cell."""
 
 
 def _beaten(comparison: Comparison) -> str:

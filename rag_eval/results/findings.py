@@ -253,7 +253,7 @@ def verdict_on(bot: str, findings: Findings) -> str:
         return ""
     if bot not in findings.compared:
         return "not ranked: it has no RQS on the compared queries"
-    return sentence_on(_short(bot), _with_short_names(findings.comparison))
+    return sentence_on(bot, findings.comparison)
 
 
 def mean_words(means: Sequence[float | None]) -> list[str]:

@@ -155,11 +155,14 @@ class Summarizer:
     def summary(self) -> Summary:
         ranked = [bot for bot, columns in self._bots.items() if columns.has_rqs()]
         columns_of_ranked = [self._bots[bot].values[RQS] for bot in ranked]
-        common = [
-            index
-            for index, row in enumerate(zip(*columns_of_ranked, strict=False))
-            if not any(map(math.isnan, row))
-        ]
+        common = array(
+            "q",
+            (
+                index
+                for index, row in enumerate(zip(*columns_of_ranked, strict=False))
+                if not any(map(math.isnan, row))
+            ),
+        )
         if not common:
             ranked = []
         expected = self._expected(ranked)
@@ -181,10 +184,11 @@ class Summarizer:
             ),
         )
 
-    def _expected(self, ranked: Sequence[str]) -> list[int]:
+    def _expected(self, ranked: Sequence[str]) -> "array[int]":
         """The rows on which no ranked bot's RQS is not applicable."""
         outcomes = zip(*(self._bots[bot].rqs_outcomes() for bot in ranked), strict=False)
-        return [index for index, row in enumerate(outcomes) if _CODES[Outcome.NOT_APPLICABLE] not in row]
+        not_applicable = _CODES[Outcome.NOT_APPLICABLE]
+        return array("q", (index for index, row in enumerate(outcomes) if not_applicable not in row))
 
     def _columns(self, bots: Iterable[str]) -> dict[str, "_BotColumns"]:
         return {bot: _BotColumns(self._metrics, self._further, self._toxicity_threshold) for bot in bots}

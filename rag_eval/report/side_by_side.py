@@ -1,0 +1,81 @@
+"""Sheet "Side by Side": one row per query with what each bot answered, to find the queries on which bots differ."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.column import NUMBER_WIDTH, Column, Value, plain_column
+from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
+from rag_eval.report.worksheet import SHEET_ROWS, Table
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
+
+SHEET = "Side by Side"
+_LINES = 5
+"""Lines of text in a row."""
+_Query = Sequence[CaseResult]
+"""The cases of one query, one for each bot at most."""
+
+
+class SideBySide:
+    """Told of every result in order; holds those of one query."""
+
+    def __init__(
+        self, worksheet: "Worksheet", formats: Formats, facts: RunFacts, sheet_rows: int = SHEET_ROWS
+    ) -> None:
+        height = _LINES * LINE_HEIGHT
+        columns = query_columns(facts)
+        self.table = Table(worksheet, columns, formats, 3 * LINE_HEIGHT, height, sheet_rows)
+        self._query: list[CaseResult] = []
+
+    def add(self, result: CaseResult) -> None:
+        if self._query and self._query[0].case.row != result.case.row:
+            self._write()
+        self._query.append(result)
+
+    def finish(self) -> None:
+        """Write the last query, and what goes over the whole table."""
+        if self._query:
+            self._write()
+        self.table.finish(frozen=2)
+
+    def _write(self) -> None:
+        self.table.append(tuple(self._query))
+        self._query.clear()
+
+
+def query_columns(facts: RunFacts) -> list[Column[_Query]]:
+    """What the bots share, how far their RQS are apart, and then RQS, failure mode and response of each bot."""
+    columns: list[Column[_Query]] = [
+        plain_column("Row", NUMBER_WIDTH, Look.COUNT, lambda query: query[0].case.row),
+        plain_column("Query", 28, Look.TEXT, lambda query: query[0].case.query),
+        plain_column("Ground Truth", 30, Look.TEXT, lambda query: query[0].case.reference, is_folded=True),
+        plain_column("Bots differ", NUMBER_WIDTH, Look.RQS, _spread, _ABOUT_SPREAD),
+    ]
+    for bot in facts.bots:
+        columns += [
+            plain_column(f"{bot} RQS", NUMBER_WIDTH, Look.RQS, _of(bot, lambda case: case.rqs)),
+            plain_column(f"{bot} Failure Mode", 15, Look.WORD, _of(bot, _modes)),
+            plain_column(f"{bot} Response", 36, Look.TEXT, _of(bot, lambda case: case.case.response)),
+        ]
+    return columns
+
+
+def _of(bot: str, value: Callable[[CaseResult], Value]) -> Callable[[_Query], Value]:
+    return lambda query: next((value(case) for case in query if case.case.bot == bot), None)
+
+
+def _modes(case: CaseResult) -> str:
+    return " | ".join(case.failure_modes)
+
+
+def _spread(query: _Query) -> float | None:
+    scored = [case.rqs for case in query if case.rqs is not None]
+    return max(scored) - min(scored) if len(scored) > 1 else None
+
+
+_ABOUT_SPREAD = (
+    "Highest minus lowest RQS of the bots on this query. Filter or sort by it to see where the bots differ. "
+    "Empty if fewer than two bots have an RQS."
+)

