@@ -533,6 +533,16 @@ def test_print_has_the_verdict_and_the_worst_cases_but_no_tools(show: Show) -> N
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
+def test_an_open_case_is_printed_instead_of_the_page(show: Show) -> None:
+    driver = show(small_run(), "#row-4")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        shown = "return [...arguments].map((each) => document.querySelector(each).checkVisibility())"
+        assert driver.execute_script(shown, "h1", ".bot.chosen", ".case .text") == [False, True, True]
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_without_a_script_there_are_the_verdict_and_the_worst_cases(driver: Any, tmp_path: Path) -> None:
     page = page_of(tmp_path / "page.html", small_run())
     driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})

@@ -170,7 +170,8 @@ class HtmlReport:
             sections.worst_cases(worst, facts, has_texts=self._has_texts),
             sections.tables(facts, summary, findings),
             sections.about(facts, summary, findings, self._configuration),
-            f"</main>\n<script>{_asset('page.js')}</script>\n</body>\n</html>\n",
+            f'</main>\n<dialog id="case" aria-labelledby="case-title"></dialog>\n'
+            f"<script>{_asset('page.js')}</script>\n</body>\n</html>\n",
         ]
         return [part.encode() for part in before], [part.encode() for part in after]
 

@@ -406,5 +406,4 @@ CASES_END = """<noscript><p>The table of all cases needs JavaScript. The cases w
 </noscript>
 <p id="problem" class="partial" role="alert" hidden></p>
 <div id="app" hidden></div></section>
-<dialog id="case" aria-labelledby="case-title"></dialog>
 """
