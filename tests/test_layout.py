@@ -291,3 +291,17 @@ def test_a_report_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         path = report_of(tmp_path / f"{len(bots)}.xlsx", facts, [*results])
         found = subprocess.run([validator, str(path)], capture_output=True, text=True, check=False)
         assert json.loads(found.stdout)["errors"] == []
+
+
+@pytest.mark.parametrize(("rows", "is_grey"), [(9, True), (10, False)])
+def test_the_interval_of_few_queries_is_grey_and_its_header_says_why(
+    tmp_path: Path, rows: int, is_grey: bool
+) -> None:
+    facts, results = failing_run(TWO, rows)
+    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
+    column = next(cell.column for cell in sheet[1] if cell.value == "95 % low")
+    cell, header = sheet.cell(2, column), sheet.cell(1, column)
+    assert cell.value is not None
+    assert (cell.font.color.rgb == "FF808080") is is_grey
+    assert header.comment
+    assert ("Grey: fewer than 10 queries" in header.comment.text) is is_grey

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, Place, Value, interval_columns, name_width, plain_column
-from rag_eval.report.styles import Formats, Look
+from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import Table
 from rag_eval.results.human_alignment import (
     FEWEST_LABELS,
@@ -43,7 +43,9 @@ def write_disagreements(
     places: Mapping[str, Place],
 ) -> None:
     """`places` has the header of each measure's scores, where these stand one line a case."""
-    table = Table(worksheet, disagreement_columns(facts, places), formats, header_height=30, line_height=18)
+    table = Table(
+        worksheet, disagreement_columns(facts, places), formats, header_height=30, line_height=2 * LINE_HEIGHT
+    )
     for disagreement in disagreements:
         table.append(disagreement)
     table.finish(frozen=2)

@@ -447,7 +447,7 @@ _ABOUT_RQS = (
     "Empty if a metric that applies could not be scored."
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
-_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. They count in no mean."
+_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. No mean counts them."
 _ABOUT_SHARE = "Share of the bot's queries that were judged. A query can have several failure modes."
 _ABOUT_BOUNDS = "Avg RQS if every unjudged query had an RQS of {}."
 _ABOUT_COMPARED = (

@@ -72,6 +72,6 @@ _ABOUT = {
     },
 }
 _ABOUT_SCORED = (
-    "Queries with gold documents: every mean is over these. Where nothing was retrieved it counts 0."
+    "Queries with gold documents. Every mean is over these; a query without retrieved documents counts 0."
 )
-_ABOUT_NOT_APPLICABLE = "Queries without gold documents; they are in no mean."
+_ABOUT_NOT_APPLICABLE = "Queries without gold documents; no mean counts them."

@@ -72,7 +72,5 @@ def _bound_cell(line: PassRateLine, end: int) -> Cell:
     return Cell((interval.low, interval.high)[end], Look.PERCENT)
 
 
-_ABOUT_INTERVAL = (
-    "With 95 % confidence the pass rate over all queries of this kind lies between low and high (Wilson)."
-)
-_ABOUT_NOT_JUDGED = "The judge gave no verdict. These are in no rate."
+_ABOUT_INTERVAL = "95% confidence interval (Wilson) of the pass rate over all queries of this kind."
+_ABOUT_NOT_JUDGED = "The judge gave no verdict. No rate counts these cases."

@@ -98,7 +98,7 @@ class ExcelReport:
         self._evidence: Table[EvidenceLine] | None = None
         if has_evidence:
             sheet = self._workbook.sheets[EVIDENCE]
-            self._evidence = Table(sheet, evidence_columns(), self._formats, header_height=30, line_height=30)
+            self._evidence = Table(sheet, evidence_columns(), self._formats, HEADER_HEIGHT, 3 * LINE_HEIGHT)
 
     def add(self, result: CaseResult) -> None:
         """Write one row of the first sheet, and the evidence if it is wanted; later if not all cases fit."""

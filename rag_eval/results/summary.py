@@ -269,8 +269,10 @@ class _BotColumns:
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":
-        """The values that are there, of all rows or of the given ones."""
+        """The values that are there, of all rows or of the given ones; the column itself if it has no gap."""
         chosen = self.values[name] if rows is None else self.chosen(name, rows)
+        if rows is None and self._outcomes[name].count(_CODES[Outcome.SCORED]) == len(chosen):
+            return chosen
         return array("d", (value for value in chosen if not math.isnan(value)))
 
     def chosen(self, name: str, rows: Sequence[int]) -> "array[float]":
