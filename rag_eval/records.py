@@ -318,5 +318,7 @@ class RunFacts:
     """By row and bot: what the judge did not see of a context, in words."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
+    left_out: tuple[str, ...] = ()
+    """What does not fit into the outputs that are finished, one sentence each."""
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)

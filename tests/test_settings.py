@@ -116,7 +116,14 @@ def test_defaults_are_the_documented_ones() -> None:
             "samples": 1,
             "min_coverage": 0.95,
         },
-        "report": {"evidence": False, "json": False, "slice_by": "", "side_by_side": False},
+        "report": {
+            "evidence": False,
+            "json": False,
+            "html": False,
+            "html_mb": 8.0,
+            "slice_by": "",
+            "side_by_side": False,
+        },
         "limits": {"long_prompts": "error"}
         | dict.fromkeys(
             [

@@ -28,6 +28,8 @@ class Options:
     retry_errors: bool
     strict_cache: bool
     json: Path | None
+    html: Path | None
+    html_no_texts: bool
     csv: Path | None
     fail_under: tuple[str, ...]
     gate_on: str

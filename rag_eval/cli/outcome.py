@@ -39,7 +39,8 @@ class RunOutcome:
         """Finish the outputs."""
         findings = tallies.findings(summary)
         facts = _with_cut(facts, summary)
-        return cls(summary, findings, facts, outputs.finish(summary, findings, facts))
+        paths = outputs.finish(summary, findings, facts)
+        return cls(summary, findings, replace(facts, left_out=outputs.left_out), paths)
 
     def tell(self, say: Callable[..., None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
@@ -60,7 +61,7 @@ class RunOutcome:
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
         if facts.is_proxy:
             say(f"Scores below these thresholds are red in the report: {self._thresholds()}.")
-        for line in (usage_line(facts), *facts.notes):
+        for line in (usage_line(facts), *facts.notes, *facts.left_out):
             say(line)
 
     def _thresholds(self) -> str:

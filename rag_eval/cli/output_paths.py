@@ -25,7 +25,8 @@ class OutputPaths:
 
     def check_named(self) -> None:
         """Before anything is written; the manifest is written first of all, with the settings yet unread."""
-        self._refuse_overwriting(self._options.json, {"the configuration": self._options.config})
+        named = {"--json": self._options.json, "--html": self._options.html}
+        self._refuse_overwriting(named, {"the configuration": self._options.config})
 
     def check(self, loaded: "LoadedSettings") -> None:
         """With what the configuration names. Raises InputError."""
@@ -40,7 +41,10 @@ class OutputPaths:
             "the rubric": loaded.settings.rubric.file,
             "the store of paid replies": store_path(loaded.settings, self.report),
         }
-        self._refuse_overwriting(self._json(loaded.settings), {**read, **others})
+        named = {"--json": self._json(loaded.settings), "--html": self._html(loaded.settings)}
+        self._refuse_overwriting(named, {**read, **others})
+        if self._options.html_no_texts and not named["--html"]:
+            raise InputError("--html-no-texts needs a page; add --html PATH or [report] html = true")
 
     def check_writable(self) -> None:
         """Report and gates can be written. Raises OutputError."""
@@ -63,6 +67,7 @@ class OutputPaths:
         outputs = [
             self.report,
             self._json(settings),
+            self._html(settings),
             options.junit,
             options.manifest,
             *self._csv_files().values(),
@@ -70,7 +75,8 @@ class OutputPaths:
         sweep([*filter(None, outputs), *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
             folders = {Path(os.path.realpath(self.report)).parent, Path(tempfile.gettempdir())}
-        folders.update(Path(os.path.realpath(path)).parent for path in stored)
+        page = [path for path in [self._html(settings)] if path]
+        folders.update(Path(os.path.realpath(path)).parent for path in (*stored, *page))
         for folder in folders:
             if folder.exists():
                 check_space(folder)
@@ -101,21 +107,41 @@ class OutputPaths:
                 has_side_by_side=wanted.side_by_side,
             )
         ]
+        if page := self._html(loaded.settings):  # before the JSON, which tells what does not fit on it
+            factories.append(lambda: self._page(page, loaded, facts))
         if target := self._json(loaded.settings):
             factories.append(lambda: JsonReport(target, facts, provenance(loaded, made_from)))
         if folder := self._options.csv:
             factories.append(lambda: CsvReport(folder, facts, **tables))
         return Outputs.opened(factories)
 
+    def _page(self, target: Path, loaded: "LoadedSettings", facts: "RunFacts") -> "Output":
+        from rag_eval.report.page import HtmlReport
+        from rag_eval.report.provenance import circumstances
+
+        wanted = loaded.settings.report
+        return HtmlReport(
+            target,
+            facts,
+            circumstances(loaded)["configuration"],
+            megabytes=wanted.html_mb,
+            has_texts=not self._options.html_no_texts,
+            slice_by=wanted.slice_by,
+        )
+
     def _json(self, settings: "Settings") -> Path | None:
         """Where the run is written as JSON; None when that is not wanted."""
         return self._options.json or (self.report.with_suffix(".json") if settings.report.json else None)
 
-    def _refuse_overwriting(self, json: Path | None, read: Mapping[str, Path | None]) -> None:
+    def _html(self, settings: "Settings") -> Path | None:
+        """Where the page is written; None when that is not wanted."""
+        return self._options.html or (self.report.with_suffix(".html") if settings.report.html else None)
+
+    def _refuse_overwriting(self, named: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:
         _refuse_overwriting(
             {
                 "--output": self.report,
-                "--json": json,
+                **named,
                 "--junit": self._options.junit,
                 "--manifest": self._options.manifest,
                 **self._csv_files(),

@@ -44,6 +44,8 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--retry-errors", is_flag=True, help="Retry calls that were blocked, refused or truncated.")
 @click.option("--strict-cache", is_flag=True, help="Stop if the stored replies are damaged.")
 @click.option("--json", type=_PATH, help="Also write the whole run as JSON to this file.")
+@click.option("--html", type=_PATH, help="Also write a page for any browser to this file.")
+@click.option("--html-no-texts", is_flag=True, help="Leave texts, evidence and advice out of the page.")
 @click.option("--csv", type=_PATH, help="Also write the tables as CSV files to this folder.")
 @click.option(
     "--fail-under", multiple=True, metavar="NAME=VALUE", help="Exit with 1 if any bot's mean is below VALUE."

@@ -91,6 +91,7 @@ Weight = Annotated[float, Field(ge=0, description="a number of at least 0, not a
 Temperature = Annotated[float, Field(ge=0, le=2, description="a number from 0 to 2")]
 Seconds = Annotated[float, Field(gt=0, le=86400, description="a number above 0, at most 86400")]
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
+Megabytes = Annotated[float, Field(ge=1, le=1000, description="a number from 1 to 1000")]
 Samples = Annotated[int, Field(ge=1, le=50, description="a whole number from 1 to 50")]
 Attempts = Annotated[int, Field(ge=1, le=20, description="a whole number from 1 to 20")]
 Price = Annotated[
@@ -299,6 +300,8 @@ with warnings.catch_warnings():
 
         evidence: Flag = False
         json: Flag = False  # type: ignore[assignment]
+        html: Flag = False
+        html_mb: Megabytes = 8.0
         slice_by: Header = ""
         side_by_side: Flag = False
 

@@ -18,8 +18,13 @@ def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     return "\n".join(["About this run", *partial, verdict(summary, findings)])
 
 
-def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list[str]:
-    """One paragraph a topic; `of_report` are the sentences on what the workbook itself had to leave out."""
+def details(
+    facts: RunFacts, summary: Summary, of_report: Sequence[str], *, is_workbook: bool = True
+) -> list[str]:
+    """One paragraph a topic; `of_report` are the sentences on what the report itself had to leave out.
+
+    Only a workbook has thresholds that can be edited, hatched cells and notes on headers.
+    """
     notes = [shorten(note, 300) for note in (*of_report, *facts.notes)]
     more = [f"… and {len(notes) - _NOTES} more notes."] if len(notes) > _NOTES else []
     return [
@@ -27,19 +32,24 @@ def details(facts: RunFacts, summary: Summary, of_report: Sequence[str]) -> list
         _rows(facts, summary),
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
-        f"Red: {_red(facts)}. "
-        f"{_origin(facts)}"
-        "You can edit the thresholds to the right of the table: the red cells update, failure modes and counts do not.",
-        "Grey: not applicable. Hatched: the judge failed. Neither counts in any mean.",
+        f"Red: {_red(facts)}. {_origin(facts)}{_EDITABLE if is_workbook else ''}".rstrip(),
+        *([_NO_VALUES] if is_workbook else []),
         _usage(facts),
         *notes[:_NOTES],
         *more,
         *(
             ["Definitions: the notes on the column headers, and docs/metrics.md."]
-            if facts.explanations
+            if facts.explanations and is_workbook
             else []
         ),
     ]
+
+
+_EDITABLE = (
+    "You can edit the thresholds to the right of the table: the red cells update, "
+    "failure modes and counts do not."
+)
+_NO_VALUES = "Grey: not applicable. Hatched: the judge failed. Neither counts in any mean."
 
 
 def _origin(facts: RunFacts) -> str:

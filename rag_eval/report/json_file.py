@@ -36,7 +36,7 @@ _NAMED_BY_KEY: Json = {
     "toxicity": {"metric"},
 }
 """The name of a score's metric is the key that the score is under."""
-_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts")
+_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "left_out")
 """Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
 
 
@@ -129,6 +129,7 @@ def _end(facts: RunFacts) -> Json:
         "reason": facts.partial,
         "seconds": facts.seconds,
         "notes": facts.notes,
+        "left_out": facts.left_out,
         "usage": _usage(facts.usage),
     }
 

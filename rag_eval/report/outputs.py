@@ -1,8 +1,9 @@
 """All files of a run as one: told of every result, finished or discarded together."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.results.findings import Findings
@@ -15,6 +16,16 @@ class Output(Protocol):
     def add(self, result: CaseResult) -> None: ...
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path: ...
     def discard(self) -> None: ...
+
+
+@runtime_checkable
+class BoundedOutput(Protocol):
+    """An output that may not hold everything."""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What does not fit, one sentence each; known once it is finished."""
+        ...
 
 
 class Outputs:
@@ -44,8 +55,18 @@ class Outputs:
             output.add(result)
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> list[Path]:
-        """Where each of them is, in order."""
-        return [output.finish(summary, findings, facts) for output in self._outputs]
+        """Where each of them is, in order. Later ones learn from the facts what earlier ones left out."""
+        places = []
+        for output in self._outputs:
+            facts = replace(facts, left_out=self.left_out)
+            places.append(output.finish(summary, findings, facts))
+        return places
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What does not fit into the outputs, one sentence each; complete once all are finished."""
+        bounded = (output for output in self._outputs if isinstance(output, BoundedOutput))
+        return tuple(sentence for output in bounded for sentence in output.left_out)
 
     def discard(self) -> None:
         """Leave nothing behind of those that are not finished."""

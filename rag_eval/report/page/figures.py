@@ -1,0 +1,65 @@
+"""Drawings of the page as SVG, made here so that they print and need no script. Sizes are in pixels.
+
+Colours are attributes, for mail programs that drop style sheets; page.css overrides them by class.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_eval.results.intervals import Interval
+
+_BLUE, _PALE, _INK, _RED = "#5b93cc", "#e6ebf1", "#1b1f24", "#b3261e"
+_WIDTH, _HEIGHT = 200, 22
+
+
+def mean_bar(label: str, mean: float | None, interval: "Interval | None") -> str:
+    """A bar from 0 to the mean, 0..1, and a whisker from one end of its interval to the other."""
+    middle = _HEIGHT / 2
+    shapes = [_rectangle("track", _PALE, 0, 6, _WIDTH, 10)]
+    if mean is not None:
+        shapes.append(_rectangle("bar", _BLUE, 0, 6, mean * _WIDTH, 10))
+    if interval is not None:
+        low, high = (min(max(end, 0.0), 1.0) * _WIDTH for end in (interval.low, interval.high))
+        path = f"M{low:.1f} 3V19M{low:.1f} {middle}H{high:.1f}M{high:.1f} 3V19"
+        shapes.append(_path("ink", _INK, path, 1.5))
+    return _svg(label, _WIDTH, _HEIGHT, shapes)
+
+
+def share_bar(label: str, share: float) -> str:
+    """A thin bar of a share, 0..1."""
+    shapes = [_rectangle("track", _PALE, 0, 2, _WIDTH, 6), _rectangle("bad", _RED, 0, 2, share * _WIDTH, 6)]
+    return _svg(label, _WIDTH, 10, shapes)
+
+
+def histogram(label: str, values: Sequence[float]) -> str:
+    """How many of the values, 0..1, lie in each tenth; the last one holds 1 too."""
+    counts = [0] * 10
+    for value in values:
+        counts[min(9, int(value * 10))] += 1
+    most = max(*counts, 1)
+    shapes = [
+        _rectangle("bar", _BLUE, 1 + 20 * tenth, 40 - 38 * count / most, 18, 38 * count / most)
+        for tenth, count in enumerate(counts)
+        if count
+    ]
+    shapes.append(_path("axis", _INK, f"M0 40.5H{_WIDTH}", 1))
+    for position, anchor, text in ((0, "start", "0"), (100, "middle", "0.5"), (_WIDTH, "end", "1")):
+        shapes.append(f'<text x="{position}" y="53" text-anchor="{anchor}">{text}</text>')
+    return _svg(label, _WIDTH, 56, shapes)
+
+
+def _rectangle(kind: str, fill: str, x: float, y: float, width: float, height: float) -> str:
+    return f'<rect class="{kind}" fill="{fill}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
+def _path(kind: str, colour: str, path: str, width: float) -> str:
+    return f'<path class="{kind}" fill="none" stroke="{colour}" stroke-width="{width}" d="{path}"/>'
+
+
+def _svg(label: str, width: int, height: int, shapes: Sequence[str]) -> str:
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-size="11" font-family="sans-serif">{"".join(shapes)}</svg>'
+    )

@@ -1,0 +1,310 @@
+"""The page: one HTML file with the verdict, the leaderboard and every case, for readers without Excel."""
+
+import base64
+import hashlib
+import heapq
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rag_eval.records import (
+    METRIC_LABELS,
+    SCORE_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Outcome,
+    RunFacts,
+    Score,
+)
+from rag_eval.report.page import sections
+from rag_eval.report.page.packing import (
+    FAILED,
+    NOT_APPLICABLE,
+    RANDOM,
+    WORST,
+    CaseNumbers,
+    PackedRows,
+    Packer,
+    RowSpool,
+)
+from rag_eval.report.page.row_record import row_record
+from rag_eval.results.findings import Findings
+from rag_eval.results.summary import RQS, Summary, rqs_outcome
+from rag_eval.retrieval import label_of, scores_of_case
+from rag_eval.store.leftovers import Scratch
+from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.texts.display import shorten
+
+_OPTION = "--html"
+_WORST_CASES = 50
+"""Cases that the page shows without a script."""
+_SNIPPET = 160
+"""Characters of a query in the table."""
+_DOCUMENT_MEASURES = ("doc_recall", "doc_precision", "ndcg_10")
+_RUBRIC = "rubric"
+
+
+class HtmlReport:
+    """A page in the making. `finish` or `discard` ends it; until then the target is untouched.
+
+    Rows go to disk as they come. At the end those that fit into `megabytes` are packed into the page.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        facts: RunFacts,
+        configuration: Mapping[str, Mapping[str, Any]],
+        *,
+        megabytes: float,
+        has_texts: bool = True,
+        slice_by: str = "",
+    ) -> None:
+        self._target, self._facts, self._configuration = target, facts, configuration
+        self._room, self._has_texts, self._slice_by = int(megabytes * 1e6), has_texts, slice_by
+        self._replacement = Replacement(target, option=_OPTION)
+        self._columns = _columns(facts)
+        self._numbers = CaseNumbers(self._columns)
+        self._flags: dict[str, int] = {}
+        self._slices: dict[str, int] = {}
+        self._row: list[CaseResult] = []
+        self._worst: list[tuple[float, int, CaseResult]] = []
+        self._left_out: list[str] = []
+        with ExitStack() as undo:
+            undo.callback(self._replacement.discard)
+            with output_errors(target, _OPTION):
+                self._scratch = Scratch(target)
+                undo.callback(self._scratch.cleanup)
+                self._spool = RowSpool(self._scratch.name)
+            undo.pop_all()
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What does not fit, in a sentence; known once the page is finished."""
+        return self._left_out
+
+    def add(self, result: CaseResult) -> None:
+        first = self._row[0].case if self._row else None
+        if first and (result.case.row != first.row or result.case.bot == first.bot):
+            self._end_row()
+        self._row.append(result)
+        self._numbers.bots.append(self._facts.bots.index(result.case.bot))
+        self._numbers.row_of.append(len(self._numbers.rows))
+        self._numbers.modes.append(sum(1 << _MODES.index(mode) for mode in result.failure_modes))
+        self._numbers.flags.append(self._flag_bits(result))
+        values = _values(result, self._columns)
+        for name, value in values.items():
+            self._numbers.values[name].append(value)
+        self._numbers.below.append(_below(result, self._columns, self._facts))
+        if result.rqs is not None:
+            heapq.heappush(self._worst, (-result.rqs, -len(self._numbers.bots), result))
+            if len(self._worst) > _WORST_CASES:
+                heapq.heappop(self._worst)
+
+    def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
+        """Write the page and move it into place; returns where it is."""
+        with output_errors(self._target, _OPTION):
+            self._end_row()
+            before, after = self._static(summary, findings, facts)
+            static = sum(map(len, (*before, *after, _json(self._names(facts)))))
+            packed = Packer(
+                self._spool, self._numbers, self._scratch.name, self._room - static - _SLACK
+            ).pack(len(facts.bots), RQS)
+            self._left_out = list(self._cut_sentences(packed))
+            with self._replacement.path.open("wb") as file:
+                for part in before:
+                    file.write(part)
+                self._write_cases(file, packed, facts)
+                for part in after:
+                    file.write(part)
+            self._close()
+        return self._replacement.commit()
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        self._close()
+        self._replacement.discard()
+
+    def _close(self) -> None:
+        with suppress(OSError):  # what is still in a buffer may not fit on the disk
+            self._spool.close()
+        self._scratch.cleanup()
+
+    def _end_row(self) -> None:
+        if not self._row:
+            return
+        case = self._row[0].case
+        self._numbers.rows.append(case.row)
+        name = case.columns.get(self._slice_by, "").strip() if self._slice_by else ""
+        self._numbers.slices.append(self._slices.setdefault(name, len(self._slices)))
+        record = row_record(self._row, self._facts) if self._has_texts else "0"
+        snippet = shorten(case.query, _SNIPPET) if self._has_texts else ""
+        with output_errors(self._target, _OPTION):
+            self._spool.append(record, json.dumps(snippet, ensure_ascii=False))
+        self._row.clear()
+
+    def _flag_bits(self, result: CaseResult) -> int:
+        """By kinds of flags, of which there are few; a context that was cut is one."""
+        key = result.case.row, result.case.bot
+        kinds = {flag.rpartition(": ")[2] for flag in self._facts.flags.get(key, ())}
+        kinds |= {_CUT} if key in self._facts.cut_contexts else set()
+        numbers = (self._flags.setdefault(kind, len(self._flags)) for kind in sorted(kinds))
+        return sum(1 << number for number in numbers if number < _MOST_FLAGS)
+
+    def _static(
+        self, summary: Summary, findings: Findings, facts: RunFacts
+    ) -> tuple[Sequence[bytes], Sequence[bytes]]:
+        """What stands before the cases, and what stands after them."""
+        worst = [result for *_, result in sorted(self._worst, key=lambda each: (-each[0], -each[1]))]
+        before = [
+            _head(facts),
+            sections.headline(facts, summary, findings),
+            sections.leaderboard(facts, summary, findings),
+            sections.reasons(facts, summary, findings),
+        ]
+        after = [
+            sections.worst_cases(worst, facts, has_texts=self._has_texts),
+            sections.tables(facts, summary, findings),
+            sections.about(facts, summary, findings, self._configuration),
+            f'</main>\n<dialog id="case" aria-labelledby="case-title"></dialog>\n'
+            f"<script>{_asset('page.js')}</script>\n</body>\n</html>\n",
+        ]
+        return [part.encode() for part in before], [part.encode() for part in after]
+
+    def _cut_sentences(self, packed: PackedRows) -> Iterator[str]:
+        rows, all_rows = len(packed.choice.rows()), len(self._numbers.rows)
+        if rows < all_rows:
+            yield (
+                f"The page holds {self._numbers.count(packed.choice):,} of {len(self._numbers.bots):,} cases "
+                f"({rows:,} of {all_rows:,} rows), as [report] html_mb allows {self._room / 1e6:g} MB: rows with the "
+                f"lowest RQS of a bot ({packed.choice.count(WORST):,}) and rows drawn at random "
+                f"({packed.choice.count(RANDOM):,}). All means count every case."
+            )
+
+    def _write_cases(self, file: BinaryIO, packed: PackedRows, facts: RunFacts) -> None:
+        """The data of the table and the cases, and the elements that page.js fills."""
+        cut = "".join(f'<p class="cut">{sections.safe(each)}</p>' for each in self._left_out)
+        file.write(f"{sections.CASES}{cut}{sections.CASES_END}".encode())
+        file.write(b'<script type="application/json" id="meta">')
+        counts = {"rows": len(packed.choice.rows()), "cases": self._numbers.count(packed.choice)}
+        file.write(_json({**self._names(facts), **counts}).encode())
+        for name, data in (("numbers", packed.numbers), ("queries", packed.snippets)):
+            file.write(f'</script>\n<script type="text/plain" id="{name}">'.encode() + data)
+        with packed.texts.open("rb") as blocks:
+            for _ in range(packed.choice.block_count):
+                file.write(b'</script>\n<script type="text/plain" class="texts">' + blocks.readline().strip())
+        file.write(b"</script>\n")
+
+    def _names(self, facts: RunFacts) -> Mapping[str, Any]:
+        """What page.js must know to show the rest."""
+        names = self._slices if self._slice_by and len(self._slices) <= _MOST_SLICES else ()
+        slices = [shorten(name, _SLICE_NAME) for name in names]
+        columns = self._columns.items()
+        return {
+            "bots": facts.bots,
+            "allCases": len(self._numbers.bots),
+            "columns": [
+                {"id": name, "label": label, "limit": _limit(name, facts)} for name, label in columns
+            ],
+            "modes": [str(mode) for mode in _MODES],
+            "flags": list(self._flags)[:_MOST_FLAGS],
+            "sliceBy": shorten(self._slice_by, _SLICE_NAME) if slices else "",
+            "slices": slices,
+            "hasTexts": self._has_texts,
+            "file": Path(facts.input_name).stem,
+        }
+
+
+_MODES = tuple(FailureMode)
+_CUT = "context cut"
+_MOST_FLAGS = 8
+"""Kinds that can be filtered: the bits of a byte. RAG Eval finds five; a run's JSON may name any."""
+_MOST_SLICES = 1_000
+"""With more, the slices are no filter."""
+_SLICE_NAME = 80
+_SLACK = 2_000
+"""Bytes for what is written of the cases beside the packed data."""
+
+
+def _columns(facts: RunFacts) -> dict[str, str]:
+    """Names and labels of the numbers that every case has."""
+    scores = {**METRIC_LABELS, TOXICITY: SCORE_LABELS[TOXICITY]}
+    columns = {RQS: "RQS", **{name: label for name, label in scores.items() if name in facts.metrics}}
+    columns |= facts.further
+    columns |= {_RUBRIC: "Rubric"} if facts.rubric else {}
+    return columns | ({name: label_of(name) for name in _DOCUMENT_MEASURES} if facts.has_gold else {})
+
+
+def _limit(name: str, facts: RunFacts) -> float | None:
+    return facts.toxicity_threshold if name == TOXICITY else facts.thresholds.get(name)
+
+
+def _values(result: CaseResult, columns: Mapping[str, str]) -> Mapping[str, int]:
+    """In ten thousandths by column; negative without a value."""
+    retrieved = scores_of_case(result.case)
+    documents = retrieved.values() if retrieved else {}
+    scores: Mapping[str, Score] = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    values: dict[str, int] = {}
+    for name in columns:
+        if name == RQS:
+            values[name] = _number(result.rqs, rqs_outcome(result))
+        elif name == _RUBRIC:
+            passed = result.rubric.passed if result.rubric else None
+            outcome = result.rubric.outcome if result.rubric else Outcome.NOT_APPLICABLE
+            values[name] = _number(None if passed is None else float(passed), outcome)
+        elif name in scores:
+            values[name] = _number(scores[name].value, scores[name].outcome)
+        else:
+            values[name] = _number(documents.get(name), Outcome.NOT_APPLICABLE)
+    return values
+
+
+def _number(value: float | None, outcome: Outcome) -> int:
+    if value is None:
+        return FAILED if outcome is Outcome.FAILED else NOT_APPLICABLE
+    return round(min(max(value, 0.0), 1.0) * 10_000)
+
+
+def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> int:
+    """Bits of the columns whose value is on the wrong side of its threshold, before any rounding."""
+    bits = 0
+    for bit, name in enumerate(columns):
+        value = result.toxicity.value if name == TOXICITY else result.value(name)
+        limit = _limit(name, facts)
+        if value is not None and limit is not None:
+            bits |= (value >= limit if name == TOXICITY else value < limit) << bit
+    return bits
+
+
+def _head(facts: RunFacts) -> str:
+    script, style = (_hash(_asset(name)) for name in ("page.js", "page.css"))
+    policy = (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        f'<meta name="generator" content="RAG Eval {sections.safe(shorten(facts.version, 40))}">\n'
+        f"<title>RAG Eval: {sections.safe(shorten(facts.input_name, 80))}</title>\n"
+        f"<style>{_asset('page.css')}</style>\n</head>\n<body>\n<main>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """As a content security policy names an inline script or style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+
+
+def _json(value: object) -> str:
+    """JSON that no HTML parser reads as markup."""
+    return json.dumps(value).replace("<", "\\u003c")

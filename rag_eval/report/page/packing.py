@@ -1,0 +1,230 @@
+"""What the page holds of each case, packed: numbers in columns, texts in blocks, and the choice of rows that fit."""
+
+import base64
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from pathlib import Path
+
+WORST, RANDOM = 1, 2
+"""Bits that say why a row was chosen; both are possible."""
+NOT_APPLICABLE, FAILED = -1, -2
+"""In place of a value."""
+_BLOCK_BYTES, _BLOCK_ROWS = 150_000, 500
+"""Of the texts that are packed together. Deflate looks back 32 kB, so larger blocks are hardly smaller."""
+
+
+def packed(parts: Iterable[bytes]) -> bytes:
+    """Deflated (RFC 1951, raw) and in base64: letters that no HTML parser takes for anything else."""
+    deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.b64encode(b"".join([*map(deflate.compress, parts), deflate.flush()]))
+
+
+class RowSpool:
+    """Two texts for each row, on disk: its record, and the JSON of the snippet that the table shows."""
+
+    def __init__(self, folder: str) -> None:
+        self._file = Path(folder, "rows").open("w+b")  # noqa: SIM115 (open as long as the run)
+        self._ends = array("Q", [0])
+
+    def __len__(self) -> int:
+        return len(self._ends) // 2
+
+    def append(self, record: str, snippet: str) -> None:
+        for text in (record, snippet):
+            # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
+            self._ends.append(self._ends[-1] + self._file.write(text.encode("utf-8", "backslashreplace")))
+
+    def record(self, row: int) -> bytes:
+        return self._read(2 * row)
+
+    def snippet(self, row: int) -> bytes:
+        return self._read(2 * row + 1)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self, index: int) -> bytes:
+        self._file.seek(self._ends[index])
+        return self._file.read(self._ends[index + 1] - self._ends[index])
+
+
+class CaseNumbers:
+    """The numbers of all cases in columns: some 30 bytes a case, so that any run fits into memory."""
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        self.rows, self.slices = array("I"), array("I")
+        """Of each row: its number in the input, and its slice."""
+        self.row_of = array("I")
+        """Of each case: the position of its row."""
+        self.bots, self.below = array("H"), array("H")
+        """Of each case: its bot, and as bits in the order of `values` what is on the wrong side of a threshold."""
+        self.values = {name: array("h") for name in columns}
+        """Of each case, by column: ten thousandths, NOT_APPLICABLE or FAILED."""
+        self.modes, self.flags = array("B"), array("B")
+        """Of each case: failure modes and flags as bits."""
+
+    def worst_rows(self, bot: int, column: str) -> Iterator[int]:
+        """Positions of rows, that with the bot's lowest value first; rows without a value are left out."""
+        import numpy as np
+
+        values = np.frombuffer(self.values[column], dtype=np.int16)
+        cases = np.flatnonzero((np.frombuffer(self.bots, dtype=np.uint16) == bot) & (values >= 0))
+        return (self.row_of[case] for case in cases[np.argsort(values[cases], kind="stable")])
+
+    def packed(self, choice: "Choice") -> bytes:
+        """The chosen rows and their cases as page.js reads them: columns of 32 bits, then of 16, then of 8."""
+        rows = choice.rows()
+        at = array("I", bytes(4 * len(self.rows)))
+        for index, row in enumerate(rows):
+            at[row] = index
+        cases = array("I", (case for case, row in enumerate(self.row_of) if choice.blocks[row] >= 0))
+
+        def of_rows(column: Sequence[int], kind: str) -> "array[int]":
+            return array(kind, map(column.__getitem__, rows))
+
+        def of_cases(column: "array[int]") -> "array[int]":
+            return array(column.typecode, map(column.__getitem__, cases))
+
+        wide = [of_rows(each, "I") for each in (self.rows, self.slices, choice.blocks, choice.positions)]
+        wide.append(array("I", (at[self.row_of[case]] for case in cases)))
+        rest = map(of_cases, (self.bots, self.below, *self.values.values(), self.modes, self.flags))
+        return packed(map(_little_endian, chain(wide, rest, [of_rows(choice.why, "B")])))
+
+    def count(self, choice: "Choice") -> int:
+        """Cases of the chosen rows."""
+        return sum(choice.blocks[row] >= 0 for row in self.row_of)
+
+
+def _little_endian(column: "array[int]") -> bytes:
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+class Choice:
+    """Rows with the places of their texts, block by block. The last blocks can be taken back."""
+
+    def __init__(self, rows: int) -> None:
+        self.blocks = array("i", [-1]) * rows
+        """Of each row of the run: the block with its texts; -1 when it is not chosen."""
+        self.positions = array("I", [0]) * rows
+        self.why = bytearray(rows)
+        """0 in a page that holds every row."""
+        self._turns: list[array[int]] = []
+        """Of each block: the rows that were named while it was filled, times 4, plus why."""
+        self._position = 0
+
+    def add(self, block: int, row: int, why: int) -> bool:
+        """Whether the row is new; one that was chosen before only gets one more reason."""
+        if block == len(self._turns):
+            self._turns.append(array("Q"))
+            self._position = 0
+        self._turns[block].append(row * 4 + why)
+        self.why[row] |= why
+        if self.blocks[row] >= 0:
+            return False
+        self.blocks[row], self.positions[row] = block, self._position
+        self._position += 1
+        return True
+
+    def drop_last_block(self) -> None:
+        turns = self._turns.pop()
+        for row, why in (divmod(turn, 4) for turn in turns):
+            self.why[row] &= ~why
+            if self.blocks[row] == len(self._turns):
+                self.blocks[row] = -1
+
+    @property
+    def block_count(self) -> int:
+        return len(self._turns)
+
+    def rows(self) -> Sequence[int]:
+        """Positions, ascending."""
+        return array("I", (row for row, block in enumerate(self.blocks) if block >= 0))
+
+    def count(self, why: int) -> int:
+        return sum(bool(self.why[row] & why) for row in self.rows())
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRows:
+    """What fits into the page."""
+
+    choice: Choice
+    numbers: bytes
+    snippets: bytes
+    texts: Path
+    """A file with one packed block a line; only the first `choice.block_count` lines count."""
+
+
+class Packer:
+    """Chooses the rows that fit into `room` bytes of the page, and packs them."""
+
+    def __init__(self, spool: RowSpool, numbers: CaseNumbers, folder: str, room: int) -> None:
+        self._spool = spool
+        self._numbers = numbers
+        self._texts = Path(folder, "texts")
+        self._room = room
+
+    def pack(self, bots: int, column: str) -> PackedRows:
+        """All rows if they fit; otherwise the worst of each bot by `column` and as many at random."""
+        in_order = ((row, 0) for row in range(len(self._spool)))
+        everything = self._fill(in_order)
+        if len(everything.choice.rows()) == len(self._spool):
+            return everything
+        return self._fill(self._by_turns(bots, column))
+
+    def _by_turns(self, bots: int, column: str) -> Iterator[tuple[int, int]]:
+        """Rows and why they are chosen, in turn: the worst of each bot, one at random, the next worst …"""
+        import numpy as np
+
+        turns = [(self._numbers.worst_rows(bot, column), WORST) for bot in range(bots)]
+        turns.append((map(int, np.random.default_rng(0).permutation(len(self._spool))), RANDOM))
+        while turns:
+            for turn in list(turns):
+                row = next(turn[0], None)
+                if row is None:
+                    turns.remove(turn)
+                else:
+                    yield row, turn[1]
+
+    def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
+        """As many rows in this order as fit."""
+        choice = Choice(len(self._spool))
+        sizes = []
+        with self._texts.open("wb") as file:
+            for block in self._blocks(order, choice):
+                sizes.append(file.write(packed([b"[", b",".join(block), b"]"]) + b"\n"))
+                if sum(sizes) > self._room:
+                    break
+        while True:
+            numbers, snippets = self._numbers.packed(choice), self._snippets(choice)
+            size = sum(sizes[: choice.block_count]) + len(numbers) + len(snippets)
+            if size <= self._room or not choice.block_count:
+                return PackedRows(choice, numbers, snippets, self._texts)
+            choice.drop_last_block()
+
+    def _blocks(self, order: Iterable[tuple[int, int]], choice: Choice) -> Iterator[list[bytes]]:
+        """The records of the chosen rows, some at a time; `choice` learns where they are."""
+        block: list[bytes] = []
+        size = number = 0
+        for row, why in order:
+            if not choice.add(number, row, why):
+                continue
+            block.append(self._spool.record(row))
+            size += len(block[-1])
+            if size >= _BLOCK_BYTES or len(block) >= _BLOCK_ROWS:
+                yield block
+                block, size, number = [], 0, number + 1
+        if block:
+            yield block
+
+    def _snippets(self, choice: Choice) -> bytes:
+        """A JSON list of the chosen rows' snippets."""
+        separators = chain([b"["], repeat(b","))
+        pairs = zip(separators, map(self._spool.snippet, choice.rows()), strict=False)
+        return packed(chain.from_iterable([*pairs, (b"]",)] if len(choice.rows()) else [(b"[]",)]))

@@ -1,0 +1,409 @@
+"""The parts of the page that need no script: verdict, leaderboard, causes, worst cases, tables, what to know."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rag_eval.metrics.diagnosis import ROOM
+from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
+from rag_eval.report.about import details
+from rag_eval.report.alignment_sheet import agreement_columns
+from rag_eval.report.baseline_sheet import change_columns
+from rag_eval.report.column import Cell, Column, Item
+from rag_eval.report.columns import bot_columns, case_columns
+from rag_eval.report.page.figures import histogram, mean_bar, share_bar
+from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
+from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
+from rag_eval.report.slices import slice_columns, slice_lines
+from rag_eval.report.styles import Look
+from rag_eval.results.causes import MOST_CAUSES, BotCauses, Cause, fix_words
+from rag_eval.results.findings import NAME_LIMIT, Findings, flagged_words, noise_words, verdict, verdict_on
+from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
+from rag_eval.texts.display import printable, shorten
+
+SHORT_LABELS: Mapping[str, str] = {
+    "answer_correctness": "Correct",
+    "faithfulness": "Faithful",
+    "answer_relevancy": "Relevant",
+    "context_precision": "Precision",
+    "context_recall": "Recall",
+}
+"""Of the metrics, where there is little room; the whole label is in the title."""
+_MODE_COLUMNS = {
+    FailureMode.RETRIEVAL_FAILURE: "Retrieval Failures",
+    FailureMode.HALLUCINATION: "Hallucinations",
+    FailureMode.LOW_QUALITY: "Low Quality",
+}
+_DASH = '<span class="none" title="not applicable">–</span>'
+
+
+def safe(text: str) -> str:
+    """`text` from data as HTML: nothing that a parser reads as markup, nothing that HTML forbids."""
+    return escape(printable(text))
+
+
+# Verdict
+
+
+def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    """The verdict as one large sentence, the rest of it below, and a line about the run."""
+    sentence, rest = _first_sentence(verdict(summary, findings), facts.bots)
+    partial = (
+        f'<p class="partial"><strong>PARTIAL RUN</strong> {safe(shorten(facts.partial, 300))}</p>'
+        if facts.partial
+        else ""
+    )
+    more = f'<p class="lead">{safe(rest)}</p>' if rest else ""
+    byline = "".join(f"<li>{safe(each)}</li>" for each in _byline(facts, summary))
+    return (
+        f'<header><p class="eyebrow">RAG Eval report</p>{partial}<h1 dir="auto">{safe(sentence)}</h1>{more}'
+        f'<ul class="byline">{byline}</ul></header>'
+    )
+
+
+def _first_sentence(text: str, bots: Iterable[str]) -> tuple[str, str]:
+    """Split after the first sentence; a full stop in the name of a bot ends none."""
+    masked = text
+    for bot in sorted((shorten(name, NAME_LIMIT) for name in bots), key=len, reverse=True):
+        masked = masked.replace(bot, "x" * len(bot)) if bot else masked
+    end = masked.find(". ") + 1
+    return (text[:end], text[end:].strip()) if end else (text, "")
+
+
+def _byline(facts: RunFacts, summary: Summary) -> Iterator[str]:
+    yield shorten(facts.input_name, 80) + (f", sheet {shorten(facts.sheet, 40)}" if facts.sheet else "")
+    yield shorten(facts.judge, 120)
+    yield f"{facts.started:%Y-%m-%d %H:%M} {facts.started.tzname() or ''}".rstrip()
+    yield f"{summary.judged:,} of {facts.rows:,} rows judged"
+    scored = sum(bot.rqs.scored for bot in summary.bots)
+    failed = sum(bot.rqs.failed for bot in summary.bots)
+    if scored + failed:
+        yield f"{scored:,} of {scored + failed:,} cases scored"
+    if not facts.is_proxy:
+        cost = facts.usage.cost
+        yield "cost unknown" if cost is None else f"cost {cost:,.2f} {facts.currency}".rstrip()
+
+
+# Leaderboard
+
+
+def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    """One row per bot: RQS with its interval, the metrics, failures, and what to do first."""
+    metrics = [name for name in METRIC_LABELS if name in facts.metrics]
+    heads = [
+        '<th scope="col">Bot</th>',
+        '<th scope="col" class="wide">RQS and 95% CI</th>',
+        *(
+            f'<th scope="col" class="heat" title="{escape(METRIC_LABELS[name])}, mean over the compared queries">'
+            f"{SHORT_LABELS[name]}</th>"
+            for name in metrics
+        ),
+        '<th scope="col" class="num" title="Cases with at least one failure mode">Failures</th>',
+        '<th scope="col">Verdict</th>',
+    ]
+    bots = {bot.bot: bot for bot in summary.bots}
+    rows = [_standing(line, bots[line.bot], facts, summary, findings) for line in summary.standings]
+    return (
+        '<section aria-labelledby="h-board"><h2 id="h-board">Leaderboard</h2><div class="scroll" tabindex="0" '
+        'role="region" aria-label="Leaderboard"><table class="board"><thead><tr>'
+        f"{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _digits(summary: Summary) -> int:
+    """Two decimals, or four where two different means would look equal."""
+    means = {line.rqs.value for line in summary.standings if line.rqs.value is not None}
+    return 2 if len({f"{mean:.2f}" for mean in means}) == len({f"{mean:.4f}" for mean in means}) else 4
+
+
+def _standing(line: Standing, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    interval = findings.compared.get(line.bot)
+    mean = "–" if line.rqs.value is None else f"{line.rqs.value:.{_digits(summary)}f}"
+    limits = f"95% CI {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+    label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
+    rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
+    words = verdict_on(line.bot, findings)
+    first = fix_words(findings.causes_of(line.bot))
+    fix = f'<div class="fix"><small>First fix</small> {safe(first)}</div>' if first else ""
+    few = (
+        f'<small title="{_FEW}">few queries</small>' if interval and summary.compared < RELIABLE_ROWS else ""
+    )
+    ok = bot.failure_modes[FailureMode.OK] + bot.failure_modes[FailureMode.NOT_JUDGED]
+    failures = f"{bot.total_queries - ok:,} <small>of {bot.total_queries:,}</small>"
+    is_measured = any(mean.scored for mean in bot.metrics.values())
+    return (
+        f'<tr><th scope="row">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">{safe(line.bot)}</bdi></th>'
+        f'<td class="wide"><span class="mean"><b>{mean}</b> <small>{limits.removeprefix("95% CI ")}</small>{few}</span>'
+        f"{mean_bar(label, line.rqs.value, interval)}</td>"
+        f"{''.join(_heat(name, line, facts) for name in METRIC_LABELS if name in line.metrics)}"
+        f'<td class="num" data-label="Failures">{failures if is_measured else _DASH}</td>'
+        f"<td>{safe(words)}{fix}</td></tr>"
+    )
+
+
+_FEW = f"Fewer than {RELIABLE_ROWS} queries: the interval is too narrow if failures are rare."
+
+
+def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
+    mean, threshold = line.metrics[metric], facts.thresholds[metric]
+    label = f'data-label="{SHORT_LABELS[metric]}"'
+    if mean.value is None:
+        return f'<td class="num heat" {label}>{_DASH}</td>'
+    count = "" if mean.scored == line.rqs.scored else f" <small>({mean.scored:,})</small>"
+    is_below = mean.value < threshold
+    title = f"mean of {mean.scored:,}" + (f", below the threshold {threshold:g}" if is_below else "")
+    kind = "below" if is_below else f"h{min(4, int(mean.value * 5))}"
+    return f'<td class="num heat {kind}" {label} title="{title}">{mean.value:.2f}{count}</td>'
+
+
+# Why
+
+
+def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    """One card per bot: its causes with rows, its failure modes, and how its RQS is distributed."""
+    columns = {column.header: column for column in bot_columns(facts, summary, findings)}
+    bots = {bot.bot: bot for bot in summary.bots}
+    cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings]
+    shown, folded = "".join(cards[:_CARDS]), "".join(cards[_CARDS:])
+    summary_of_more = f"<summary>{len(cards) - _CARDS} more bots</summary>"
+    more = (
+        f'<details class="more">{summary_of_more}<div class="cards">{folded}</div></details>'
+        if folded
+        else ""
+    )
+    title = '<h2 id="h-why">Why, and what to fix first</h2>'
+    return f'<section aria-labelledby="h-why">{title}<div class="cards">{shown}</div>{more}</section>'
+
+
+_CARDS = 4
+"""Bots whose card is not folded."""
+
+
+def _card(
+    bot: BotSummary, facts: RunFacts, findings: Findings, columns: Mapping[str, Column[BotSummary]]
+) -> str:
+    index = facts.bots.index(bot.bot)
+    modes = []
+    for number, (mode, header) in enumerate(_MODE_COLUMNS.items()):
+        count = columns[header].cell(bot).value
+        if isinstance(count, int) and bot.total_queries:
+            share = count / bot.total_queries
+            label = f"{mode}: {count:,} of {bot.total_queries:,} queries"
+            modes.append(
+                f'<li><span data-bot="{index}" data-mode="{number}">{mode}</span> <b>{count:,}</b> '
+                f"<small>{share:.0%}</small>{share_bar(label, share)}</li>"
+            )
+        else:
+            modes.append(f"<li>{mode} <small>not measured</small></li>")
+    name = safe(shorten(bot.bot, NAME_LIMIT))
+    chart = (
+        f"<figure>{histogram(f'Distribution of RQS of {shorten(bot.bot, NAME_LIMIT)}', bot.rqs_values)}"
+        f"<figcaption>RQS of {_counted(len(bot.rqs_values), 'case')}</figcaption></figure>"
+        if bot.rqs_values
+        else ""
+    )
+    return (
+        f'<article class="card"><h3><bdi>{name}</bdi></h3>{_causes(findings.causes_of(bot.bot), index)}'
+        f'<div class="pair"><ul class="modes">{"".join(modes)}</ul>{chart}</div></article>'
+    )
+
+
+def _causes(causes: BotCauses | None, index: int) -> str:
+    """The most frequent causes, the first one with what to do about it, and links to their rows."""
+    if causes is None or not causes.causes:
+        is_failing = causes is not None and causes.failures
+        return f'<p class="dim">{"No evidence names a cause." if is_failing else "No failures."}</p>'
+    items = "".join(_cause(cause, index) for cause in causes.causes[:MOST_CAUSES])
+    none = "" if causes.failures else '<p class="dim">No failures. Scores that could be better:</p>'
+    return f'{none}<ol class="causes">{items}</ol>'
+
+
+def _cause(cause: Cause, index: int) -> str:
+    rows = ", ".join(f'<a href="#row-{row}-{index + 1}">{row}</a>' for row in cause.rows[:_LINKED_ROWS])
+    more = " …" if len(cause.rows) > _LINKED_ROWS else ""
+    whole = (
+        _counted(cause.of, "failure") if cause.is_failure else f"{_counted(cause.of, 'case')} below {ROOM:g}"
+    )
+    return (
+        f"<li><b>{safe(cause.fix[0].upper() + cause.fix[1:])}</b><br>{safe(cause.text)} "
+        f'<span class="dim">({cause.count:,} of {whole}; '
+        f"row{'s' if len(cause.rows) > 1 else ''} {rows}{more})</span></li>"
+    )
+
+
+_LINKED_ROWS = 5
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+# Worst cases
+
+
+def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bool) -> str:
+    """The cases with the lowest RQS, for readers and printers without a script."""
+    cases = "".join(_worst(result, facts, has_texts=has_texts) for result in results)
+    return (
+        '<section class="static" aria-labelledby="h-worst"><h2 id="h-worst">'
+        f"The {_counted(len(results), 'case')} with the lowest RQS</h2>{cases}</section>"
+        if results
+        else ""
+    )
+
+
+def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
+    case = result.case
+    scores = ", ".join(
+        f"{METRIC_LABELS[name]} {score.value:.2f}"
+        + (" (below)" if score.value < facts.thresholds[name] else "")
+        for name, score in result.scores.items()
+        if score.value is not None
+    )
+    texts = [("Query", case.query, 400), ("Response", case.response or "(empty)", 1_000)]
+    texts += [("Ground truth", case.reference, 600)] if case.reference else []
+    texts += [("Recommendation", result.recommendation, 600)] if result.recommendation else []
+    lines = "".join(
+        f'<dt>{label}</dt><dd dir="auto">{safe(shorten(text, limit))}</dd>' for label, text, limit in texts
+    )
+    return (
+        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, NAME_LIMIT))}</bdi>: RQS {result.rqs or 0:.2f}, "
+        f"{safe(' | '.join(result.failure_modes))}</h3><p>{safe(scores)}</p>"
+        f"{f'<dl>{lines}</dl>' if has_texts else ''}</article>"
+    )
+
+
+# Further tables
+
+
+def tables(facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    """What only some runs have: baseline, rubric, retrieval, human labels, slices; each can be folded."""
+    parts = []
+    if findings.changes is not None:
+        other = "".join(f"<p>{safe(each)}</p>" for each in findings.beside_changes)
+        parts.append(_folded("vs Baseline", _table(change_columns(facts), findings.changes) + other, True))
+    if findings.pass_rates:
+        lines = list(pass_rate_lines(findings.pass_rates))
+        parts.append(_folded("Rubric", _table(pass_rate_columns(facts), lines), True))
+    if findings.retrieval:
+        lines_of_bots = list(retrieval_lines(findings.retrieval))
+        parts.append(_folded("Retrieval", _table(retrieval_columns(facts), lines_of_bots), True))
+    if findings.alignment:
+        agreements = _table(agreement_columns(facts), findings.alignment.agreements)
+        parts.append(_folded("Agreement with human labels", agreements, True))
+    if summary.slices:
+        parts.append(_folded("Slices", _table(slice_columns(facts), list(slice_lines(summary)))))
+    parts.append(
+        _folded(
+            "Bot Summary: each bot over its own queries",
+            _table(bot_columns(facts, summary, findings), summary.bots),
+        )
+    )
+    return "".join(parts)
+
+
+def _folded(title: str, content: str, is_open: bool = False) -> str:
+    return f'<details class="fold"{" open" if is_open else ""}><summary><h2>{title}</h2></summary>{content}</details>'
+
+
+def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
+    shown = [column for column in columns if not (column.is_hidden or column.is_folded)]
+    heads = "".join(
+        f'<th scope="col" class="{_kind(column.header_look)}" title="{safe(column.about)}">{safe(column.header)}</th>'
+        for column in shown
+    )
+    lines = list(items)
+    rows = "".join(
+        f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in lines[:_TABLE_ROWS]
+    )
+    more = f"<p>… and {len(lines) - _TABLE_ROWS:,} more rows, which the workbook has.</p>"
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table class="plain">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"{more if len(lines) > _TABLE_ROWS else ''}"
+    )
+
+
+_TABLE_ROWS = 300
+
+
+def _kind(header: Look) -> str:
+    return "num" if header is Look.NUMBER_HEADER else ""
+
+
+def _td(cell: Cell) -> str:
+    value = cell.value
+    if value is None:
+        return f'<td class="num">{_DASH}</td>' if cell.look in _NUMBERS else "<td></td>"
+    if isinstance(value, str):
+        return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
+    form = ".0%" if cell.look is Look.PERCENT else "," if isinstance(value, int) else "z.2f"
+    count = "" if cell.count is None else f" <small>({cell.count:,})</small>"
+    return f'<td class="num">{format(value, form).replace("-", "−")}{count}</td>'
+
+
+_NUMBERS = frozenset({Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.NOT_APPLICABLE})
+
+
+# About
+
+
+def about(
+    facts: RunFacts,
+    summary: Summary,
+    findings: Findings,
+    configuration: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """What a reader must know about the run, the definitions, and the settings that differ from the defaults."""
+    notes = [*noise_words(findings), *flagged_words(findings)]
+    sentences = "".join(
+        f"<li>{safe(each)}</li>" for each in details(facts, summary, notes, is_workbook=False)
+    )
+    terms = "".join(f"<dt>{safe(term)}</dt><dd>{safe(words)}</dd>" for term, words in _definitions(facts))
+    rows = "".join(
+        f"<tr><td>[{safe(section)}] {safe(key)}</td><td>{safe(shorten(str(each['value']), 200))}</td>"
+        f"<td>{safe(shorten(str(each['source']), 100))}</td></tr>"
+        for section, keys in configuration.items()
+        for key, each in keys.items()
+        if each["source"] != "default"
+    )
+    settings = (
+        '<h3>Settings that differ from the defaults</h3><div class="scroll" tabindex="0" role="region" '
+        'aria-label="Settings"><table class="plain"><thead><tr><th scope="col">Setting</th><th scope="col">Value</th>'
+        f'<th scope="col">From</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+    return _folded(
+        "About this run",
+        f'<ul class="notes">{sentences}</ul><h3>Definitions</h3><dl>{terms}</dl>{settings if rows else ""}',
+    )
+
+
+def _definitions(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """What the scores are, in the words of the workbook's column headers, and the failure modes."""
+    for column in case_columns(facts):
+        if (
+            column.header_look is Look.NUMBER_HEADER
+            and column.header != "Row"
+            and column.about != "Switched off."
+        ):
+            yield column.header, column.about
+    yield from _ABOUT_MODES.items()
+
+
+_ABOUT_MODES = {
+    "Retrieval Failure": "Every scored one of context recall and context precision is below its threshold; with "
+    "[diagnostics] gold_ids, Doc Recall is.",
+    "Hallucination": "Faithfulness is below its threshold: the context does not support the response.",
+    "Low Quality": "Answer relevancy or answer correctness is below its threshold.",
+    "Not Judged": "A score is missing because the judge failed, and no failure condition was met.",
+}
+
+
+# Cases, which page.js fills
+
+CASES = """<section id="cases" aria-labelledby="h-cases"><h2 id="h-cases">Cases</h2>"""
+CASES_END = """<noscript><p>The table of all cases needs JavaScript. The cases with the lowest RQS are below.</p>
+</noscript>
+<p id="problem" class="partial" role="alert" hidden></p>
+<div id="app" hidden></div></section>
+"""

@@ -1,0 +1,425 @@
+"""The page as a file: what is in it, what fits, and where it is written. test_page_browser.py opens it."""
+
+import base64
+import hashlib
+import json
+import re
+import tomllib
+import tracemalloc
+import zlib
+from array import array
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run, write_sheet
+from page_cases import page_of
+from report_cases import facts_of, plain_result, random_results, result_of
+
+from rag_eval.errors import OutputError
+from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score
+from rag_eval.report.page import HtmlReport
+from rag_eval.report.page.figures import histogram, mean_bar
+from rag_eval.report.page.packing import RANDOM, WORST
+from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
+from rag_eval.results.intervals import Interval
+
+BOTS = ("Atlas", "Birch")
+
+
+def read(page: Path) -> dict[str, Any]:
+    """What page.js reads: meta, row numbers, reasons for their choice, the cases' RQS, snippets and records."""
+    html = page.read_text(encoding="utf-8")
+    meta = json.loads(element(html, 'id="meta"'))
+    numbers = unpacked(element(html, 'id="numbers"'))
+    rows, cases = meta["rows"], meta["cases"]
+    wide = array("I", numbers[: 4 * (4 * rows + cases)])
+    narrow = array("h", numbers[len(wide) * 4 : len(wide) * 4 + 2 * cases * (2 + len(meta["columns"]))])
+    blocks = [json.loads(unpacked(each)) for each in re.findall(r'class="texts">([^<]*)<', html)]
+    places = zip(wide[2 * rows : 3 * rows], wide[3 * rows : 4 * rows], strict=True)
+    return {
+        "meta": meta,
+        "rows": list(wide[:rows]),
+        "rqs": list(narrow[2 * cases : 3 * cases]),
+        "why": list(numbers[-rows:]) if rows else [],
+        "queries": json.loads(unpacked(element(html, 'id="queries"'))),
+        "records": [blocks[block][position] for block, position in places],
+    }
+
+
+def element(html: str, attribute: str) -> str:
+    (found,) = re.findall(rf"{attribute}>([^<]*)</script>", html)
+    return str(found)
+
+
+def unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text, validate=True), -zlib.MAX_WBITS)
+
+
+# What is in it
+
+
+def test_the_page_holds_every_case_and_its_texts(tmp_path: Path) -> None:
+    results = random_results(BOTS, 30)
+    page = read(page_of(tmp_path / "p.html", results))
+    assert page["rows"] == list(range(2, 32))
+    assert page["why"] == [0] * 30
+    expected = [-2 if each.rqs is None else round(each.rqs * 10_000) for each in results]
+    assert [value if value >= 0 else -2 for value in page["rqs"]] == expected
+    assert [case.get("a", "") for row in page["records"] for case in row["c"]] == [
+        each.case.response for each in results
+    ]
+    assert page["queries"] == [results[2 * row].case.query for row in range(30)]
+
+
+def test_r74_the_policy_allows_exactly_the_script_and_style_of_the_page(tmp_path: Path) -> None:
+    html = page_of(tmp_path / "p.html", random_results(BOTS, 3)).read_text(encoding="utf-8")
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy == (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    assert len(script) + len(style) <= 60_000
+    assert not re.findall(
+        r"""\s(?:src|style|on\w+)=|href="(?!#)|url\(""", html.replace(script, "").replace(style, "")
+    )
+
+
+def test_evidence_is_a_position_in_the_text_and_not_a_copy(tmp_path: Path) -> None:
+    """In UTF-16 units, as JavaScript counts; a text that is found twice is two positions."""
+    evidence = (
+        Evidence("statement", "It costs 3.", "supported", True),
+        Evidence("statement", "It costs 3.", "supported", True),
+        Evidence("statement", "It cost three.", "not supported", False, "why"),
+        Evidence("reference sentence", "Three euros.", "found", True),
+        Evidence("chunk", "b", "useful", True, "", 2),
+    )
+    case = Case(2, "Atlas", "q?", "🚲🚲 It costs 3. It costs 3.", "Three euros.", ("a", "b"))
+    result = result_of(case, [Score.scored("faithfulness", 0.5, "", evidence)])
+    other = replace(result, case=replace(case, bot="Birch", chunks=("b", "c")))
+    record = json.loads(row_record([result, other], facts_of(BOTS, 1)))
+    assert record["k"] == ["a", "b", "c"]
+    assert [bot["k"] for bot in record["c"]] == [[0, 1], [1, 2]]
+    assert record["c"][0]["s"]["faithfulness"]["e"] == [
+        ["statement", "supported", 1, [0, 5, 11]],
+        ["statement", "supported", 1, [0, 17, 11]],
+        ["statement", "not supported", 0, "It cost three.", "why"],
+        ["reference sentence", "found", 1, [1, 0, 12]],
+        ["chunk", "useful", 1, [4, 0, 0], "", 2],
+    ]
+
+
+def test_a_very_long_text_is_cut_with_a_mark_and_its_evidence_is_quoted() -> None:
+    late = Evidence("statement", "The end.", "supported", True)
+    case = Case(2, "Atlas", "q", "a" * TEXT_LIMIT + " The end.")
+    record = json.loads(
+        row_record([result_of(case, [Score.scored("faithfulness", 1, "", (late,))])], facts_of(BOTS, 1))
+    )
+    assert record["c"][0]["a"] == "a" * TEXT_LIMIT + " […] (cut: 100,009 characters in all)"
+    assert record["c"][0]["s"]["faithfulness"]["e"] == [["statement", "supported", 1, "The end."]]
+
+
+def test_a_row_of_many_long_texts_stays_small() -> None:
+    case = Case(2, "Atlas", "q", "r", "g", tuple(f"{rank}" + "x" * 90_000 for rank in range(50)))
+    assert len(row_record([result_of(case, [])], facts_of(BOTS, 1))) < 250_000
+
+
+def test_without_texts_nothing_of_them_is_in_the_file(tmp_path: Path) -> None:
+    evidence = (Evidence("statement", "SECRET", "supported", True, "SECRET"),)
+    scores = [Score.scored(metric, 0.1, "SECRET", evidence) for metric in METRIC_LABELS]
+    case = Case(2, "Atlas", "SECRET", "SECRET", "SECRET", ("SECRET",), ("SECRET",), ("SECRET",))
+    page = page_of(tmp_path / "p.html", [result_of(case, scores, advice="SECRET")], has_texts=False)
+    content = read(page)
+    assert content["records"] == [0]
+    assert content["queries"] == [""]
+    assert "SECRET" not in page.read_text(encoding="utf-8")
+
+
+def test_r74_texts_from_data_are_escaped_and_what_html_forbids_is_replaced(tmp_path: Path) -> None:
+    text = "<b>&\"'\0\ud800\x1b\u2028</script>"
+    results = [replace(plain_result(2, text, 0.1), recommendation=text)]
+    html = page_of(tmp_path / "p.html", results, input_name=text, judge=text, partial=text).read_text("utf-8")
+    assert '<b>&"' not in html
+    assert html.count("&lt;b&gt;&amp;&quot;&#x27;��\ufffd") >= 4
+    assert "\0" not in html
+    assert html.count("</script>") == html.count("<script")
+    assert read(tmp_path / "p.html")["meta"]["bots"] == [text]
+
+
+def test_a_lone_surrogate_reaches_the_page_as_it_is(tmp_path: Path) -> None:
+    results = [plain_result(2, "Atlas", 0.5, response="\ud800 and \udfff")]
+    assert read(page_of(tmp_path / "p.html", results))["records"][0]["c"][0]["a"] == "\ud800 and \udfff"
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_runs_of_no_and_of_one_row(tmp_path: Path, rows: int) -> None:
+    target = tmp_path / "p.html"
+    facts = facts_of(BOTS, rows)
+    from rag_eval.results.tallies import Tallies
+
+    page, tallies = HtmlReport(target, facts, {}, megabytes=8), Tallies(facts)
+    for result in random_results(BOTS, rows):
+        page.add(result)
+        tallies.add(result)
+    summary = tallies.summary()
+    page.finish(summary, tallies.findings(summary), facts)
+    assert read(target)["rows"] == list(range(2, 2 + rows))
+
+
+def test_only_settings_that_differ_are_listed_with_their_place(tmp_path: Path) -> None:
+    configuration = {"judge": {
+        "provider": {"value": "offline", "source": "command line --judge"},
+        "max_attempts": {"value": 5, "source": "default"},
+    }}  # fmt: skip
+    html = page_of(tmp_path / "p.html", [plain_result()], configuration=configuration).read_text("utf-8")
+    assert "<td>[judge] provider</td><td>offline</td><td>command line --judge</td>" in html
+    assert "max_attempts" not in html
+
+
+# What fits
+
+
+def varied(rows: int, words: int = 200) -> list[CaseResult]:
+    """Texts that hardly pack; the lowest RQS of Atlas comes first, that of Birch last."""
+
+    def text(seed: str) -> str:
+        digests = (hashlib.sha256(f"{seed} {number}".encode()).hexdigest() for number in range(words // 8))
+        return " ".join(digests)
+
+    return [
+        plain_result(row, bot, share if bot == "Atlas" else 1 - share, response=text(f"{row} {bot}"))
+        for row in range(2, rows + 2)
+        for bot in BOTS
+        for share in [(row - 2) / rows]
+    ]
+
+
+def test_what_does_not_fit_is_cut_to_the_worst_of_each_bot_and_as_many_at_random(tmp_path: Path) -> None:
+    results = varied(2_000)
+    target = page_of(tmp_path / "p.html", results, megabytes=1)
+    page = read(target)
+    assert target.stat().st_size <= 1_000_000
+    rows = {
+        why: [row for row, bits in zip(page["rows"], page["why"], strict=True) if bits & why]
+        for why in (1, 2)
+    }
+    worst_of_atlas = [row for row in rows[WORST] if row < 1_000]
+    worst_of_birch = [row for row in rows[WORST] if row >= 1_000]
+    assert worst_of_atlas == list(range(2, 2 + len(worst_of_atlas)))
+    assert worst_of_birch == list(range(2_002 - len(worst_of_birch), 2_002))
+    assert abs(len(worst_of_atlas) - len(worst_of_birch)) <= 1
+    assert abs(len(rows[RANDOM]) - len(worst_of_atlas)) <= 1
+    middle = [row for row in rows[RANDOM] if 500 < row <= 1_500]
+    assert 0.4 < len(middle) / len(rows[RANDOM]) < 0.6
+    assert all(page["why"])
+    assert [len(record["c"]) for record in page["records"]] == [2] * len(
+        page["rows"]
+    )  # every bot of each row
+    html = target.read_text(encoding="utf-8")
+    said = f"The page holds {2 * len(page['rows']):,} of 4,000 cases ({len(page['rows']):,} of 2,000 rows)"
+    assert f'<p class="cut">{said}' in html
+    assert (
+        f"lowest RQS of a bot ({len(rows[WORST]):,}) and rows drawn at random ({len(rows[RANDOM]):,})" in html
+    )
+
+
+def test_a_page_that_just_fits_is_whole_and_one_byte_less_is_cut(tmp_path: Path) -> None:
+    results = varied(1_500)
+    whole = page_of(tmp_path / "p.html", results, megabytes=100).stat().st_size
+    assert whole > 1_000_000
+    fits = read(page_of(tmp_path / "p.html", results, megabytes=(whole + 2_000) / 1e6))
+    assert len(fits["rows"]) == 1_500
+    cut = read(page_of(tmp_path / "p.html", results, megabytes=(whole - 200_000) / 1e6))
+    assert 0 < len(cut["rows"]) < 1_500
+
+
+def test_the_means_of_a_cut_page_are_those_of_the_run(tmp_path: Path) -> None:
+    results = varied(1_000)
+    pages = [page_of(tmp_path / f"{size}.html", results, megabytes=size) for size in (1, 100)]
+    boards = [re.search(r"<h1.*?</table>", page.read_text("utf-8"), re.DOTALL) for page in pages]
+    assert boards[0]
+    assert boards[1]
+    assert boards[0][0] == boards[1][0]
+
+
+def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
+    """200,000 cases stay below 100 MB; here 20,000 below 20 MB."""
+    facts = facts_of(BOTS, 10_000)
+    page = HtmlReport(tmp_path / "p.html", facts, {}, megabytes=8)
+    template = {bot: plain_result(2, bot, 0.5, response="word " * 400) for bot in BOTS}
+    from rag_eval.results.tallies import Tallies
+
+    tallies = Tallies(facts)
+    summary = tallies.summary()
+    findings = tallies.findings(summary)
+    tracemalloc.start()
+    try:
+        for row in range(2, 10_002):
+            for result in template.values():
+                page.add(replace(result, case=replace(result.case, row=row)))
+        page.finish(summary, findings, facts)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_a_page_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "p.html"
+    target.write_text("older", encoding="utf-8")
+    page = HtmlReport(target, facts_of(BOTS, 1), {}, megabytes=8)
+    page.add(plain_result(2, "Atlas"))
+    page.discard()
+    page.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["p.html"]
+    assert target.read_text(encoding="utf-8") == "older"
+
+
+def test_a_page_that_cannot_be_written_says_so_before_anything_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(OutputError, match=r"folder\.html.*--html"):
+        HtmlReport(tmp_path / "folder.html", facts_of(BOTS, 1), {}, megabytes=8)
+
+
+# Drawings
+
+
+def test_a_mean_is_drawn_to_scale_and_described() -> None:
+    drawn = mean_bar("Atlas: <0.5>", 0.5, Interval(0.25, 0.75))
+    assert 'aria-label="Atlas: &lt;0.5&gt;"' in drawn
+    assert 'class="bar" fill="#5b93cc" x="0.0" y="6.0" width="100.0"' in drawn
+    assert "M50.0 11.0H150.0" in drawn
+    assert 'class="bar"' not in mean_bar("none", None, None)
+
+
+def test_a_histogram_counts_the_ends() -> None:
+    drawn = histogram("RQS", [0.0, 0.05, 0.1, 1.0])
+    bars = re.findall(r'x="([\d.]+)" y="[\d.]+" width="18.0" height="([\d.]+)"', drawn)
+    assert bars == [("1.0", "38.0"), ("21.0", "19.0"), ("181.0", "19.0")]
+
+
+# The command line
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Path:
+    rows = [[f"What is {n}?", f"It is {n}.", f"It is {n}.", f"No {n}.", f"It is {n}."] for n in range(6)]
+    return write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
+
+
+def test_html_writes_the_page_next_to_the_other_outputs(run_cli: Run, sheet: Path, tmp_path: Path) -> None:
+    ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html", "out/p.html", "--json", "r.json")
+    assert ended.code == 0
+    assert "Also written: out/p.html" in ended.out
+    assert read(tmp_path / "out" / "p.html")["meta"]["cases"] == 12
+
+
+def test_the_key_writes_it_beside_the_report(run_cli: Run, sheet: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[report]\nhtml = true\nslice_by = Bot_A\n", encoding="utf-8")
+    assert run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html-no-texts").code == 0
+    page = read(tmp_path / "r.html")
+    assert (page["meta"]["hasTexts"], page["meta"]["sliceBy"]) == (False, "Bot_A")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--html", "in.xlsx"], "in.xlsx: is the input; choose another name with --html"),
+        (["--html", "r.xlsx"], "r.xlsx: is the report; choose another name with --html"),
+        (["--html", "x", "--json", "x"], "x: is what --json writes; choose another name with --html"),
+        (["--html", "x", "--junit", "x"], "x: is what --html writes; choose another name with --junit"),
+        (
+            ["--html", "my.ini", "--config", "my.ini"],
+            "my.ini: is the configuration; choose another name with --html",
+        ),
+        (["--html-no-texts"], "--html-no-texts needs a page; add --html PATH or [report] html = true"),
+    ],
+)
+def test_no_other_file_is_overwritten(
+    run_cli: Run, sheet: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "my.ini").write_text("[judge]\nprovider = offline\n", encoding="utf-8")
+    before = sheet.read_bytes()
+    ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", *arguments)
+    assert ended.code == 2
+    assert message in ended.err
+    assert sheet.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "my.ini"]
+
+
+def test_a_page_made_again_from_a_runs_json_holds_the_same_cases(
+    run_cli: Run, sheet: Path, tmp_path: Path
+) -> None:
+    run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html", "first.html", "--json", "r.json")
+    ended = run_cli(
+        "r.json", "--report-only", "-o", "again.xlsx", "--html", "again.html", "--judge", "offline"
+    )
+    assert ended.code == 0, ended.err
+    first, again = (read(tmp_path / name) for name in ("first.html", "again.html"))
+    assert {**again, "meta": None} == {**first, "meta": None}
+
+
+def test_terminal_and_json_say_what_the_page_leaves_out(run_cli: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(
+        "[report]\nhtml_mb = 1\n[evaluation]\nmax_rows = 5000\n", encoding="utf-8"
+    )
+    chunks = [
+        " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest() for k in range(30)) for n in range(900)
+    ]
+    sheet = write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Bot_A", "Context"],
+        *([f"q {n}?", "a.", chunks[n]] for n in range(900)),
+    )
+    ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html", "p.html", "--json", "r.json")
+    held = read(tmp_path / "p.html")["meta"]["cases"]
+    assert 0 < held < 900
+    assert f"The page holds {held} of 900 cases" in ended.out
+    (sentence,) = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["end"]["left_out"]
+    assert sentence.startswith(f"The page holds {held} of 900 cases")
+    assert (
+        run_cli("r.json", "--report-only", "-o", "again.xlsx", "--judge", "offline").out.count(
+            "The page holds"
+        )
+        == 0
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "0.5", "1001", "much"])
+def test_a_size_that_makes_no_sense_is_refused(run_cli: Run, sheet: Path, tmp_path: Path, value: str) -> None:
+    (tmp_path / "config.ini").write_text(f"[report]\nhtml_mb = {value}\n", encoding="utf-8")
+    ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html", "p.html")
+    assert ended.code == 2
+    assert "html_mb" in ended.err
+    assert "a number from 1 to 1000" in ended.err
+
+
+def test_an_installed_package_contains_every_file_of_the_package() -> None:
+    package = Path(__file__).parent.parent / "rag_eval"
+    project = tomllib.loads((package.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = {
+        package.parent.joinpath(*name.split("."), file)
+        for name, files in project["tool"]["setuptools"]["package-data"].items()
+        for file in files
+    }
+    assert {path for path in package.rglob("*.*") if path.suffix not in (".py", ".pyc")} == listed
+
+
+def test_a_column_with_a_value_per_row_is_no_filter_and_does_not_fill_the_page(tmp_path: Path) -> None:
+    results = [
+        plain_result(row, "Atlas", 0.5, columns={"Id": f"{row} " + "x" * 500}) for row in range(2, 1_203)
+    ]
+    page = page_of(tmp_path / "p.html", results, slice_by="Id", megabytes=1)
+    meta = read(page)["meta"]
+    assert (meta["sliceBy"], meta["slices"], meta["rows"]) == ("", [], 1_201)
+    assert "and 901 more rows, which the workbook has." in page.read_text(encoding="utf-8")
+
+
+def test_flags_that_a_runs_json_may_name_cannot_break_the_page(tmp_path: Path) -> None:
+    flags = {(2, "Atlas"): tuple(f"response: kind {number}" for number in range(20))}
+    meta = read(page_of(tmp_path / "p.html", [plain_result(2, "Atlas")], flags=flags))["meta"]
+    assert len(meta["flags"]) == 8
