@@ -117,13 +117,13 @@ class OutputPaths:
 
     def _page(self, target: Path, loaded: "LoadedSettings", facts: "RunFacts") -> "Output":
         from rag_eval.report.page import HtmlReport
-        from rag_eval.report.provenance import circumstances
+        from rag_eval.report.provenance import provenance
 
         wanted = loaded.settings.report
         return HtmlReport(
             target,
             facts,
-            circumstances(loaded)["configuration"],
+            provenance(loaded)["configuration"],
             megabytes=wanted.html_mb,
             has_texts=not self._options.html_no_texts,
             slice_by=wanted.slice_by,

@@ -12,7 +12,7 @@ from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Cell, Column, Item
 from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.page.figures import histogram, mean_bar, share_bar
-from rag_eval.report.retrieval_sheet import retrieval_columns, retrieval_lines
+from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
@@ -286,7 +286,7 @@ def tables(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         lines = list(pass_rate_lines(findings.pass_rates))
         parts.append(_folded("Rubric", _table(pass_rate_columns(facts), lines), True))
     if findings.retrieval:
-        lines_of_bots = list(retrieval_lines(findings.retrieval))
+        lines_of_bots = list(findings.retrieval.items())
         parts.append(_folded("Retrieval", _table(retrieval_columns(facts), lines_of_bots), True))
     if findings.alignment:
         agreements = _table(agreement_columns(facts), findings.alignment.agreements)
