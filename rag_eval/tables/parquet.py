@@ -48,6 +48,18 @@ def open_parquet(
         yield ParquetTable(path, file, rows, room, of_value)
 
 
+Tree = tuple[str, Sequence["Tree"]]
+"""The name of a column or a field, and the fields of a structure."""
+
+
+def _tree(field: Any) -> Tree:
+    from pyarrow import types
+
+    kind = field.type
+    is_struct = types.is_struct(kind)
+    return field.name, [_tree(kind.field(place)) for place in range(kind.num_fields)] if is_struct else []
+
+
 def _check_footer(path: Path) -> None:
     """The directory at the end of a file is read as a whole; of a small file it takes a small part."""
     size = path.stat().st_size
@@ -90,6 +102,7 @@ class ParquetTable:
         self, path: Path, file: Any, rows_of_a_batch: int, room: Room, of_value: Callable[[Any], Any]
     ) -> None:
         self.names: Sequence[str] = file.schema_arrow.names
+        self.trees: Sequence[Tree] = [_tree(field) for field in file.schema_arrow]
         self._path = path
         self._file = file
         self._rows_of_a_batch = rows_of_a_batch
