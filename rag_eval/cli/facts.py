@@ -30,7 +30,7 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         weights_in_force,
     )
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
-    from rag_eval.tables.header import GOLD, HUMAN, RETRIEVED
+    from rag_eval.tables.names import HUMAN
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if panel.is_proxy else _flags(table)  # words cannot talk arithmetic round
@@ -59,12 +59,13 @@ def facts_at_start(settings: "Settings", table: "Table", panel: "Panel") -> "Run
         further={metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in panel.further},
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
-        has_gold={GOLD, RETRIEVED} <= roles,
+        has_gold=table.has_documents,
         has_labels=HUMAN in roles,
         gold_ids=settings.diagnostics.gold_ids,
         explanations=panel.explanations,
         flags=flags,
         cut_contexts=cuts,
+        reading=table.reading,
         notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, asides)),
     )
 

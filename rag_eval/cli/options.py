@@ -41,6 +41,13 @@ class Options:
     sheet: str | None
     encoding: str | None
     sep: str | None
+    format: str | None
+    map: tuple[str, ...]
+    bot_name: str | None
+    where: tuple[str, ...]
+    rows: str | None
+    random_rows: int | None
+    show: bool
     redact: str | None
 
     def given(self) -> Mapping[str, Any]:
@@ -52,7 +59,11 @@ class Options:
 
     def overrides(self) -> Mapping[str, Any]:
         """What stands in for a key of the configuration, by "section.key"."""
-        return {key: value for name, key in _OVERRIDES.items() if (value := getattr(self, name)) is not None}
+        from rag_eval.tables.mapping import parse_map
+
+        named = {f"columns.{key}": value for key, value in parse_map(self.map).items()} if self.map else {}
+        ours = {key: value for name, key in _OVERRIDES.items() if (value := getattr(self, name)) is not None}
+        return {**ours, **named}
 
     def weights(self) -> Mapping[str, str]:
         """Metrics by the option that was given for their weight in RQS."""
@@ -86,7 +97,7 @@ _OVERRIDES = {
     "redact": "privacy.redact",
 }
 _IDLE_AGAIN = (
-    "sheet", "encoding", "sep", "model", "temperature", "samples", "redact", "max_calls", "max_cost", "max_minutes",
-    "fresh", "retry_errors", "strict_cache",
+    "sheet", "encoding", "sep", "map", "bot_name", "where", "rows", "random_rows", "show", "model", "temperature",
+    "samples", "redact", "max_calls", "max_cost", "max_minutes", "fresh", "retry_errors", "strict_cache",
 )  # fmt: skip
 """These are about reading a sheet or asking a judge."""

@@ -20,7 +20,7 @@ from rag_eval.configuration.credentials import (
     unwrap,
 )
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
-from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, shown_url
@@ -76,6 +76,7 @@ _OPTIONS = {
     "limits.max_minutes": "--max-minutes",
     "model": "--model",
     "temperature": "--temperature",
+    **{f"columns.{key}": "--map" for key in ColumnNames.model_fields},
 }
 _FIELDS = {
     f"{section}.{key}": info
@@ -344,6 +345,10 @@ _OTHER_TOOLS = {
     "toxicity.model": "here its name is deployment",
     "evaluation.threads": "here its name is max_workers",
     "evaluation.workers": "here its name is max_workers",
+    "columns.ground_truth": "here its name is reference",
+    "columns.answer": "here its name is bots",
+    "columns.bot": "here its name is bots; bot_name is the column that names the bot of each row",
+    "columns.contexts": "here its name is context",
     "cache.dir": "here its name is directory",
     "cache.path": "here its name is directory",
 }

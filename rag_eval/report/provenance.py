@@ -57,6 +57,8 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     """A setting as JSON may hold it: of a secret only whether there is one."""
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
+    if isinstance(value, tuple):
+        value = ", ".join(value)
     if key in _URLS and value:
         return shown_url(str(value))
     return without_keys(str(value), secrets) if isinstance(value, str | Path) else value

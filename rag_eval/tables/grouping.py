@@ -116,7 +116,7 @@ class _Grouping:
     def _check_bots(self) -> None:
         if len(self._bots) > MAX_BOTS:
             raise TableError(
-                f"{self._place}: has {len(self._bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer at a time"
+                f"{self._place}: has {len(self._bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer"
             )
         if longest := max(
             (name for name in self._bots.values() if len(name) > MAX_BOT_NAME), key=len, default=""
@@ -248,11 +248,12 @@ class _Layout:
 
     def __init__(self, columns: Columns, bots: Sequence[str]) -> None:
         self.bots = bots
-        common = {columns.query, columns.reference, columns.gold, *columns.kept.values()}
+        common = {columns.query, *columns.kept.values()}
+        common |= {index for index in (columns.reference, columns.gold) if index is not None}
         owned = {*columns.responses.values(), *columns.contexts.values(), *columns.retrieved.values()}
         labels = {metric: next(iter(its.values())) for metric, its in columns.human.items() if its}
         owned |= {*labels.values()}
-        self.shared = {index: place for place, index in enumerate(sorted(common - {None} - owned))}  # type: ignore[type-var]
+        self.shared = {index: place for place, index in enumerate(sorted(common - owned))}
         width = len(self.shared)
         self.own: dict[str, dict[int, int]] = {}
         for bot in bots:

@@ -87,8 +87,12 @@ def _is_record(line: str) -> bool:
 def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[Any], str]:
     if isinstance(document, list):
         return document, where
-    lists = {}
+    lists: dict[str, list[Any]] = {}
     if isinstance(document, dict):
+        if str(document.get("format", "")).startswith("rag-eval-run/"):
+            raise TableError(
+                f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
+            )
         lists = {name: value for name, value in document.items() if _holds_records(value)}
         named = [
             name

@@ -3,7 +3,7 @@
 import difflib
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from typing import NamedTuple, TypeVar
@@ -138,13 +138,13 @@ class Selection:
         raise TableError(f"{place}: --where: '{condition.column[:60]}' {fault}")
 
 
-def nearest(name: str, known: Sequence[str] | object) -> str:
+def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:
     """A suggestion to put behind 'is not a column'."""
-    names = [str(each) for each in known]  # type: ignore[attr-defined]
+    names = list(known)
     found = difflib.get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
     if found:
         return f"; did you mean '{next(each for each in names if each.casefold() == found[0])}'?"
-    return f"; the columns are {', '.join(repr(each[:60]) for each in names[:40])}"
+    return f"; the {kind} are {', '.join(repr(each[:60]) for each in names[:40])}"
 
 
 def sampled(items: Iterator[Item], count: int | None) -> Iterator[Item]:

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -35,7 +35,6 @@ from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import (
-    UNUSED,
     WIDE,
     Asked,
     Columns,
@@ -45,7 +44,7 @@ from rag_eval.tables.header import (
     read_header,
 )
 from rag_eval.tables.labels import parse_score, parse_verdict
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several
 from rag_eval.tables.nested import role_text
 from rag_eval.tables.selection import Selection, sampled
 from rag_eval.tables.sheets import ROWS_OF_TITLES, Sheet, open_sheet
@@ -111,6 +110,18 @@ class Table:
     """What was asked for instead of all rows, in the order in which it was applied."""
     has_documents: bool = False
     """Whether both gold and retrieved documents are there."""
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the file was read, in values that JSON knows."""
+        return {
+            "shape": self.shape,
+            "layout": self.layout,
+            "columns": [asdict(use) for use in self.columns],
+            "context_cells": dict(self.context_cells),
+            "selection": list(self.selection),
+            "warnings": list(self.warnings),
+        }
 
 
 def read_table(

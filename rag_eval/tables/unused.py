@@ -5,8 +5,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from rag_eval.tables.bounds import first_of
 from rag_eval.tables.cells import Cell, cell_at
-from rag_eval.tables.header import LONG, ROLES, UNUSED, WIDE, Columns, ColumnUse, Named, map_option, matches
-from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, is_answer, likely_role, meanings
+from rag_eval.tables.header import LONG, ROLES, WIDE, Columns, ColumnUse, Named, map_option, matches
+from rag_eval.tables.names import (
+    CONTEXT,
+    QUERY,
+    REFERENCE,
+    RESPONSE,
+    UNUSED,
+    is_answer,
+    likely_role,
+    meanings,
+)
 
 _ROWS_SEEN = 50
 _LONG = 80
@@ -74,7 +83,7 @@ class UnusedColumns:
         return ""
 
     def _is_copy(self, use: ColumnUse) -> bool:
-        """Whether a field further down in the records is called as one that is used: promptfoo tells its tests twice."""
+        """Whether a field is called as one that is used and less deep: promptfoo writes its tests twice."""
         ends = {name.rpartition(".")[2] for name in self._columns.headers.values() if "." in name}
         return bool(use.why) and "." in use.header and use.header.rpartition(".")[2] in ends
 
