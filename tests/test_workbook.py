@@ -195,21 +195,29 @@ def test_the_prefix_of_bot_columns_can_be_set(
     [
         (
             ["Frage", "Bot_A"],
-            [r"No Query column found; name it Query, .* --map COLUMN=query \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"],
+            [
+                r"No Query column found; name it Query, .* --map COLUMN=query \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"
+            ],
         ),
         (["Query", "Antwort"], [r"No Bot_\* columns found, .*strip_prefix in \[bots\].*'Antwort' \(B\)"]),
         (
             ["Query", "Ground_Truth"],
-            [r"No column with responses: this looks like a test set; .* Bot_<name> per bot, .*'Ground_Truth' \(B\)"],
+            [
+                r"No column with responses: this looks like a test set; .* Bot_<name> per bot, .*'Ground_Truth' \(B\)"
+            ],
         ),
         (
             ["Query", "answer", "poor answer"],
-            [r"'answer' \(B\) and 'poor answer' \(C\) could .*: --map answer=bot --map 'poor answer=bot' \(bots = "],
+            [
+                r"'answer' \(B\) and 'poor answer' \(C\) could .*: --map answer=bot --map 'poor answer=bot' \(bots = "
+            ],
         ),
         (["question", "user_input", "query_text", "Bot_A"], None),
         (
             ["user_input", "query_text", "Bot_A"],
-            [r"\(A\) and 'query_text' \(B\) could each be the query; .* with --map user_input=query \(query = user_i"],
+            [
+                r"\(A\) and 'query_text' \(B\) could each be the query; .* with --map user_input=query \(query = user_i"
+            ],
         ),
         (["Frage", "Antwort"], ["No Query column found", r"No Bot_\* columns found"]),
         (
@@ -1447,7 +1455,6 @@ def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     script = shutil.copy(root / "scripts" / "make_sample.py", tmp_path / "scripts")
     runpy.run_path(str(script), run_name="__main__")
-    assert (
-        list(read_table(tmp_path / "sample_rag_input.xlsx").rows)
-        == list(read_table(root / "sample_rag_input.xlsx").rows)
+    assert list(read_table(tmp_path / "sample_rag_input.xlsx").rows) == list(
+        read_table(root / "sample_rag_input.xlsx").rows
     )

@@ -20,6 +20,12 @@ _ROWS_AT_ONCE = 500
 _VALUES_AT_ONCE = 100_000
 """… or fewer, of a wide table."""
 
+_LARGE = 8 * 2**20
+"""Bytes of a file from which on its texts are read one by one: in a smaller one many rows may share a long text, and a
+dictionary of a large one would be held as a whole."""
+_ROWS_OF_LARGE = 256
+_BUFFER = 2**18
+
 
 @contextmanager
 def open_parquet(
@@ -42,8 +48,13 @@ def open_parquet(
         columns = map(file.metadata.schema.column, range(file.metadata.num_columns))
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         rows = _rows_of_a_batch(file.metadata)
+    is_large = path.stat().st_size >= _LARGE
     with damage_reported(path, ArrowException):
-        file = ParquetFile(path, read_dictionary=texts)
+        if is_large:
+            rows = min(rows, _ROWS_OF_LARGE)
+            file = ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+        else:
+            file = ParquetFile(path, read_dictionary=texts)
     with file:
         yield ParquetTable(path, file, rows, room, of_value)
 
@@ -135,7 +146,7 @@ class ParquetTable:
     def _batches(self, group: int, only: Sequence[str] | None) -> Iterator[Any]:
         """Those of one group of rows: lists of shared texts cannot be read across groups."""
         batches: Iterator[Any] = self._file.iter_batches(
-            batch_size=self._rows_of_a_batch, row_groups=[group], columns=only
+            batch_size=self._rows_of_a_batch, row_groups=[group], columns=only, use_threads=False
         )
         return batches
 
@@ -165,7 +176,12 @@ class ParquetTable:
             found = [list(islice(entries, end - start)) for start, end in pairwise(ends)]
             validity = array.is_valid().to_pylist()
             return [each if is_there else None for each, is_there in zip(found, validity, strict=True)]
-        return list(array.to_pylist())
+        values = list(array.to_pylist())
+        if len(place) == 1 and (
+            types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
+        ):
+            return [None if value is None else self._of_value(value) for value in values]
+        return values
 
 
 class _Texts:

@@ -149,9 +149,10 @@ def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:
 
 def sampled(items: Iterator[Item], count: int | None) -> Iterator[Item]:
     """So many of the items at random, in their order, always the same ones; all of them for None."""
-    if count is None:
-        yield from items
-        return
+    return items if count is None else _sample(items, count)
+
+
+def _sample(items: Iterator[Item], count: int) -> Iterator[Item]:
     rng = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
     heap: list[tuple[float, int, Item]] = []
     for number, item in enumerate(items):

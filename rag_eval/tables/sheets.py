@@ -53,6 +53,8 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Rows that cannot be read, each with its place; filled while `rows` is consumed."""
+    shares_texts: bool = True
+    """Whether cells of a small file may share a long text."""
     short: Sequence[int] = ()
     """Rows of a text file that end before the header does; filled in the same way."""
 
@@ -310,6 +312,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sh
             _with_text(file.rows),
             Room(path.name, path.stat().st_size),
             layout=file.layout,
+            shares_texts=False,
             warnings=file.warnings,
             problems=file.problems,
             short=file.short,
@@ -371,7 +374,7 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
         )
         header = [(0, [as_cell(encodable(each)) for each in records.paths])] if records.paths else []
         held = ((number, cells) for number, cells in chain(header, rows) if any(cells))
-        yield Sheet("", held, Room(path.name, path.stat().st_size), layout=records.layout)
+        yield Sheet("", held, Room(path.name, path.stat().st_size), layout=records.layout, shares_texts=False)
 
 
 def _json_cell(value: object) -> Cell:

@@ -22,14 +22,20 @@ _SHARED = 200
 _RECENT = 4_000_000
 """Characters of the values that may be shared with coming rows."""
 _VALUE = "v"
+_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_decoded = json.JSONDecoder().decode
 
 
 class Spool:
     """Lists of values that JSON knows, but for dictionaries and bare numbers in the place of a shared value."""
 
-    def __init__(self, name: str, file_size: int) -> None:
-        """`name` is how messages call the input, `file_size` its size in bytes."""
+    def __init__(self, name: str, file_size: int, *, shares: bool = False) -> None:
+        """`name` is how messages call the input, `file_size` its size in bytes.
+
+        `shares` says that a small file may hold one long value for many rows; looking for such ones takes time.
+        """
         self._name = name
+        self._shares = shares
         self._most = 1_000_000_000 + 40 * file_size
         self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="rag-eval-")  # noqa: SIM115
         weakref.finalize(self, self._file.close)
@@ -45,7 +51,7 @@ class Spool:
 
     def share(self, text: str, value: Any) -> Any:
         """What stands for `value`, which comes from `text`, in the next line: the value, or a reference to it."""
-        if len(text) < _SHARED:
+        if not self._shares or len(text) < _SHARED:
             return value
         if (known := self._known.get(text)) is not None:
             return known
@@ -56,7 +62,7 @@ class Spool:
         return {_VALUE: value}
 
     def add(self, values: Sequence[Any]) -> None:
-        line = json.dumps([self._oldest(), *values], separators=(",", ":")).encode("ascii") + b"\n"
+        line = _encoded([self._oldest(), *values] if self._shares else values).encode("ascii") + b"\n"
         self._starts.append(self._end)
         self._end += len(line)
         if self._end > self._most:
@@ -75,11 +81,14 @@ class Spool:
     def __iter__(self) -> Iterator[list[Any]]:
         """The lines from the first on, each with the values it shares in place."""
         self._flush()
+        if not self._shares:
+            yield from map(_decoded, self._lines())
+            return
         self._forget()
         values: dict[int, Any] = {}
         oldest = count = 0
         for line in self._lines():
-            first, *row = json.loads(line)
+            first, *row = _decoded(line)
             for place, value in enumerate(row):
                 if isinstance(value, dict):
                     its = value[_VALUE]
@@ -98,8 +107,8 @@ class Spool:
         start = self._starts[number]
         end = self._starts[number + 1] if number + 1 < len(self._starts) else self._end
         self._file.seek(start)
-        row: list[Any] = json.loads(self._file.read(end - start))
-        return row[1:]
+        row: list[Any] = _decoded(self._file.read(end - start).decode("ascii"))
+        return row
 
     def _oldest(self) -> int:
         return self._recent[0][1] if self._recent else self._count
@@ -124,15 +133,15 @@ class Spool:
                 f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
             ) from error
 
-    def _lines(self) -> Iterator[bytes]:
-        position, rest = 0, b""
+    def _lines(self) -> Iterator[str]:
+        position, rest = 0, ""
         while True:
             self._file.seek(position)
             block = self._file.read(_BLOCK)
             if not block:
                 return
             position += len(block)
-            *lines, rest = (rest + block).split(b"\n")
+            *lines, rest = (rest + block.decode("ascii")).split("\n")
             yield from lines
 
 

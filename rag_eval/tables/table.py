@@ -196,7 +196,7 @@ def _read_rows(
     chosen = selection.chosen(place, header, walk.rows(opened.rows))
     shape = columns.shape
     reader = _RowReader(place, columns, delimiter, asked.criteria, opened.room, Spool(path.name, size))
-    units: Iterator[Unit] = (Unit(number, cells, {}) for number, cells in chosen)
+    units: Iterator[Unit] = (Unit._make((*row, _SAME)) for row in chosen)
     if shape != WIDE:
         grouped = group(place, chosen, columns, Spool(path.name, size), reader.report)
         shape, units = grouped.shape, grouped.units
@@ -243,6 +243,9 @@ def _read_rows(
         selection=selection.words(),
         has_documents=columns.gold is not None and (bool(columns.retrieved) or reader.has_ids),
     )
+
+
+_SAME: Mapping[int, int] = {}
 
 
 class _Walk:
