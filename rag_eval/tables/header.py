@@ -467,7 +467,8 @@ def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
     for use in uses.values():
         if use.role.endswith(_OF_NO_BOT):
             role = use.role.removesuffix(_OF_NO_BOT)
-            yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used."
+            shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
+            yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used.{shared}"
         elif use.role == UNUSED and after_prefix(use.header, _HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
 

@@ -195,7 +195,8 @@ def _read_rows(
     walk = _Walk(columns, unused)
     chosen = selection.chosen(place, header, walk.rows(opened.rows))
     shape = columns.shape
-    reader = _RowReader(place, columns, delimiter, asked.criteria, opened.room, Spool(path.name, size))
+    spool = Spool(path.name, size, shares=opened.shares_texts)
+    reader = _RowReader(place, columns, delimiter, asked.criteria, opened.room, spool)
     units: Iterator[Unit] = (Unit._make((*row, _SAME)) for row in chosen)
     if shape != WIDE:
         grouped = group(place, chosen, columns, Spool(path.name, size), reader.report)
