@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shlex
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -94,8 +96,9 @@ def as_csv(path: Path, rows: Rows) -> Path:
 
 def as_xlsx(path: Path, rows: Rows) -> Path:
     book = openpyxl.Workbook()
+    sheet: Any = book.active
     for row in rows:
-        book.active.append(row)
+        sheet.append(row)
     book.save(path)
     return path
 
@@ -389,7 +392,9 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
     frame = pd.DataFrame(rows[1:], columns=rows[0])
     settings = Settings(
         judge=Judge(provider="offline"),
-        columns=ColumnNames(query="Frage", reference="Antwort", bots="model_a, model_b"),
+        columns=ColumnNames.model_validate(
+            {"query": "Frage", "reference": "Antwort", "bots": "model_a, model_b"}
+        ),
     )
     with pytest.warns(UserWarning, match="looks like the query"):
         assert list(evaluate(frame, settings)["bot"]) == ["model_a", "model_b"]
@@ -572,7 +577,7 @@ def test_standard_input_is_read(run_cli: Run, tmp_path: Path) -> None:
 
 
 def test_how_the_file_was_read_is_printed_and_recorded(run_cli: Run, tmp_path: Path) -> None:
-    rows = [["question", "answer", "contexts", "my_truth", "n"], ["q", "a", "['x', 'y']", "truth", "1"]]
+    rows: Rows = [["question", "answer", "contexts", "my_truth", "n"], ["q", "a", "['x', 'y']", "truth", "1"]]
     as_csv(tmp_path / "a.csv", [*rows, ["r", "b", "x||y", "z", "2"]])
     ended = run_cli(
         "a.csv",
@@ -632,3 +637,38 @@ def test_a_mapped_column_is_named_in_the_error(run_cli: Run, tmp_path: Path) -> 
         True,
     )
     assert run_cli("a.csv", "--judge", "offline", "--map", "Frage=query").code == 0
+
+
+# Files of other tools
+
+FILES = Path(__file__).parent / "tool_files"
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.*")), ids=lambda path: path.name)
+def test_a_file_of_another_tool_is_read(path: Path) -> None:
+    """The same two queries in each, with one or two bots; their chunks are there one by one."""
+    if path.suffix == ".md" or path.name == "own.csv":
+        return
+    table = read_table(path)
+    first, second = (row.cases[0] for row in table.rows)
+    assert first.query == "How long is the kettle under warranty?"
+    assert first.response == "It is under warranty for two years."
+    assert first.chunks == (
+        "The warranty of the kettle ends two years from the day of purchase.",
+        "The jug holds one litre.",
+    )
+    assert second.chunks == ("The lid must be washed by hand.",)
+    if path.name != "passages.csv":
+        assert second.reference == "No, the lid must be washed by hand."
+
+
+def test_the_commands_of_the_input_page_read_the_files_of_other_tools(run_cli: Run, tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "input.md").read_text(encoding="utf-8")
+    section = page.partition("## I have a … file")[2]
+    commands = [line for line in section.splitlines() if line.startswith("rag-eval ")]
+    assert len(commands) >= 8
+    for command in commands:
+        words = shlex.split(command)[1:]
+        shutil.copy(FILES / words[0], tmp_path)
+        ended = run_cli(*words, "--judge", "offline")
+        assert (command, ended.code, "Nothing was judged." in ended.out) == (command, 0, True)

@@ -29,6 +29,7 @@ from rag_eval.tables.names import (
     after_prefix,
     folded,
     is_passage,
+    joins_by_bar,
     meanings,
     squeezed,
 )
@@ -158,6 +159,8 @@ class Columns:
     """Whether the name of the context says that it is one passage."""
     headers: Mapping[int, str] = field(default_factory=dict)
     """Of the used columns."""
+    joined_by_bar: bool = False
+    """Whether contexts are texts with a single `|` between the chunks."""
 
     @property
     def documents(self) -> set[int]:
@@ -217,6 +220,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked) -> Columns:
         ids=tuple(index for index, use in uses.items() if use.role == ID),
         has_passages=context is not None and _speaks_of_passage(uses[context], asked),
         headers={index: use.header for index, use in uses.items() if use.is_used},
+        joined_by_bar=joins_by_bar(use.header for use in uses.values()),
     )
 
 

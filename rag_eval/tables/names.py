@@ -165,6 +165,11 @@ def holds_several(header: str) -> bool:
     return name.endswith("s") and name not in _FIRST and _ROLES.get(name) == REFERENCE
 
 
+def joins_by_bar(headers: Iterable[str]) -> bool:
+    """Whether the columns are those of deepeval's .csv and .jsonl, whose contexts are joined with a single `|`."""
+    return {"actualoutput", "retrievalcontext", "additionalmetadata"} <= set(map(squeezed, headers))
+
+
 def is_passage(header: str) -> bool:
     return squeezed(header.rpartition(".")[2]) in _PASSAGES
 

@@ -330,6 +330,7 @@ class _Context(NamedTuple):
 
 _NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
 _ONE_PASSAGE = "passages of several rows"
+_BAR = "'|' as deepeval writes it"
 
 
 class _RowReader:
@@ -497,6 +498,8 @@ class _RowReader:
         if isinstance(text, JsonText) and text.startswith("{"):
             text = f"[{text}]"
         found = split_cell(text, self._delimiter if not isinstance(text, JsonText) else AUTO)
+        if self.columns.joined_by_bar and self._delimiter == AUTO and found.kind not in LISTS and "|" in text:
+            found = split_cell(text, "|")._replace(kind=_BAR)
         self._room.take(_PART_SIZE * len(found.chunks))
         is_broken = self._delimiter == AUTO and found.kind not in LISTS and looks_like_broken_list(text)
         ids = rank_documents(found.ids) if found.ids and self._takes_ids else None
