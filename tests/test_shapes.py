@@ -21,6 +21,7 @@ from pyarrow import parquet
 from rag_eval.configuration.settings import ColumnNames, Judge, Settings
 from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
+from rag_eval.retrieval.from_files import read_references
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 
 
@@ -486,7 +487,7 @@ def test_an_unused_column_that_looks_like_a_role_is_told(
 # Which rows are read
 
 
-_ROWS = [
+_ROWS: Rows = [
     ["Query", "Bot_A", "Lang", "Score"],
     *([f"q{n}", "a", "de" if n % 2 else "en", n] for n in range(2, 12)),
 ]
@@ -672,3 +673,29 @@ def test_the_commands_of_the_input_page_read_the_files_of_other_tools(run_cli: R
         shutil.copy(FILES / words[0], tmp_path)
         ended = run_cli(*words, "--judge", "offline")
         assert (command, ended.code, "Nothing was judged." in ended.out) == (command, 0, True)
+
+
+# The other commands
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods", "json", "jsonl", "wrapped json", "utf-16 csv", "parquet"])
+def test_files_of_retrieval_have_the_same_formats(kind: str, tmp_path: Path) -> None:
+    rows: Rows = [["qid", "gold_docs"], ["1", '["a", "b"]'], ["2", '["c"]']]
+    path = tmp_path / f"gold.{kind.split()[-1]}"
+    if kind == "wrapped json":
+        records = [dict(zip(("qid", "gold_docs"), row, strict=True)) for row in rows[1:]]
+        path.write_text(json.dumps({"version": 1, "results": records}))
+    elif kind == "utf-16 csv":
+        path.write_text(
+            "qid;gold_docs\n"
+            + "".join(f'{a};"{str(b).replace(chr(34), chr(34) * 2)}"\n' for a, b in rows[1:]),
+            encoding="utf-16",
+        )
+    elif kind == "json":
+        as_jsonl(path, rows)
+    else:
+        {"xlsx": as_xlsx, "ods": as_ods, "jsonl": as_jsonl, "parquet": as_parquet}[kind](path, rows)
+    assert [(each.qid, each.documents) for each in read_references(path)] == [
+        ("1", ("a", "b")),
+        ("2", ("c",)),
+    ]

@@ -49,7 +49,7 @@ class Records(NamedTuple):
 def open_records(path: Path) -> Iterator[Records]:
     """Raises TableError for what is not JSON, or holds no records."""
     if path.suffix.lower() == ".json":
-        found, where = _records_of_document(path)
+        found, where = records_of_document(path)
         if where is not None:
             numbered = list(enumerate(found, 1))
             yield Records(
@@ -62,7 +62,7 @@ def open_records(path: Path) -> Iterator[Records]:
         yield Records(paths, _flat(_parsed(path, lines)), "JSON Lines")
 
 
-def _records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
+def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
     """The records of a document, and where they are in it; None if the file has a document in each line instead."""
     with _opened(path) as file:
         text = file.read()
