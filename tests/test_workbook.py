@@ -1395,7 +1395,7 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "  'Context' (E) -> context",
         "  'Notes (own)' (F) -> not used",
         "  'Context_C' (G) -> context of no bot",
-        "  context cells: 1 '||'",
+        "  context cells: '||' (1)",
         "1 blank row skipped",
     ]
 

@@ -74,7 +74,7 @@ def _reading(facts: RunFacts) -> list[str]:
         for column in found.get("columns", ())
         if column["role"] not in ("not used", "response")
     ]
-    cells = ", ".join(f"{count:,} {kind}" for kind, count in found.get("context_cells", {}).items())
+    cells = ", ".join(f"{kind} ({count:,})" for kind, count in found.get("context_cells", {}).items())
     chosen = "; then ".join(found.get("selection", ()))
     sentences = [
         f"Input: {found.get('shape', '')}; {shorten(', '.join(columns), 300)}.",

@@ -1,4 +1,4 @@
-"""Records with nested fields, from .json and .jsonl files, as rows: a column for each path such as `inputs.question`.
+"""RecordFile with nested fields, from .json and .jsonl files, as rows: a column for each path such as `inputs.question`.
 
 A list is one cell, whatever it holds; the fields of an object are columns of their own.
 """
@@ -35,7 +35,7 @@ _DEEPEST = 12
 _LONGEST_LINE = 64 * MAX_CELL
 
 
-class Records(NamedTuple):
+class RecordFile(NamedTuple):
     """An open file of records."""
 
     paths: tuple[str, ...]
@@ -46,20 +46,20 @@ class Records(NamedTuple):
 
 
 @contextmanager
-def open_records(path: Path) -> Iterator[Records]:
+def open_records(path: Path) -> Iterator[RecordFile]:
     """Raises TableError for what is not JSON, or holds no records."""
     if path.suffix.lower() == ".json":
         found, where = records_of_document(path)
         if where is not None:
             numbered = list(enumerate(found, 1))
-            yield Records(
+            yield RecordFile(
                 _paths(path, numbered), _flat(numbered), f"JSON, records in {where}" if where else "JSON"
             )
             return
     with _opened(path) as lines:
         paths = _paths(path, _parsed(path, lines))
     with _opened(path) as lines:
-        yield Records(paths, _flat(_parsed(path, lines)), "JSON Lines")
+        yield RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
 
 
 def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:

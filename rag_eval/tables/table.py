@@ -287,7 +287,7 @@ def describe(table: Table) -> list[str]:
     if untold:
         lines.append(f"  {_count(len(untold), 'more column')} -> {UNUSED}")
     if table.context_cells:
-        told = ", ".join(f"{number:,} {kind}" for kind, number in table.context_cells.items())
+        told = ", ".join(f"{kind} ({number:,})" for kind, number in table.context_cells.items())
         lines.append(f"  context cells: {told}")
     if table.selection:
         lines.append(f"  selected: {'; then '.join(table.selection)}")
