@@ -1,4 +1,4 @@
-"""RecordFile with nested fields, from .json and .jsonl files, as rows: a column for each path such as `inputs.question`.
+"""Records with nested fields, from .json and .jsonl, as rows: a column for each path such as `inputs.question`.
 
 A list is one cell, whatever it holds; the fields of an object are columns of their own.
 """
