@@ -2,9 +2,14 @@
 
 import csv
 import json
+import os
 import shlex
 import shutil
+import stat
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -23,6 +28,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
 from rag_eval.retrieval.from_files import read_references
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
+from rag_eval.tables.spool import Spool
 
 
 class Item(NamedTuple):
@@ -566,10 +572,45 @@ def test_rows_can_be_walked_over_again_and_share_long_texts(tmp_path: Path) -> N
     assert table.rows[2_999].query == "q2999 日"
 
 
+def test_rows_on_disk_are_for_this_user_alone_and_have_no_name() -> None:
+    def nameless() -> set[tuple[int, int, int]]:
+        """Mode, links and size of the open files that no folder has."""
+        found = set()
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                status = os.fstat(int(number))
+                if stat.S_ISREG(status.st_mode) and not status.st_nlink:
+                    found.add((status.st_ino, stat.S_IMODE(status.st_mode), status.st_size))
+        return found
+
+    before = {inode for inode, _, _ in nameless()}
+    spool = Spool("a.csv", 0)
+    for number in range(3_000):
+        spool.add([number, "x" * 1_000])
+    assert [row[0] for row in spool] == list(range(3_000))
+    ((_, mode, size),) = [each for each in nameless() if each[0] not in before]
+    assert (mode, size > 3_000_000) == (0o600, True)
+
+
 # The command line
 
 
-def test_standard_input_is_read(run_cli: Run, tmp_path: Path) -> None:
+def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "rag_eval", "-", "--format", "jsonl", "--judge", "offline"],
+        input='{"question": "q", "answer": "a"}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (ended.returncode, ended.stdout.startswith("stdin.jsonl (JSON Lines): 1 row")) == (0, True), (
+        ended.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["stdin_report.xlsx"]
+
+
+def test_standard_input_needs_the_type_of_its_file(run_cli: Run, tmp_path: Path) -> None:
     as_csv(tmp_path / "a.csv", [["question", "answer"], ["q", "a"]])
     ended = run_cli("-", "--judge", "offline")
     assert (ended.code, "name the type of the file with --format" in ended.err) == (2, True)
