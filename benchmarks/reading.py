@@ -1,8 +1,10 @@
 """How long reading a big spreadsheet takes and how much memory it needs, beside the fastest readers there are.
 
-    python benchmarks/reading.py [--rows 20000] [--format xlsx] [--runs 5]
+    python benchmarks/reading.py [--rows 20000] [--format xlsx] [--runs 5] [--lengths 100 900 900 3000]
+        [--against ../earlier-checkout]
 
-A row has a query of 100 characters, the responses of two bots of 900 each, and a context of 3,000. Every reading is
+A row has a query of 100 characters, the responses of two bots of 900 each, and a context of 3,000, or as `--lengths`
+says. `--against` compares with another checkout of RAG Eval alone, for a change of the reader. Every reading is
 a process of its own; the readers take turns, so that a slow moment hits all of them. `rag_eval` reads the table as a
 run does, with all its checks, and walks over all its cases; the others only fetch the cells. A reader that is not
 installed is left out. Memory is the peak of the process; the times, of the clock and of the processor, include the
@@ -24,7 +26,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ("Query", "Bot_A", "Bot_B", "Context")
-LENGTHS = (100, 900, 900, 3000)
+LENGTHS = [100, 900, 900, 3000]
 
 OURS = """
 from pathlib import Path
@@ -77,6 +79,13 @@ import polars
 frame = polars.read_csv(sys.argv[1])
 characters = sum(frame[name].str.len_chars().sum() for name in frame.columns)""",
     },
+    "parquet": {
+        "rag_eval": OURS,
+        "pandas": f"""
+import pandas
+frame = pandas.read_parquet(sys.argv[1])
+{_FRAME}""",
+    },
 }
 USAGE = """
 import json, resource
@@ -84,7 +93,8 @@ used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([characters, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
 """
 MAKE = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import reading; reading.make(sys.argv[2], int(sys.argv[3]))"
+    "import sys; sys.path.insert(0, sys.argv[1]); import reading; reading.LENGTHS[:] = map(int, sys.argv[4:]); "
+    "reading.make(sys.argv[2], int(sys.argv[3]))"
 )
 
 
@@ -102,20 +112,42 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"answers.{options.format}")
         # In a process of its own, because the peak of a process includes that of its parent when it began.
+        LENGTHS[:] = options.lengths
         subprocess.run(
-            [sys.executable, "-c", MAKE, str(ROOT / "benchmarks"), path, str(options.rows)], check=True
+            [
+                sys.executable,
+                "-c",
+                MAKE,
+                str(ROOT / "benchmarks"),
+                path,
+                str(options.rows),
+                *map(str, LENGTHS),
+            ],
+            check=True,
         )
         print(f"{path.name}: {options.rows:,} rows, {path.stat().st_size / 2**20:,.0f} MB", flush=True)
-        readers = _installed(READERS[options.format], path)
+        readers = READERS[options.format]
+        if options.against:
+            _FOLDERS[_EARLIER] = options.against.resolve()
+            readers = {"rag_eval": OURS, _EARLIER: f"{OURS}\npass"}
+        readers = _installed(readers, path)
         taken: dict[str, list[Measure]] = {name: [] for name in readers}
         for _ in range(options.runs):
             for name, program in readers.items():
-                taken[name].append(_measured(program, path, options.rows))
+                taken[name].append(_measured(program, path, options.rows, _FOLDERS.get(name, ROOT)))
         _show(taken)
 
 
 def make(path: str, rows: int) -> None:
     """Answers in English prose, no two cells alike. The workbook has its texts where Excel puts them."""
+    if path.endswith(".parquet"):
+        import pyarrow
+        from pyarrow import parquet
+
+        header, *found = _rows(rows)
+        columns = {name: [row[place] for row in found] for place, name in enumerate(header)}
+        parquet.write_table(pyarrow.table(columns), path)
+        return
     if path.endswith(".csv"):
         import csv
 
@@ -137,7 +169,9 @@ def _rows(count: int) -> Iterator[tuple[str, ...]]:
     rng = random.Random(7)
     for number in range(count):
         starts = [rng.randrange(len(prose) - length) for length in LENGTHS]
-        texts = (prose[start : start + length - 8] for start, length in zip(starts, LENGTHS, strict=True))
+        texts = (
+            prose[start : start + max(0, length - 8)] for start, length in zip(starts, LENGTHS, strict=True)
+        )
         yield tuple(
             f"{number:06}. {text.strip():x<{length - 8}}" for text, length in zip(texts, LENGTHS, strict=True)
         )
@@ -147,7 +181,7 @@ def _installed(readers: dict[str, str], path: Path) -> dict[str, str]:
     """The readers that work; this first reading also brings the file into the system's cache."""
     working = {}
     for name, program in readers.items():
-        done = _run(program, path)
+        done = _run(program, path, _FOLDERS.get(name, ROOT))
         if done.returncode:
             print(f"{name}: left out: {done.stderr.strip().splitlines()[-1]}", flush=True)
         else:
@@ -155,19 +189,24 @@ def _installed(readers: dict[str, str], path: Path) -> dict[str, str]:
     return working
 
 
-def _measured(program: str, path: Path, rows: int) -> Measure:
+def _measured(program: str, path: Path, rows: int, folder: Path) -> Measure:
     """The reader must have seen every character."""
     start = time.perf_counter()
-    done = _run(program, path)
+    done = _run(program, path, folder)
     seconds = time.perf_counter() - start
     characters, processor, peak = json.loads(done.stdout)
     assert characters == rows * sum(LENGTHS), characters
     return Measure(seconds, processor, peak)
 
 
-def _run(program: str, path: Path) -> "subprocess.CompletedProcess[str]":
+_EARLIER = "the other checkout"
+_FOLDERS: dict[str, Path] = {}
+"""Where a reader runs, by its name, if that is another folder."""
+
+
+def _run(program: str, path: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", f"import sys\n{program}\n{USAGE}", str(path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _show(taken: dict[str, list[Measure]]) -> None:
@@ -188,6 +227,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--format", choices=list(READERS), default="xlsx")
+    parser.add_argument("--lengths", type=int, nargs=4, default=LENGTHS, help="characters of each cell")
+    parser.add_argument("--against", type=Path, help="another checkout of RAG Eval")
     parser.add_argument("--runs", type=int, default=5)
     return parser.parse_args()
 

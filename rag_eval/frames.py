@@ -26,7 +26,7 @@ from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
-from rag_eval.tables import Table, TextForm, read_table
+from rag_eval.tables import Table, TextForm, named_columns, read_table
 from rag_eval.tables.cells import cell_text
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
             keep=rubric.columns if rubric else (),
             criteria=[metric.id for metric in rubric.metrics] if rubric else (),
             form=form,
+            named=named_columns(dict(settings.columns)),
         )
 
 

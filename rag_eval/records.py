@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -316,6 +317,8 @@ class RunFacts:
     """By row and bot: marks of text that seems to address the judge. They change no score."""
     cut_contexts: Mapping[tuple[int, str], str] = field(default_factory=dict)
     """By row and bot: what the judge did not see of a context, in words."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """How the input was read, in values that JSON knows: shape, columns, context_cells, selection, warnings."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
     left_out: tuple[str, ...] = ()

@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval.errors import InputError
-from rag_eval.tables.chunking import looks_like_broken_json, split_cell
+from rag_eval.tables.chunking import (
+    BLANK,
+    JSON_LIST,
+    NUMBERED,
+    PARAGRAPHS,
+    PIPES,
+    PRINTED_ARRAY,
+    PYTHON_LIST,
+    WHOLE,
+    looks_like_broken_list,
+    split_cell,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +62,7 @@ def test_items_that_hold_nothing_are_counted(cell: str, dropped: int) -> None:
 
 
 def test_an_explicit_delimiter_knows_no_items() -> None:
-    assert split_cell("[null]", "||") == (("[null]",), 0)
+    assert split_cell("[null]", "||")[:2] == (("[null]",), 0)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +84,9 @@ def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
     ("cell", "is_suspect"),
     [
         ("[\"cut off at the cell's en", True),
-        ("['a Python list', 'not JSON']", True),
+        ("['a Python list', 'not JSON', ", True),
+        ("['a Python list', 'read as one']", False),
+        ("array(['one', 'tw", True),
         ('[{"text": "one"}, {"text"', True),
         ('[["one"], ["two"', True),
         ("[“curly”, “quotes”]", True),
@@ -89,8 +102,62 @@ def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
 )
 def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
     """R-104: what is no JSON list as a whole is text; what looks like a damaged one is told apart."""
-    assert looks_like_broken_json(cell) is is_suspect
-    assert split_cell(cell).chunks == (("a list",) if cell == '["a list"]' else (cell,))
+    assert looks_like_broken_list(cell) is is_suspect
+    whole = {'["a list"]': ("a list",), "['a Python list', 'read as one']": ("a Python list", "read as one")}
+    assert split_cell(cell).chunks == whole.get(cell, (cell.strip(),))
+
+
+@pytest.mark.parametrize(
+    ("cell", "chunks", "kind"),
+    [
+        ("['passage one', 'passage two']", ("passage one", "passage two"), PYTHON_LIST),
+        ("['it\\'s', \"its\"]", ("it's", "its"), PYTHON_LIST),
+        ("[None, 'x', nan]", ("x",), PYTHON_LIST),
+        ("[{'text': 'one', 'score': 0.5}, {'page_content': 'two'}]", ("one", "two"), PYTHON_LIST),
+        ("['one' 'two']", ("one", "two"), PRINTED_ARRAY),
+        ("['one'\n 'two'\n 'three']", ("one", "two", "three"), PRINTED_ARRAY),
+        ("array(['one', 'two'], dtype=object)", ("one", "two"), PRINTED_ARRAY),
+        ("array(['one',\n       'two'], dtype='<U3')", ("one", "two"), PRINTED_ARRAY),
+        ("['wait ... what', 'two']", ("wait ... what", "two"), PYTHON_LIST),
+        ("[1] one\n\n[2] two", ("one", "two"), NUMBERED),
+        ("[1] one\n\n[3] three", ("[1] one", "[3] three"), PARAGRAPHS),
+        ("[1] one\n\ntwo", ("[1] one", "two"), PARAGRAPHS),
+        ("[1] alone", ("[1] alone",), WHOLE),
+        ("[Note] a note", ("[Note] a note",), WHOLE),
+        ("[text](https://example.com)", ("[text](https://example.com)",), WHOLE),
+        ("a||b||c", ("a", "b", "c"), PIPES),
+        ("a || b||c", ("a", "b", "c"), PIPES),
+        ("The first one.||The second one.", ("The first one.", "The second one."), PIPES),
+        ('["one"]', ("one",), JSON_LIST),
+        (" ", (), BLANK),
+    ],
+)
+def test_the_rule_that_settled_a_cell_is_told(cell: str, chunks: tuple[str, ...], kind: str) -> None:
+    split = split_cell(cell)
+    assert (split.chunks, split.kind) == (chunks, kind)
+
+
+@pytest.mark.parametrize(
+    "cell", ["['one' ... 'nine']", "['one', ..., 'nine']", "array(['one', ..., 'nine'], dtype=object)"]
+)
+def test_an_array_that_numpy_shortened_is_an_error(cell: str) -> None:
+    """What was left out is lost, and nothing may be scored without it."""
+    with pytest.raises(InputError, match=r"shortened with '\.\.\.'"):
+        split_cell(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "ids"),
+    [
+        ('[{"text": "one", "doc_id": "d1"}, {"text": "two", "id": 7}]', ("d1", "7")),
+        ("[{'text': 'one', 'id': 'd1'}]", ("d1",)),
+        ('[{"document": {"content": "one"}, "id": "d1"}]', ("d1",)),
+        ('[{"text": "one", "doc_id": "d1"}, {"text": "two"}]', None),
+        ('["one"]', None),
+    ],
+)
+def test_ids_of_documents_are_read_where_every_chunk_has_one(cell: str, ids: tuple[str, ...] | None) -> None:
+    assert split_cell(cell).ids == ids
 
 
 @pytest.mark.parametrize(
@@ -137,8 +204,11 @@ def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str,
         "return cached || fetched",
         "!ready || forced",
         "x && y || z",
-        "a||b",
+        "SELECT first||last FROM rider",
+        "return a||b;",
+        "find(a)||create(b);",
         "||heading||",
+        "|one||two|\n|--|--|\n|x||y|",
         "`a || b`",
         "```\na\n||\nb\n```",
         "{ a: [b || c] }",
@@ -225,6 +295,16 @@ def test_auto_loses_nothing_but_separators_and_space(cell: str) -> None:
         "\n " * 16_000,
         "``" * 16_000,
         "||\n" * 10_000,
+        "a||" * 10_000,
+        "|a|" * 10_000,
+        "|" + "a||" * 10_000,
+        "f()||" * 6_000,
+        "['a'" * 8_000,
+        "['" + "a' 'b" * 6_000,
+        "['" + "a', 'b" * 5_000 + "', (((((((" * 2,
+        "array(" * 5_000,
+        "['a', " + "-" * 30_000 + "1]",
+        "['a', " + "[" * 30_000,
         " " * 32_000 + "||",
     ],
 )

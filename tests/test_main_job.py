@@ -384,7 +384,7 @@ def test_missing_credentials_name_what_was_looked_for_and_the_way_out(run_cli: R
 
 
 def test_no_bots_and_no_query_are_named(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Text", "Answer"], ["a", "b"])
+    write_sheet(tmp_path / "in.xlsx", ["Text", "Antwort"], ["a", "b"])
     ended = run_cli("in.xlsx", "--judge", "offline")
     assert ended.code == 2
     assert "No Query column found" in ended.err

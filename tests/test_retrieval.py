@@ -714,13 +714,19 @@ BAD_FILES = [
         "r.jsonl: cannot be read: number 2 is not an object with 'qid' and 'doc_ids'"
     ]),
     ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is not JSON: Extra data: line 1 column 3 (char 2)"]),
-    ("r.json", "{}", ["r.json: cannot be read: expected a JSON list of objects"]),
+    ("r.json", "{}", [
+        "r.json: expected a list of records, or an object with one list of records such as results, data, rows, "
+        "examples, samples (found: none); keep one list"
+    ]),
     ("r.json", "[1]", ["r.json: has none of the columns qid, query_id, question_id, id; it has none"]),
     ("r.xlsx", "no workbook", [
         "r.xlsx: is a text file, not an Excel workbook; rename it to .csv, "
         "or open it in a spreadsheet program and save it as .xlsx"
     ]),
-    ("r.txt", "", ["r.txt: is none of the formats that are read: .tsv, .csv, .json, .jsonl, .xlsx, .parquet"]),
+    ("r.txt", "", [
+        "r.txt: is none of the formats that are read: .tsv, .csv, .json, .jsonl, .ndjson, .xlsx, .xlsm, .xls, .ods, "
+        ".parquet"
+    ]),
 ]  # fmt: skip
 
 

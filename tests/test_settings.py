@@ -106,6 +106,18 @@ def test_defaults_are_the_documented_ones() -> None:
         "toxicity": {"threshold": 0.5, "deployment": ""},
         "context": {"delimiter": "auto"},
         "bots": {"strip_prefix": "Bot_"},
+        "columns": {
+            "query": "",
+            "reference": "",
+            "context": "",
+            "passage": "",
+            "bots": (),
+            "bot_name": "",
+            "id": "",
+            "gold_docs": "",
+            "retrieved_docs": "",
+            "ignore": (),
+        },
         "diagnostics": {"enabled": True, "gold_ids": False},
         "rubric": {"file": None},
         "cache": {"enabled": False, "directory": Path(".nexus_cache")},
@@ -187,7 +199,7 @@ def written_default(value: object) -> str:
         value = str(value).lower()
     if isinstance(value, float):
         value = f"{value:g}"
-    return "*(empty)*" if value is None or str(value) == "" else f"`{value}`"
+    return "*(empty)*" if value in (None, ()) or str(value) == "" else f"`{value}`"
 
 
 def test_documentation_lists_every_variable(folder: Path) -> None:
@@ -639,7 +651,7 @@ red = 1
         "config.ini, line 11, [evaluation] max_rows: "
         "'2.5' is not allowed; expected a whole number of at least 1",
         "config.ini, line 13, [cache] directory: '' is not allowed; expected a path, not empty",
-        f"config.ini, line 14, [colour]: unknown section (known: {KNOWN})",
+        "config.ini, line 14, [colour]: unknown section (did you mean 'columns'?)",
     ]
 
 

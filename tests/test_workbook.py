@@ -157,7 +157,8 @@ def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: 
     assert cases(table)[0].chunks == (
         ("c",) if expected.startswith("context") and "no bot" not in expected else None
     )
-    assert [context in warning for warning in table.warnings] == ([True] if "no bot" in expected else [])
+    is_told = "no bot" in expected or expected == "not used"
+    assert [context in warning for warning in table.warnings] == ([True] if is_told else [])
 
 
 def test_a_blank_cell_of_a_bots_own_context_never_falls_back_to_the_shared_one(tmp_path: Path) -> None:
@@ -194,9 +195,30 @@ def test_the_prefix_of_bot_columns_can_be_set(
     [
         (
             ["Frage", "Bot_A"],
-            [r"No Query column found; name it Query, .* or Prompt \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"],
+            [
+                r"No Query column found; name it Query, .* --map COLUMN=query \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"
+            ],
         ),
-        (["Query", "Answer"], [r"No Bot_\* columns found; .*strip_prefix in \[bots\].*'Answer' \(B\)"]),
+        (["Query", "Antwort"], [r"No Bot_\* columns found, .*strip_prefix in \[bots\].*'Antwort' \(B\)"]),
+        (
+            ["Query", "Ground_Truth"],
+            [
+                r"No column with responses: this looks like a test set; .* Bot_<name> per bot, .*'Ground_Truth' \(B\)"
+            ],
+        ),
+        (
+            ["Query", "answer", "poor answer"],
+            [
+                r"'answer' \(B\) and 'poor answer' \(C\) could .*: --map answer=bot --map 'poor answer=bot' \(bots = "
+            ],
+        ),
+        (["question", "user_input", "query_text", "Bot_A"], None),
+        (
+            ["user_input", "query_text", "Bot_A"],
+            [
+                r"\(A\) and 'query_text' \(B\) could each be the query; .* with --map user_input=query \(query = user_i"
+            ],
+        ),
         (["Frage", "Antwort"], ["No Query column found", r"No Bot_\* columns found"]),
         (
             ["Query", "Bot_A", "Question"],
@@ -217,7 +239,7 @@ def test_the_prefix_of_bot_columns_can_be_set(
         ),
         (
             ["Query", "Question", "GT", "Target"],
-            ["No Bot_", "could each be the query", "could each be the reference"],
+            ["No column with responses", "could each be the query", "could each be the reference"],
         ),
     ],
 )
@@ -225,6 +247,9 @@ def test_what_is_wrong_with_a_header_is_said_at_once(
     tmp_path: Path, headers: list[str], expected: list[str]
 ) -> None:
     """R-102, R-103, R-108: with letters and names, and the remedy."""
+    if expected is None:
+        assert read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)])).bots == ("A",)
+        return
     found = problems(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
     assert all(problem.startswith("answers.xlsx, sheet 'Q3': ") for problem in found)
     assert_each_matches(found, expected)
@@ -356,22 +381,41 @@ def test_a_formula_without_a_result_is_found_in_a_cell_without_a_place(tmp_path:
     assert_each_matches(problems(path), ["row 2, column 'Bot_A' \\(B\\): a formula without a stored result"])
 
 
-def test_a_damaged_json_list_is_text_with_a_warning(tmp_path: Path) -> None:
+def test_a_damaged_list_is_text_with_a_warning_where_no_cell_is_a_list(tmp_path: Path) -> None:
     """R-104."""
     rows = [
         ["Query", "Bot_A", "Context"],
         ["q", "a", '["cut o'],
         ["q", "a", "[1] note"],
-        ["q", "a", "['x', 'y']"],
+        ["q", "a", "['x' and 'y']"],
     ]
     path = write(tmp_path / "answers.xlsx", rows)
     table = read_table(path)
-    assert [case.chunks for case in cases(table)] == [('["cut o',), ("[1] note",), ("['x', 'y']",)]
+    assert [case.chunks for case in cases(table)] == [('["cut o',), ("[1] note",), ("['x' and 'y']",)]
     assert table.warnings == (
-        "Column 'Context' (C): what looks like a JSON list cannot be read as one and was taken as plain text "
-        "in row 2, 4.",
+        "Column 'Context' (C): what looks like a list cannot be read as one and was taken as plain text "
+        'in row 2, 4; write lists as JSON: ["chunk 1", "chunk 2"].',
     )
     assert read_table(path, delimiter="||").warnings == ()
+
+
+def test_a_damaged_list_is_an_error_among_lists(tmp_path: Path) -> None:
+    """A list that Excel cut is said to be cut."""
+    cut = '["' + "x" * 32_765
+    rows = [["Query", "Bot_A", "Context"], ["q", "a", '["x", "y"]'], ["q", "a", "['cut o"], ["q", "a", cut]]
+    assert_each_matches(
+        problems(write(tmp_path / "answers.xlsx", rows)),
+        [
+            r"row 3, column 'Context' \(C\): begins like a list and cannot be read as one; write it as JSON",
+            r"row 4, column 'Context' \(C\): begins like a list and ends at 32,767 characters, where Excel cuts a text",
+        ],
+    )
+
+
+def test_a_text_that_excel_probably_cut_is_warned_about(tmp_path: Path) -> None:
+    rows = [["Query", "Bot_A"], ["q", "x" * 32_767], ["q", "x" * 32_766]]
+    (warning,) = read_table(write(tmp_path / "answers.xlsx", rows)).warnings
+    assert "'Bot_A' (B): exactly 32,767 characters in row 2, so Excel probably cut" in warning
 
 
 def test_the_delimiter_reaches_the_cells(tmp_path: Path) -> None:
@@ -1351,6 +1395,7 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "  'Context' (E) -> context",
         "  'Notes (own)' (F) -> not used",
         "  'Context_C' (G) -> context of no bot",
+        "  context cells: '||' (1)",
         "1 blank row skipped",
     ]
 
@@ -1410,6 +1455,6 @@ def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     script = shutil.copy(root / "scripts" / "make_sample.py", tmp_path / "scripts")
     runpy.run_path(str(script), run_name="__main__")
-    assert (
-        read_table(tmp_path / "sample_rag_input.xlsx").rows == read_table(root / "sample_rag_input.xlsx").rows
+    assert list(read_table(tmp_path / "sample_rag_input.xlsx").rows) == list(
+        read_table(root / "sample_rag_input.xlsx").rows
     )

@@ -30,7 +30,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         idle_thresholds,
     )
     from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
-    from rag_eval.tables.header import GOLD, HUMAN, RETRIEVED
+    from rag_eval.tables.names import HUMAN
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if judges.is_proxy else _flags(table)  # words cannot talk arithmetic round
@@ -61,12 +61,13 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         },
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
-        has_gold={GOLD, RETRIEVED} <= roles,
+        has_gold=table.has_documents,
         has_labels=HUMAN in roles,
         gold_ids=settings.diagnostics.gold_ids,
         explanations=judges.explanations,
         flags=flags,
         cut_contexts=cuts,
+        reading=table.reading,
         notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, asides)),
     )
 

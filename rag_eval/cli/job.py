@@ -15,6 +15,7 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import RunOutcome, pass_gates
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.signals import stopping_on_signals
+from rag_eval.cli.standard_input import received
 from rag_eval.cli.terminal import progress
 from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
 from rag_eval.records import METRIC_LABELS
@@ -40,19 +41,22 @@ class Job:
     """The main job: read, judge, report."""
 
     def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
-        self._input = input_path
+        self._named_input = input_path
+        self._target = target
         self._options = options
-        self._paths = OutputPaths(input_path, target, options)
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
         self._rubric: EvaluationRubric | None = None
-        self._manifest = Manifest(options.manifest, input_path, options.given())
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
-        self._paths.check_named()
-        with self._manifest:
-            return self._run()
+        with received(self._named_input, self._options.format, self._target) as path:
+            self._input = path
+            self._paths = OutputPaths(path, self._target, self._options)
+            self._manifest = Manifest(self._options.manifest, path, self._options.given())
+            self._paths.check_named()
+            with self._manifest:
+                return self._run()
 
     def _run(self) -> ExitCode:
         from rag_eval.tables import TextForm
@@ -64,7 +68,9 @@ class Job:
         if self._options.report_only and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
-        table = self._read_table(loaded.settings, form)
+        table = self._read_table(loaded, form)
+        if self._options.show:
+            return self._show(table)
         self._paths.check(loaded)
         if self._options.dry_run:
             return self._estimate(loaded, table)
@@ -102,10 +108,21 @@ class Job:
             warn(warning)
         return loaded
 
-    def _read_table(self, settings: "Settings", form: "TextForm") -> "Table":
-        from rag_eval.tables import describe, read_table
+    def _show(self, table: "Table") -> ExitCode:
+        from rag_eval.cli.show import show_rows
 
-        rubric = self._rubric
+        for line in show_rows(table):
+            say(line)
+        return ExitCode.COMPLETE
+
+    def _read_table(self, loaded: "LoadedSettings", form: "TextForm") -> "Table":
+        from rag_eval.configuration.sources import Level
+        from rag_eval.tables import Selection, describe, named_columns, read_table
+
+        options, rubric, settings = self._options, self._rubric, loaded.settings
+        selection = Selection.parse(options.rows, options.random_rows, options.where)
+        columns = dict(settings.columns)
+        mapped = [key for key in columns if loaded.sources[f"columns.{key}"].level == Level.COMMAND_LINE]
         kept = (settings.report.slice_by, *(rubric.columns if rubric else ()))
         with counting("Rows read", quiet=self._is_quiet) as on_row:
             table = read_table(
@@ -118,6 +135,9 @@ class Job:
                 criteria=[metric.id for metric in rubric.metrics] if rubric else [],
                 form=form,
                 on_row=on_row,
+                named=named_columns(columns, mapped),
+                bot_name=options.bot_name or "",
+                selection=selection,
             )
         for line in describe(table):
             self._say(line)

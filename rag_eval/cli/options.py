@@ -43,6 +43,13 @@ class Options:
     sheet: str | None
     encoding: str | None
     sep: str | None
+    format: str | None
+    map: tuple[str, ...]
+    bot_name: str | None
+    where: tuple[str, ...]
+    rows: str | None
+    random_rows: int | None
+    show: bool
     redact: str | None
 
     def given(self) -> Mapping[str, Any]:
@@ -55,9 +62,11 @@ class Options:
     def overrides(self) -> Mapping[str, Any]:
         """The values that replace those of the configuration, by 'section.key'."""
         from rag_eval.configuration.sources import OPTIONS
+        from rag_eval.tables.mapping import parse_map
 
+        named = {f"columns.{key}": value for key, value in parse_map(self.map).items()} if self.map else {}
         values = {key: getattr(self, _field(option)) for option, key in OPTIONS.items()}
-        return {key: value for key, value in values.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None} | named
 
     def weights(self) -> Mapping[str, str]:
         """By option, the metric whose weight in RQS was given with it."""
@@ -89,6 +98,12 @@ _IDLE_AGAIN = (
     "--sheet",
     "--encoding",
     "--sep",
+    "--map",
+    "--bot-name",
+    "--where",
+    "--rows",
+    "--random-rows",
+    "--show",
     "--model",
     "--temperature",
     "--samples",

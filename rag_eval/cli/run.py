@@ -10,6 +10,7 @@ from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
+from rag_eval.cli.standard_input import FORMATS
 from rag_eval.judge.providers import PROVIDERS
 
 _PATH = click.Path(path_type=Path)
@@ -76,6 +77,17 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--sheet", help="Sheet to read.  [default: the first visible sheet]")
 @click.option("--encoding", help="Encoding of a .csv or .tsv file.  [default: detected]")
 @click.option("--sep", metavar="CHAR", help="Separator of a .csv file, or 'tab'.  [default: detected]")
+@click.option("--format", type=click.Choice(FORMATS), help="Type of the file that '-' (standard input) is.")
+@click.option("--map", multiple=True, metavar="COLUMN=ROLE", help="Give a column a role, as in answer=bot.")
+@click.option("--bot-name", metavar="NAME", help="Name of the bot, for one column of responses.")
+@click.option(
+    "--where", multiple=True, metavar="'NAME OP VALUE'", help="Read only rows for which this holds."
+)
+@click.option("--rows", metavar="FIRST-LAST", help="Read only these rows of the file.")
+@click.option(
+    "--random-rows", type=click.IntRange(min=1), metavar="N", help="Read N random rows, always the same."
+)
+@click.option("--show", is_flag=True, help="Print how the first rows are read; judge nothing.")
 @click.option(
     "--redact", flag_value="email, phone", help="Hide e-mail addresses and phone numbers from the judge."
 )
@@ -85,9 +97,11 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
     """Score the answers of chatbots in a spreadsheet and write an Excel report.
 
-    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv or .parquet file with a column Query and a column Bot_<name>
-    for each bot; Ground_Truth and Context are optional.
+    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl or .parquet file with a column Query and a column
+    Bot_<name> for each bot; Ground_Truth and Context are optional. Files of other tools are read as well: --show prints
+    how. '-' reads standard input.
     """
     set_up_logging(debug)
-    target = output or input_path.with_name(f"{input_path.stem}_report.xlsx")
+    stem = "stdin" if str(input_path) == "-" else input_path.stem
+    target = output or input_path.with_name(f"{stem}_report.xlsx")
     sys.exit(Job(input_path, target, Options(**options), is_quiet=quiet).run())

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
-from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, safe_url
@@ -54,7 +54,10 @@ class LoadedSettings:
         )
 
 
-_OPTION_OF = {key: option for option, key in OPTIONS.items()}
+_OPTION_OF = {
+    **{key: option for option, key in OPTIONS.items()},
+    **{f"columns.{key}": "--map" for key in ColumnNames.model_fields},
+}
 _FIELDS = {
     f"{section}.{key}": info
     for section, model in Settings()
@@ -333,6 +336,10 @@ _OTHER_TOOLS = {
     "toxicity.model": "here its name is deployment",
     "evaluation.threads": "here its name is max_workers",
     "evaluation.workers": "here its name is max_workers",
+    "columns.ground_truth": "here its name is reference",
+    "columns.answer": "here its name is bots",
+    "columns.bot": "here its name is bots; bot_name is the column that names the bot of each row",
+    "columns.contexts": "here its name is context",
     "cache.dir": "here its name is directory",
     "cache.path": "here its name is directory",
 }

@@ -1,5 +1,6 @@
 """The settings of a run as one frozen, validated value. How they are loaded is the business of `configuration`."""
 
+import csv
 import math
 import re
 import warnings
@@ -50,6 +51,14 @@ def _read_kinds(value: str) -> str:
     if not kinds.keys() <= {"email", "phone"}:
         raise ValueError("unknown kind")
     return ", ".join(kinds)
+
+
+def _read_headers(value: object) -> object:
+    """Names with commas between them; one that holds a comma stands between double quotes."""
+    if not isinstance(value, str):
+        return value
+    rows = list(csv.reader([value], skipinitialspace=True))
+    return tuple(name.strip() for row in rows for name in row if name.strip())
 
 
 def _check_pattern(value: str) -> str:
@@ -129,6 +138,11 @@ Pattern = Annotated[
     Field(description="a regular expression that does not match empty text, or empty"),
 ]
 Header = Annotated[str, Field(description="the header of a column, or empty")]
+Headers = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_read_headers),
+    Field(description="headers of columns with commas between them, where * stands for anything, or empty"),
+]
 OptionalFile = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
 BaseUrl = Annotated[
@@ -277,6 +291,25 @@ class _Bots(_Frozen):
     strip_prefix: Prefix = "Bot_"
 
 
+class ColumnNames(_Frozen):
+    """The columns of the input by their headers, where their names do not tell what they are."""
+
+    query: Header = ""
+    reference: Header = ""
+    context: Header = ""
+    passage: Header = ""
+    """A context with one passage in each row."""
+    bots: Headers = ()
+    """Columns of responses, as well as those with the prefix."""
+    bot_name: Header = ""
+    """The column that names the bot of each row."""
+    id: Header = ""
+    """The column that tells queries apart."""
+    gold_docs: Header = ""
+    retrieved_docs: Header = ""
+    ignore: Headers = ()
+
+
 class _Diagnostics(_Frozen):
     """The diagnostic columns of the report."""
 
@@ -382,6 +415,7 @@ class Settings(_Frozen):
     toxicity: _Toxicity = _Toxicity()
     context: _Chunking = _Chunking()
     bots: _Bots = _Bots()
+    columns: ColumnNames = ColumnNames()
     diagnostics: _Diagnostics = _Diagnostics()
     rubric: _Rubric = _Rubric()
     report: _Report = _Report()

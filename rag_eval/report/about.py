@@ -30,6 +30,7 @@ def details(
     return [
         _judge(facts),
         _rows(facts, summary),
+        *_reading(facts),
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
         f"Red: {_red(facts)}. {_origin(facts)}{_EDITABLE if is_workbook else ''}".rstrip(),
@@ -71,6 +72,29 @@ def _rows(facts: RunFacts, summary: Summary) -> str:
     counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
     counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []
     return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, NAME_LIMIT)}{sheet})."
+
+
+def _reading(facts: RunFacts) -> list[str]:
+    """How the input was read, and which columns were left out although they look as if they should not be."""
+    found = facts.reading
+    if not found:
+        return []
+    columns = [
+        f"{shorten(column['header'], 40)} = {column['role']}"
+        for column in found.get("columns", ())
+        if column["role"] not in ("not used", "response")
+    ]
+    cells = ", ".join(f"{kind} ({count:,})" for kind, count in found.get("context_cells", {}).items())
+    chosen = "; then ".join(found.get("selection", ()))
+    sentences = [
+        f"Input: {found.get('shape', '')}; {shorten(', '.join(columns), 300)}.",
+        f"Context cells: {shorten(cells, 200)}." if cells else "",
+        f"Selected: {shorten(chosen, 200)}." if chosen else "",
+    ]
+    lacking = [
+        each.partition(" To use it")[0] for each in found.get("warnings", ()) if "was not used" in each
+    ]
+    return [" ".join(filter(None, sentences)), *(shorten(each, 200) for each in lacking[:3])]
 
 
 def _coverage(summary: Summary) -> str:

@@ -18,7 +18,16 @@ class BadCell:
     """What is wrong and what to do, to be put after the name of the cell."""
 
 
+class JsonText(str):
+    """The text of a cell that was a list or a structure in the file, as JSON."""
+
+    __slots__ = ()
+
+
 Cell = str | BadCell
+
+EXCEL_LIMIT = 32_767
+"""Characters that a cell of a workbook can hold; Excel cuts what is longer."""
 
 ERROR, UNCACHED = "e", "uncached"
 """Types of an Excel workbook's cells: an error value; a formula whose result is not stored."""
@@ -78,7 +87,7 @@ def cell_text(value: object) -> str:
         case timedelta():
             return _duration_text(value)
         case list() | dict():
-            return json.dumps(value, ensure_ascii=False, default=cell_text)
+            return JsonText(json.dumps(value, ensure_ascii=False, default=cell_text))
         case bytes():
             return value.decode("utf-8", "backslashreplace")
         case _:

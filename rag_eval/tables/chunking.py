@@ -2,24 +2,32 @@
 
 What `auto` does, in this order; the first that applies settles the cell:
 
-1. A cell that is a JSON list, as a whole, holds one chunk an item.
-2. `||` separates chunks where white space or the cell's edge stands on both of its sides and it does not read
-   as an operator: not inside brackets or backticks, not beside another operator or a quoted literal, not in a
-   statement. Alone on its line it always separates. `if (a || b)` and `first || ' ' || last` stay whole.
-3. Blank lines separate chunks.
+1. A cell that is a list as a whole, of JSON, as Python writes it or as NumPy prints it, holds one chunk an item.
+2. `||` separates chunks where it does not read as an operator: not inside brackets or backticks, not beside another
+   operator or a quoted literal, not in a statement or in a row of a Markdown table. Alone on its line it always
+   separates. `if (a || b)` and `first || ' ' || last` stay whole.
+3. Blank lines separate chunks. If each then begins with its number, [1], [2] and so on, the numbers go.
 
 Any other delimiter is taken literally and nothing else is looked at.
 """
 
+import ast
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from rag_eval.errors import InputError
+from rag_eval.tables.cells import EXCEL_LIMIT
 from rag_eval.texts.display import without_half_pairs
 
 AUTO = "auto"
+
+JSON_LIST, PYTHON_LIST, PRINTED_ARRAY = "JSON list", "Python list", "NumPy array"
+PIPES, NUMBERED, PARAGRAPHS, WHOLE = "'||'", "numbered paragraphs", "paragraphs", "one chunk"
+DELIMITER, BLANK = "[context] delimiter", "blank"
+LISTS = frozenset((JSON_LIST, PYTHON_LIST, PRINTED_ARRAY))
 
 
 class Split(NamedTuple):
@@ -28,92 +36,190 @@ class Split(NamedTuple):
     chunks: tuple[str, ...]
     """Without surrounding white space and without blank ones; () for a blank cell."""
     dropped: int
-    """Items of a JSON list that hold nothing: null, and blank texts."""
+    """Items of a list that hold nothing: null, and blank texts."""
+    kind: str
+    """By which rule it was read: one of the names above."""
+    ids: tuple[str, ...] | None = None
+    """Ids of the documents, where every item of a list is an object that has one."""
 
 
 def split_cell(text: str, delimiter: str = AUTO) -> Split:
-    """The chunks of one cell. Raises InputError for a JSON list with an item that holds no text."""
-    items = _json_list(text) if delimiter == AUTO else None
-    if items is not None:
-        texts = list(_item_texts(items))
+    """The chunks of one cell. Raises InputError for a list with an item that holds no text, or that was shortened."""
+    if delimiter != AUTO:
+        chunks = _stripped(text.split(delimiter))
+        return Split(chunks, 0, DELIMITER if chunks else BLANK)
+    found = _list(text)
+    if found is not None:
+        items, kind = found
+        texts = list(_item_texts(items, kind))
         chunks = _stripped(texts)
-        return Split(chunks, dropped=len(texts) - len(chunks))
-    return Split(_stripped(_split_auto(text) if delimiter == AUTO else text.split(delimiter)), dropped=0)
+        return Split(chunks, len(texts) - len(chunks), kind, _item_ids(items))
+    return _split_auto(text)
 
 
 def _stripped(parts: list[str]) -> tuple[str, ...]:
     return tuple(chunk for part in parts if (chunk := part.strip()))
 
 
-def looks_like_broken_json(text: str) -> bool:
-    """Whether the cell begins like a JSON list of texts but is none, for example because it was cut off."""
-    return bool(_JSON_START.match(text)) and _json_list(text) is None
+def looks_like_broken_list(text: str) -> bool:
+    """Whether the cell begins like a list of texts but is none, for example because it was cut off."""
+    return bool(_LIST_START.match(text)) and _list(text) is None
 
 
-_JSON_START = re.compile(r"\s*\[[\s\[]*[\"'“{]")
+_LIST_START = re.compile(r"\s*(?:\[[\s\[]*[\"'“{]|array\()")
 
 
-def _split_auto(text: str) -> list[str]:
+def why_broken(text: str) -> str:
+    """What is wrong with a cell that looks like a list and is none, and what to do."""
+    return _CUT_LIST if len(text) == EXCEL_LIMIT else _NOT_A_LIST
+
+
+_CUT_LIST = (
+    f"begins like a list and ends at {EXCEL_LIMIT:,} characters, where Excel cuts a text; export it again as .csv, "
+    ".jsonl or .parquet"
+)
+_NOT_A_LIST = 'begins like a list and cannot be read as one; write it as JSON: ["chunk 1", "chunk 2"]'
+
+
+def _split_auto(text: str) -> Split:
     parts = _split_at_pipes(text) if "||" in text else [text]
     if len(parts) > 1:
-        return parts
-    return _BLANK_LINES.split(text) if "\n" in text or "\r" in text else parts
+        chunks = _stripped(parts)
+        return Split(chunks, 0, PIPES)
+    if "\n" in text or "\r" in text:
+        chunks = _stripped(_BLANK_LINES.split(text))
+        if len(chunks) > 1:
+            plain = _without_numbers(chunks)
+            return Split(plain or chunks, 0, NUMBERED if plain else PARAGRAPHS)
+    chunks = _stripped(parts)
+    return Split(chunks, 0, WHOLE if chunks else BLANK)
+
+
+def _without_numbers(paragraphs: tuple[str, ...]) -> tuple[str, ...]:
+    """The paragraphs without [1], [2] and so on before them; () if one of them lacks its number, or its text."""
+    plain = []
+    for number, paragraph in enumerate(paragraphs, 1):
+        mark = f"[{number}]"
+        rest = paragraph[len(mark) :].lstrip()
+        if not (paragraph.startswith(mark) and rest):
+            return ()
+        plain.append(rest)
+    return tuple(plain)
 
 
 # The possessive `?+` keeps a single Windows line end from being read as two line ends; the others save memory.
 _BLANK_LINES = re.compile(r"(?:\r\n?+|\n)(?:[^\S\r\n]*+(?:\r\n?+|\n))++")
 
 
-def _json_list(text: str) -> list[object] | None:
-    """The cell as a JSON list, numbers kept as they are written; None when it is anything else."""
-    if not text.lstrip().startswith("["):
+def _list(text: str) -> tuple[list[object], str] | None:
+    """The cell as a list, and who writes lists so; None when it is anything else. Numbers of JSON stay as written."""
+    start = text.lstrip()[:6]
+    if start.startswith("["):
+        try:
+            # The cell begins with a bracket, so whatever parses is a list.
+            items = json.loads(text.strip(), parse_int=str, parse_float=str, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return _python_list(text.strip())
+        return items, JSON_LIST
+    return _python_list(text.strip()) if start == "array(" else None
+
+
+def _python_list(text: str) -> tuple[list[object], str] | None:
+    """A list of texts and objects that Python or NumPy wrote."""
+    if not _PYTHON_START.match(text):
+        return None
+    inner = _PRINTED_ARRAY.fullmatch(text)
+    kind = PRINTED_ARRAY if inner else PYTHON_LIST
+    body = inner[1] if inner else text
+    if body.endswith("]") and _SHORTENED.search(_TEXT_LITERAL.sub("''", body)):
+        raise InputError(
+            "holds an array that NumPy shortened with '...'; export the whole lists, for example as JSON"
+        )
+    if _SPACED.fullmatch(body):  # Python would read two texts without a comma as one
+        texts = (found[0] for found in _TEXT_LITERAL.finditer(body))
+        return [ast.literal_eval(text) if "\\" in text else text[1:-1] for text in texts], PRINTED_ARRAY
+    if _ADJACENT.search(body):
         return None
     try:
-        # The cell begins with a bracket, so whatever parses is a list.
-        items: list[object] = json.loads(text.strip(), parse_int=str, parse_float=str, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes such as \\d, which Python keeps as they are
+            items = ast.literal_eval(_NAN.sub("None", body) if "nan" in body else body)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    return items
+    return ([_plain(item) for item in items], kind) if isinstance(items, list) else None
+
+
+def _plain(item: object) -> object:
+    """Numbers as JSON's are taken: as they are written."""
+    return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
+
+
+_PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:\[\s*)?(?:['\"{]|None\b|nan\b)")
+_PRINTED_ARRAY = re.compile(r"array\(\s*(\[.*\])\s*(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
+_TEXT_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\"""", re.DOTALL)
+_SPACED = re.compile(rf"\[\s*(?:{_TEXT_LITERAL.pattern})(?:\s+(?:{_TEXT_LITERAL.pattern}))++\s*\]", re.DOTALL)
+_ADJACENT = re.compile(rf"(?:{_TEXT_LITERAL.pattern})\s*(?=['\"])", re.DOTALL)
+_SHORTENED = re.compile(r"(?<![\w.])\.\.\.(?![\w.])")
+_NAN = re.compile(r"(?<=[\[,\s])nan(?=\s*[,\]])")
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_TEXT_KEYS = ("text", "content", "page_content", "chunk", "body")
+_TEXT_KEYS = ("text", "content", "page_content", "chunk", "body", "passage", "document.content")
+_ID_KEYS = ("doc_id", "document_id", "id", "document.id")
 
 
-def _item_texts(items: list[object], nested: bool = False) -> Iterator[str]:
+def _item_ids(items: list[object]) -> tuple[str, ...] | None:
+    """Of every item the id that it has; None if one has none."""
+    ids = []
+    for item in items:
+        found = [item.get(key) for key in _ID_KEYS] if isinstance(item, dict) else []
+        id_ = next((str(each) for each in found if isinstance(each, str | int) and str(each).strip()), None)
+        if id_ is None:
+            return None
+        ids.append(id_)
+    return tuple(ids) or None
+
+
+def _item_texts(items: list[object], kind: str, nested: bool = False) -> Iterator[str]:
     for item in items:
         if isinstance(item, list):
             if nested:
-                raise InputError("the JSON list holds lists within lists; expected a list of texts")
-            yield from _item_texts(item, nested=True)
+                raise InputError(f"the {kind} holds lists within lists; expected a list of texts")
+            yield from _item_texts(item, kind, nested=True)
         elif isinstance(item, dict):
-            yield without_half_pairs(_object_text(item))
+            yield without_half_pairs(_object_text(item, kind))
         elif isinstance(item, bool):
             yield json.dumps(item)
         elif item is None:
             yield ""
         elif isinstance(item, str):
             yield without_half_pairs(item)
+        else:
+            yield str(item)
 
 
-def _object_text(item: dict[str, object]) -> str:
+def _object_text(item: dict[str, object], kind: str) -> str:
+    """The text of a chunk, which some tools put into an object within the object: {"document": {"content": …}}."""
     for key in _TEXT_KEYS:
         value = item.get(key)
         if isinstance(value, str):
             return value
+    inner = next((item[key] for key in ("document", "node") if isinstance(item.get(key), dict)), None)
+    if isinstance(inner, dict) and inner is not item:
+        return _object_text({key: value for key, value in inner.items() if key in _TEXT_KEYS}, kind)
     found = ", ".join(f"'{key[:40]}'" for key in list(item)[:10]) or "none"
     raise InputError(
-        f"the JSON list holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
+        f"the {kind} holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
     )
 
 
 def _split_at_pipes(text: str) -> list[str]:
     starts = [0]
     ends = []
-    prose = _CODE.sub(lambda code: "`" * len(code[0]), text)
+    prose = _ROW.sub(lambda row: _TIGHT.sub("``", row[0]), _CODE.sub(lambda code: "`" * len(code[0]), text))
     for mark in _open_marks(prose):
         if not _is_operator(prose, mark):
             ends.append(mark)
@@ -122,14 +228,17 @@ def _split_at_pipes(text: str) -> list[str]:
 
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_ROW = re.compile(r"^[^\S\n]*+\|(?!\|\s)[^\n]*\|[^\S\n]*$", re.MULTILINE)
+"""Of a table as Markdown or a wiki writes it: `|a||b|`, `||heading||`."""
+_TIGHT = re.compile(r"(?<!\s)\|\||\|\|(?!\s)")
 # A set of characters to begin with, because anything else is tried at every character of the text.
 _TOKEN = re.compile(r"[|()\[\]{}](?:(?<=\|)\|)?")
-_MARK = re.compile(r"(?<!\S)\|\|(?!\S)")
+_MARK = re.compile(r"(?<!\|)\|\|(?!\|)")
 _OPENER = {")": "(", "]": "[", "}": "{"}
 
 
 def _open_marks(text: str) -> list[int]:
-    """Positions of every `||` between white space that no pair of brackets encloses."""
+    """Positions of every `||` that no pair of brackets encloses."""
     marks: list[int] = []
     alone = {line.start(1) for line in _ALONE.finditer(text)}
     opened: dict[str, list[int]] = {"(": [], "[": [], "{": []}
@@ -167,10 +276,18 @@ def _is_operator(text: str, mark: int) -> bool:
     last, following = text.rfind("||", 0, mark), text.find("||", mark + len("||"))
     before = text[0 if last < 0 else last + len("||") : mark].rpartition("\n")[2]
     after = text[mark + len("||") : None if following < 0 else following].partition("\n")[0]
-    return any(
+    if any(
         _SIGN_OF_CODE.search(side) is not None and pattern.search(side) is not None
         for side, pattern in ((before, _CODE_BEFORE), (after, _CODE_AFTER))
-    )
+    ):
+        return True
+    is_apart = text[mark - 1 : mark].isspace() and text[mark + 2 : mark + 3].isspace()
+    return not is_apart and bool(_CALL_BEFORE.search(before) or _LITERAL_AFTER.match(after))
+
+
+_CALL_BEFORE = re.compile(r"\w\([^()]{0,200}\)\Z|\b(?:SELECT|WHERE|VALUES|SET)\s")
+_LITERAL_AFTER = re.compile(r"\{\}|\[\]|\w++\([^()]{0,200}\)(?:\Z|[;|])")
+"""Beside a `||` without white space: a call, an empty literal, or SQL."""
 
 
 _SIGN_OF_CODE = re.compile(r"[&=!'\";{\\]|\A\s*(?:if|while|unless|return|select)\s", re.I)

@@ -25,7 +25,7 @@ class Package:
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._archive = ZipFile(path)
-        self._left = 2_000_000 + path.stat().st_size * 6 // 10
+        self._left = 1_200_000 + path.stat().st_size // 2
         """Starts and ends of elements that may still come. Real sheets have less than one for each byte of the file."""
         self.names = frozenset(self._archive.namelist())
 

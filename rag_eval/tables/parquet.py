@@ -20,6 +20,12 @@ _ROWS_AT_ONCE = 500
 _VALUES_AT_ONCE = 100_000
 """… or fewer, of a wide table."""
 
+_LARGE = 8 * 2**20
+"""Bytes of a file from which on its texts are read one by one: in a smaller one many rows may share a long text, and a
+dictionary of a large one would be held as a whole."""
+_ROWS_OF_LARGE = 256
+_BUFFER = 2**18
+
 
 @contextmanager
 def open_parquet(
@@ -42,10 +48,27 @@ def open_parquet(
         columns = map(file.metadata.schema.column, range(file.metadata.num_columns))
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
         rows = _rows_of_a_batch(file.metadata)
+    is_large = path.stat().st_size >= _LARGE
     with damage_reported(path, ArrowException):
-        file = ParquetFile(path, read_dictionary=texts)
+        if is_large:
+            rows = min(rows, _ROWS_OF_LARGE)
+            file = ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+        else:
+            file = ParquetFile(path, read_dictionary=texts)
     with file:
         yield ParquetTable(path, file, rows, room, of_value)
+
+
+Tree = tuple[str, Sequence["Tree"]]
+"""The name of a column or a field, and the fields of a structure."""
+
+
+def _tree(field: Any) -> Tree:
+    from pyarrow import types
+
+    kind = field.type
+    is_struct = types.is_struct(kind)
+    return field.name, [_tree(kind.field(place)) for place in range(kind.num_fields)] if is_struct else []
 
 
 def _check_footer(path: Path) -> None:
@@ -90,6 +113,7 @@ class ParquetTable:
         self, path: Path, file: Any, rows_of_a_batch: int, room: Room, of_value: Callable[[Any], Any]
     ) -> None:
         self.names: Sequence[str] = file.schema_arrow.names
+        self.trees: Sequence[Tree] = [_tree(field) for field in file.schema_arrow]
         self._path = path
         self._file = file
         self._rows_of_a_batch = rows_of_a_batch
@@ -122,7 +146,7 @@ class ParquetTable:
     def _batches(self, group: int, only: Sequence[str] | None) -> Iterator[Any]:
         """Those of one group of rows: lists of shared texts cannot be read across groups."""
         batches: Iterator[Any] = self._file.iter_batches(
-            batch_size=self._rows_of_a_batch, row_groups=[group], columns=only
+            batch_size=self._rows_of_a_batch, row_groups=[group], columns=only, use_threads=False
         )
         return batches
 
@@ -152,7 +176,12 @@ class ParquetTable:
             found = [list(islice(entries, end - start)) for start, end in pairwise(ends)]
             validity = array.is_valid().to_pylist()
             return [each if is_there else None for each, is_there in zip(found, validity, strict=True)]
-        return list(array.to_pylist())
+        values = list(array.to_pylist())
+        if len(place) == 1 and (
+            types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
+        ):
+            return [None if value is None else self._of_value(value) for value in values]
+        return values
 
 
 class _Texts:

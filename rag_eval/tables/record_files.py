@@ -1,4 +1,4 @@
-"""Files of records, one after the other and with their cells as they are: .tsv, .csv, .json, .jsonl, .xlsx, .parquet.
+"""Files of records, one after the other and with their cells as they are, of all the formats that tables have.
 
 For files whose columns a caller knows by name. Spreadsheets of bots and their answers are read by `workbook`.
 """
@@ -17,8 +17,9 @@ from rag_eval.tables.cells import BadCell, column_letter
 from rag_eval.tables.content import PARQUET, WORKBOOK, check_content
 from rag_eval.tables.delimited import BoundedLines, long_cells_allowed
 from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.nested import records_of_document
 from rag_eval.tables.parquet import ParquetTable, open_parquet
-from rag_eval.tables.sheets import open_reader, value_rows
+from rag_eval.tables.sheets import open_reader, open_sheet, value_rows
 
 Rows: TypeAlias = Iterator[tuple[int, Sequence[Any]]]
 
@@ -115,10 +116,16 @@ class Problems:
 # --- formats ----------------------------------------------------------------------------------------------------
 
 
+def _encoding(path: Path) -> str:
+    """UTF-8, or UTF-16 if the file begins with its mark."""
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
 @contextmanager
 def _delimited(path: Path) -> Iterator[Records]:
     # Documents of more than the csv module's 131,072 characters stand in context columns.
-    with path.open(encoding="utf-8-sig", newline="") as file, long_cells_allowed():
+    with path.open(encoding=_encoding(path), newline="") as file, long_cells_allowed():
         lines = _comma_separated(path, file) if path.suffix.lower() == ".csv" else _tab_separated(path, file)
         names = next(lines, (0, []))[1]
         blank: list[int] = []
@@ -182,7 +189,7 @@ _MOST_BLANK = 1_000
 
 @contextmanager
 def _json_lines(path: Path) -> Iterator[Records]:
-    with path.open(encoding="utf-8-sig") as file:
+    with path.open(encoding=_encoding(path)) as file:
         yield _objects(_parsed_lines(file))
 
 
@@ -198,9 +205,12 @@ def _parsed_lines(file: TextIO) -> Iterator[tuple[int, Any]]:
 
 @contextmanager
 def _json_array(path: Path) -> Iterator[Records]:
-    records = json.loads(path.read_text(encoding="utf-8-sig"))
-    if not isinstance(records, list):
-        raise ValueError("expected a JSON list of objects")
+    """The records of a list, wherever the document has it; or, as some tools write, a record in each line."""
+    records, where = records_of_document(path)
+    if where is None:
+        with _json_lines(path) as lines:
+            yield lines
+        return
     yield _objects(enumerate(records, 1))
 
 
@@ -277,11 +287,26 @@ def _parquet_rows(table: ParquetTable, columns: Sequence[int]) -> Rows:
         yield number, [_bounded(value, f"row {number}, column {column + 1}") for column, value in pairs]
 
 
+@contextmanager
+def _spreadsheet(path: Path) -> Iterator[Records]:
+    """An .xls or .ods file: all its cells are texts."""
+    with open_sheet(path) as sheet:
+        header: Sequence[Any] = next((cells for _, cells in sheet.rows), ())
+        rows = _every_row(((number, [cell or None for cell in cells]) for number, cells in sheet.rows))
+        blank: list[int] = []
+        names = [_header_text(cell) for cell in header]
+        yield Records(names, lambda columns: _excel_rows(rows, columns, blank), blank)
+
+
 _FORMATS: Mapping[str, Callable[[Path], AbstractContextManager[Records]]] = {
     ".tsv": _delimited,
     ".csv": _delimited,
     ".json": _json_array,
     ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
     ".xlsx": _excel,
+    ".xlsm": _excel,
+    ".xls": _spreadsheet,
+    ".ods": _spreadsheet,
     ".parquet": _parquet,
 }

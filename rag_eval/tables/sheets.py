@@ -25,9 +25,12 @@ from rag_eval.tables.content import (
     damage_reported,
 )
 from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
+from rag_eval.tables.nested import leaf_paths
+from rag_eval.tables.nested import open_records as open_nested
 from rag_eval.tables.old_excel import extract_workbook
 from rag_eval.tables.open_document import check_open_document
 from rag_eval.tables.parquet import open_parquet
+from rag_eval.texts.display import without_half_pairs
 
 if TYPE_CHECKING:
     from rag_eval.tables.excel import Reader
@@ -50,6 +53,8 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Rows that cannot be read, each with its place; filled while `rows` is consumed."""
+    shares_texts: bool = True
+    """Whether cells of a small file may share a long text."""
     short: Sequence[int] = ()
     """Rows of a text file that end before the header does; filled in the same way."""
 
@@ -66,14 +71,15 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
             f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(_CONTENTS)}"
         )
     content = _CONTENTS[suffix]
-    if content == TEXT:
+    if content == TEXT and suffix not in _NESTED:
         check_content(path, content, is_encoding_known=bool(form.encoding))
         with _open_delimited(path, name, form) as sheet:
             yield sheet
         return
     check_content(path, content)
     notes = [f"{option} has no effect on {suffix} files." for option in form.options]
-    with _OPENERS[content](path, name) as sheet:
+    opener = _open_json if suffix in _NESTED else _OPENERS[content]
+    with opener(path, name) as sheet:
         yield replace(sheet, warnings=(*sheet.warnings, *notes))
 
 
@@ -306,6 +312,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sh
             _with_text(file.rows),
             Room(path.name, path.stat().st_size),
             layout=file.layout,
+            shares_texts=False,
             warnings=file.warnings,
             problems=file.problems,
             short=file.short,
@@ -320,10 +327,21 @@ def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
     room = Room(path.name, path.stat().st_size)
     with open_parquet(path, room, lambda value: as_cell(cell_text(value))) as table:
-        header = map(as_cell, table.names)
-        rows = (map(_parquet_cell, values) for values in table.rows(range(len(table.names))))
-        numbered = enumerate(map(list, chain([header], rows)), 1)
+        paths = [(place, path) for place, tree in enumerate(table.trees) for path in leaf_paths(tree)]
+        header = [as_cell(".".join(path)) for _, path in paths]
+        found = table.rows(range(len(table.names)))
+        rows: Iterator[list[Cell]] = (list(map(_parquet_cell, values)) for values in found)
+        if len(paths) > len(table.names):
+            rows = ([_field_cell(values[place], path[1:]) for place, path in paths] for values in found)
+        numbered = enumerate(chain([header], rows), 1)
         yield Sheet("", ((number, cells) for number, cells in numbered if any(cells)), room)
+
+
+def _field_cell(value: Any, path: Sequence[str]) -> Cell:
+    """A cell of a column that is a structure: one of its fields."""
+    for name in path:
+        value = None if value is None else value[name]
+    return as_cell(value) if path and isinstance(value, str) else _parquet_cell(value)
 
 
 def _parquet_cell(value: object) -> Cell:
@@ -343,6 +361,28 @@ def _extent(value: object) -> int:
     return sum(map(_extent, value)) + len(value) if isinstance(value, list | tuple) else 1
 
 
+# --- .json, .jsonl ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
+    _refuse_sheet_name(path, name)
+    with open_nested(path) as records:
+        rows = (
+            (number, [_json_cell(values.get(each)) for each in records.paths])
+            for number, values in records.rows
+        )
+        header = [(0, [as_cell(without_half_pairs(each)) for each in records.paths])] if records.paths else []
+        held = ((number, cells) for number, cells in chain(header, rows) if any(cells))
+        yield Sheet("", held, Room(path.name, path.stat().st_size), layout=records.layout, shares_texts=False)
+
+
+def _json_cell(value: object) -> Cell:
+    if isinstance(value, str):
+        return as_cell(value if value.isascii() else without_half_pairs(value))
+    return _parquet_cell(value)
+
+
 def _refuse_sheet_name(path: Path, name: str | None) -> None:
     if name is not None:
         raise TableError(f"{path.name}: {path.suffix} files have no sheets; leave out --sheet '{name}'")
@@ -356,7 +396,11 @@ _CONTENTS = {
     ".csv": TEXT,
     ".tsv": TEXT,
     ".parquet": PARQUET,
+    ".jsonl": TEXT,
+    ".ndjson": TEXT,
+    ".json": TEXT,
 }
+_NESTED = (".jsonl", ".ndjson", ".json")
 _OPENERS: dict[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]] = {
     WORKBOOK: _open_workbook,
     OLD_EXCEL: _open_with_calamine,

@@ -1,0 +1,56 @@
+"""--show: how the first rows of a file are understood, role by role and chunk by chunk."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rag_eval.texts.display import shorten
+
+if TYPE_CHECKING:
+    from rag_eval.records import Case
+    from rag_eval.tables import Table
+
+_ROWS, _CHUNKS, _CHARACTERS = 3, 10, 200
+
+
+def show_rows(table: "Table") -> Iterator[str]:
+    """Lines for the terminal. Texts are shortened; what is blank and what is not there are told apart."""
+    for row in islice(table.rows, _ROWS):
+        yield f"Row {row.number}"
+        yield from _field("query", row.query)
+        yield from _field("reference", row.cases[0].reference)
+        seen: tuple[str, ...] | None = None
+        for case in row.cases:
+            yield f"  {case.bot}"
+            yield from _field("  response", case.response)
+            if case.chunks is not None and case.chunks is seen:
+                yield "    context: as above"
+            else:
+                yield from _context(case)
+            seen = case.chunks
+    if len(table.rows) > _ROWS:
+        yield f"… and {len(table.rows) - _ROWS:,} more rows. Nothing was judged."
+    else:
+        yield "Nothing was judged."
+
+
+def _context(case: "Case") -> Iterator[str]:
+    if case.chunks is None:
+        yield "    context: no column"
+        return
+    yield f"    context: {len(case.chunks):,} chunks" if len(case.chunks) != 1 else "    context: 1 chunk"
+    for rank, chunk in enumerate(case.chunks[:_CHUNKS], 1):
+        yield f"      [{rank}] {_short(chunk)}"
+    if len(case.chunks) > _CHUNKS:
+        yield f"      … and {len(case.chunks) - _CHUNKS:,} more"
+    for name, ids in (("gold documents", case.gold_ids), ("retrieved documents", case.retrieved_ids)):
+        if ids is not None:
+            yield f"    {name}: {_short(', '.join(ids)) or '(none)'}"
+
+
+def _field(name: str, text: str | None) -> Iterator[str]:
+    yield f"  {name}: {'(none)' if text is None else _short(text) or '(blank)'}"
+
+
+def _short(text: str) -> str:
+    return shorten(" ".join(text.split()), _CHARACTERS)

@@ -1,0 +1,326 @@
+"""Rows that speak of one query to one row each: a row per bot (long form), or a row per passage.
+
+The rows of a query may be anywhere in the file, so all of them go through a spool first.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from rag_eval.errors import TableError
+from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
+from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at
+from rag_eval.tables.document_ids import parse_ids
+from rag_eval.tables.header import LONG, ONE, PASSAGES, Columns
+from rag_eval.tables.names import folded
+from rag_eval.tables.spool import Spool
+
+Rows = Iterator[tuple[int, Sequence[Cell]]]
+
+
+class Unit(NamedTuple):
+    """What one row of a wide table would hold."""
+
+    number: int
+    """Of the first row in the file."""
+    cells: Sequence[Cell]
+    numbers: Mapping[int, int]
+    """Rows in the file that cells come from, where that is another one."""
+
+
+@dataclass
+class Grouped:
+    """A table in long form or with a row per passage, as a wide one."""
+
+    columns: Columns
+    """Of `units`, not of the file."""
+    shape: str
+    units: Iterator[Unit]
+    has_passages: bool
+    """Each context is one passage of a row, or several of several rows."""
+
+
+class _Line(NamedTuple):
+    number: int
+    cells: Mapping[int, Cell]
+
+
+def group(
+    place: str, rows: Rows, columns: Columns, spool: Spool, report: Callable[[int, int, str], None]
+) -> Grouped:
+    """`report` takes what is wrong with a cell: its row, its column and the problem."""
+    grouping = _Grouping(place, columns, spool, report)
+    for number, cells in rows:
+        grouping.take(number, cells)
+    return grouping.result()
+
+
+class _Grouping:
+    """Takes the rows of a file, and gives them back query by query."""
+
+    def __init__(
+        self, place: str, columns: Columns, spool: Spool, report: Callable[[int, int, str], None]
+    ) -> None:
+        self._place = place
+        self._columns = columns
+        self._spool = spool
+        self._report = report
+        self._used = sorted({*columns.names, *columns.ids})
+        self._is_long = columns.bot is not None
+        self._answer = next(iter(columns.responses.values()))
+        self._context = next(iter(columns.contexts.values()), None)
+        self._retrieved = next(iter(columns.retrieved.values()), None)
+        self._bots: dict[str, str] = {} if self._is_long else {"": next(iter(columns.responses))}
+        self._keys: list[bytes] = []
+        """Of each row: its query, and the values of its columns of ids."""
+        self._ids: dict[int, set[bytes]] = {index: set() for index in columns.ids}
+        self._repeats: set[int] = set()
+        """Columns of ids with some value in several rows: the others tell rows apart, not queries."""
+
+    def take(self, number: int, cells: Sequence[Cell]) -> None:
+        values = [cell_at(cells, index) for index in self._used]
+        self._spool.add([number, *map(_stored, values)])
+        for index, seen in self._ids.items():
+            digest = _digest(cell_at(cells, index))
+            if digest in seen:
+                self._repeats.add(index)
+            seen.add(digest)
+        query = cell_at(cells, self._columns.query)
+        parts = [_digest(query)] + [_digest(cell_at(cells, index)) for index in self._ids]
+        if not self._is_long and not self._columns.has_passages:
+            others = (self._answer, self._columns.reference)
+            parts.append(_digest(*(cell_at(cells, index) for index in others if index is not None)))
+        self._keys.append(b"".join(parts))
+        if self._columns.bot is not None:
+            self._add_bot(cell_at(cells, self._columns.bot))
+
+    def _add_bot(self, cell: Cell) -> None:
+        if isinstance(cell, str) and cell:
+            self._bots.setdefault(folded(cell), " ".join(cell.split()))
+
+    def result(self) -> Grouped:
+        order = self._order()
+        is_repeated = any(len(numbers) > 1 for numbers in order)
+        has_passages = self._context is not None and self._are_passages(order)
+        if not self._is_long and not has_passages:
+            order = [[number] for number in range(len(self._spool))]
+        shape = LONG if self._is_long else PASSAGES if has_passages and is_repeated else ONE
+        self._check_bots()
+        layout = _Layout(self._columns, list(self._bots.values()))
+        units = (self._unit(layout, [self._line(n) for n in numbers], has_passages) for numbers in order)
+        return Grouped(layout.columns, shape, units, has_passages)
+
+    def _check_bots(self) -> None:
+        if len(self._bots) > MAX_BOTS:
+            raise TableError(
+                f"{self._place}: has {len(self._bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer"
+            )
+        if longest := max(
+            (name for name in self._bots.values() if len(name) > MAX_BOT_NAME), key=len, default=""
+        ):
+            raise TableError(
+                f"{self._place}: the name of bot '{longest[:40]}…' has {len(longest):,} characters, more than the "
+                f"{MAX_BOT_NAME:,} allowed; shorten it"
+            )
+
+    def _order(self) -> list[list[int]]:
+        """The rows of each query, in the order of their first ones."""
+        size = _DIGEST
+        kept = [0, *(place for place, index in enumerate(self._ids, 1) if index in self._repeats)]
+        rest = size * (1 + len(self._ids))
+        groups: dict[bytes, list[int]] = defaultdict(list)
+        for number, key in enumerate(self._keys):
+            short = b"".join(key[place * size : (place + 1) * size] for place in kept) + key[rest:]
+            groups[short].append(number)
+        self._keys.clear()
+        return list(groups.values())
+
+    def _are_passages(self, order: list[list[int]]) -> bool:
+        """Whether several rows of one response differ in their contexts, and none of these is a list."""
+        is_found = False
+        for numbers in order:
+            if len(numbers) < 2:
+                continue
+            lines = [self._line(number) for number in numbers]
+            for its in _by_bot(lines, self._columns.bot).values():
+                contexts = [line.cells[self._context] for line in its]  # type: ignore[index] # looked at before
+                if len(its) < 2:
+                    continue
+                if any(
+                    isinstance(cell, JsonText) or str(cell).lstrip().startswith('["') for cell in contexts
+                ):
+                    return False
+                if len({str(cell) for cell in contexts}) < len(contexts) and not self._columns.has_passages:
+                    return False
+                is_found = True
+        return is_found
+
+    def _line(self, number: int) -> _Line:
+        row, *values = self._spool.at(number)
+        return _Line(row, dict(zip(self._used, map(_restored, values), strict=True)))
+
+    def _unit(self, layout: "_Layout", lines: list[_Line], has_passages: bool) -> Unit:
+        cells: list[Cell] = [""] * layout.width
+        numbers: dict[int, int] = {}
+
+        def put(place: int, line: _Line, cell: Cell) -> None:
+            cells[place], numbers[place] = cell, line.number
+
+        for index, place in layout.shared.items():
+            line = self._agreed(index, lines)
+            put(place, line, line.cells[index])
+        found = _by_bot(lines, self._columns.bot)
+        nameless = found.pop("", []) if self._is_long else []
+        if nameless:
+            self._report(nameless[0].number, self._bot_column, "is blank; name the bot of this response")
+        for bot, name in zip(self._bots, layout.bots, strict=True):
+            its = found.get(bot, [])
+            if not its:
+                if nameless:
+                    continue
+                self._report(
+                    lines[0].number,
+                    self._bot_column,
+                    f"bot '{name[:60]}' has no response to this query; add a row for it, with an empty response if "
+                    "the bot gave none, or leave the query out with --where",
+                )
+                continue
+            for index, place in layout.own[name].items():
+                put(place, its[0], self._of_bot(index, its, name, has_passages))
+        return Unit(lines[0].number, cells, {p: n for p, n in numbers.items() if n != lines[0].number})
+
+    @property
+    def _bot_column(self) -> int:
+        return self._answer if self._columns.bot is None else self._columns.bot
+
+    def _agreed(self, index: int, lines: list[_Line]) -> _Line:
+        """The row whose cell counts for the query: the first that is not blank; all others must say the same."""
+        told = [line for line in lines if line.cells[index]] or lines[:1]
+        for line in told[1:]:
+            if line.cells[index] != told[0].cells[index]:
+                self._report(
+                    line.number,
+                    index,
+                    f"differs from row {told[0].number}, which has the same query; make them equal, or tell the "
+                    "queries apart with a column query_id",
+                )
+                break
+        return told[0]
+
+    def _of_bot(self, index: int, its: list[_Line], bot: str, has_passages: bool) -> Cell:
+        """The cell of a bot: what its rows agree on, or its passages one after the other."""
+        if index in (self._context, self._retrieved) and has_passages:
+            return self._joined(index, its)
+        told = next((line for line in its if line.cells[index]), its[0])
+        for line in its:
+            cell = line.cells[index]
+            is_second = line is not told and (not has_passages or bool(cell and cell != told.cells[index]))
+            if index == self._answer and is_second:
+                self._report(
+                    line.number,
+                    index,
+                    f"is a second response of bot '{bot[:60]}' to the query of row {told.number}; keep one, or "
+                    "tell the queries apart with a column query_id",
+                )
+                break
+        return told.cells[index]
+
+    def _joined(self, index: int, its: list[_Line]) -> Cell:
+        items: list[str] = []
+        for line in its:
+            cell = line.cells[index]
+            if isinstance(cell, BadCell):
+                return cell
+            try:
+                items += [cell] if index == self._context else parse_ids(cell)
+            except ValueError as error:
+                return BadCell(str(error))
+        return (
+            JsonText(json.dumps([item for item in items if item], ensure_ascii=False)) if any(items) else ""
+        )
+
+
+class _Layout:
+    """Where the cells of a wide row are, and the columns that it would have."""
+
+    def __init__(self, columns: Columns, bots: Sequence[str]) -> None:
+        self.bots = bots
+        common = {columns.query, *columns.kept.values()}
+        common |= {index for index in (columns.reference, columns.gold) if index is not None}
+        owned = {*columns.responses.values(), *columns.contexts.values(), *columns.retrieved.values()}
+        labels = {metric: next(iter(its.values())) for metric, its in columns.human.items() if its}
+        owned |= {*labels.values()}
+        self.shared = {index: place for place, index in enumerate(sorted(common - owned))}
+        width = len(self.shared)
+        self.own: dict[str, dict[int, int]] = {}
+        for bot in bots:
+            self.own[bot] = {index: width + place for place, index in enumerate(sorted(owned))}
+            width += len(owned)
+        self.width = width
+        self.columns = self._columns(columns, labels)
+
+    def _columns(self, columns: Columns, labels: Mapping[str, int]) -> Columns:
+        def by_bot(indexes: Mapping[str, int]) -> dict[str, int]:
+            index = next(iter(indexes.values()), None)
+            return {} if index is None else {bot: self.own[bot][index] for bot in self.bots}
+
+        origins = {place: index for index, place in self.shared.items()}
+        for places in self.own.values():
+            origins |= {place: index for index, place in places.items()}
+        return replace(
+            columns,
+            query=self.shared[columns.query],
+            reference=None if columns.reference is None else self.shared[columns.reference],
+            gold=None if columns.gold is None else self.shared[columns.gold],
+            responses=by_bot(columns.responses),
+            contexts=by_bot(columns.contexts),
+            retrieved=by_bot(columns.retrieved),
+            human={
+                metric: {bot: self.own[bot][index] for bot in self.bots} for metric, index in labels.items()
+            },
+            kept={name: self._place(index) for name, index in columns.kept.items()},
+            names={place: columns.names[index] for place, index in origins.items() if index in columns.names},
+            headers={
+                place: columns.headers[index] for place, index in origins.items() if index in columns.headers
+            },
+            content=tuple(place for place, index in origins.items() if index in columns.content),
+        )
+
+    def _place(self, index: int) -> int:
+        """Of a kept column; one with a use of its own is the first bot's."""
+        return self.shared.get(index, next((its[index] for its in self.own.values() if index in its), 0))
+
+
+def _by_bot(lines: Sequence[_Line], bot: int | None) -> dict[str, list[_Line]]:
+    found: dict[str, list[_Line]] = defaultdict(list)
+    for line in lines:
+        cell = "" if bot is None else line.cells[bot]
+        found[folded(cell) if isinstance(cell, str) else ""].append(line)
+    return dict(found)
+
+
+_DIGEST = 12
+
+
+def _digest(*cells: Cell) -> bytes:
+    whole = blake2b(digest_size=_DIGEST)
+    for cell in cells:
+        text = " ".join(cell.split()) if isinstance(cell, str) else f"\0{cell.problem}"
+        whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return whole.digest()
+
+
+def _stored(cell: Cell) -> Any:
+    if isinstance(cell, BadCell):
+        return [0, cell.problem]
+    return [1, str(cell)] if isinstance(cell, JsonText) else cell
+
+
+def _restored(value: Any) -> Cell:
+    if isinstance(value, str):
+        return value
+    kind, text = value
+    return JsonText(text) if kind else BadCell(text)

@@ -1,0 +1,292 @@
+"""Records with nested fields, from .json and .jsonl, as rows: a column for each path such as `inputs.question`.
+
+A list is one cell, whatever it holds; the fields of an object are columns of their own.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_eval.errors import InputError, TableError
+from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
+from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell
+from rag_eval.tables.chunking import LISTS, split_cell
+from rag_eval.tables.names import QUERY, REFERENCE
+from rag_eval.tables.parquet import Tree
+
+LISTS_OF_RECORDS = (
+    "results",
+    "data",
+    "rows",
+    "examples",
+    "samples",
+    "test_cases",
+    "testCases",
+    "goldens",
+    "records",
+    "items",
+    "runs",
+)
+_DEEPEST = 12
+"""Objects within objects whose fields are columns; what is deeper stays one cell."""
+_LONGEST_LINE = 64 * MAX_CELL
+
+
+class RecordFile(NamedTuple):
+    """An open file of records."""
+
+    paths: tuple[str, ...]
+    """Every field that some record has, in the order in which they are met."""
+    rows: Iterator[tuple[int, dict[str, Any]]]
+    """The number of each record, a line in .jsonl and a position in .json, and its values by path."""
+    layout: str
+
+
+@contextmanager
+def open_records(path: Path) -> Iterator[RecordFile]:
+    """Raises TableError for what is not JSON, or holds no records."""
+    if path.suffix.lower() == ".json":
+        found, where = records_of_document(path)
+        if where is not None:
+            numbered = list(enumerate(found, 1))
+            yield RecordFile(
+                _paths(path, numbered), _flat(numbered), f"JSON, records in {where}" if where else "JSON"
+            )
+            return
+    with _opened(path) as lines:
+        paths = _paths(path, _parsed(path, lines))
+    with _opened(path) as lines:
+        yield RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
+
+
+def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
+    """The records of a document, and where they are in it; None if the file has a document in each line instead."""
+    with _opened(path) as file:
+        text = file.read()
+    try:
+        document = _parse(text)
+    except (ValueError, RecursionError) as error:
+        if "\n" in text.strip() and _is_record(text.lstrip().partition("\n")[0]):
+            return (), None
+        raise TableError(
+            f"{path.name}: is not JSON ({error}); check the file, or write one record per line as .jsonl"
+        ) from None
+    return _list_of_records(path, document, "")
+
+
+def _is_record(line: str) -> bool:
+    try:
+        return isinstance(_parse(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[Any], str]:
+    if isinstance(document, list):
+        return document, where
+    lists: dict[str, list[Any]] = {}
+    if isinstance(document, dict):
+        if str(document.get("format", "")).startswith("rag-eval-run/"):
+            raise TableError(
+                f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
+            )
+        lists = {name: value for name, value in document.items() if _holds_records(value)}
+        named = [
+            name
+            for name in LISTS_OF_RECORDS
+            if name in document and (name in lists or isinstance(document[name], dict))
+        ]
+        if len(lists) > 1:
+            lists = {name: lists[name] for name in named[:1] if name in lists} or lists
+        if len(lists) == 1:
+            name, value = lists.popitem()
+            return value, f"{where}.{name}".lstrip(".")
+        if not lists and named:  # promptfoo has its list one level further down
+            return _list_of_records(path, document[named[0]], f"{where}.{named[0]}".lstrip("."))
+    found = ", ".join(
+        f"'{name}'" for name in islice(lists or (document if isinstance(document, dict) else ()), 10)
+    )
+    raise TableError(
+        f"{path.name}: expected a list of records, or an object with one list of records such as "
+        f"{', '.join(LISTS_OF_RECORDS[:5])} (found: {found or 'none'}); keep one list"
+    )
+
+
+def _holds_records(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, parse_float=str, parse_constant=lambda _: None)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with path.open("rb") as file:
+        is_utf16 = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        with path.open(encoding="utf-16" if is_utf16 else "utf-8-sig") as file:
+            yield file
+    except UnicodeDecodeError:
+        raise TableError(f"{path.name}: is not UTF-8; save it as UTF-8") from None
+
+
+def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
+    number = 0
+    while line := lines.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise TableError(
+                f"{path.name}, line {number}: is longer than {_LONGEST_LINE:,} characters; write one record per line"
+            )
+        if line.isspace():
+            continue
+        try:
+            yield number, _parse(line)
+        except (ValueError, RecursionError) as error:
+            raise TableError(
+                f"{path.name}, line {number}: is not JSON ({error}); write one record per line"
+            ) from None
+
+
+def _paths(path: Path, records: Iterable[tuple[int, Any]]) -> tuple[str, ...]:
+    paths: dict[str, None] = {}
+    for number, record in records:
+        if not isinstance(record, dict):
+            raise TableError(
+                f'{path.name}, record {number}: is not an object with fields; expected {{"query": …, "answer": …}}'
+            )
+        paths.update(dict.fromkeys(flattened(record)))
+        if len(paths) > MAX_COLUMNS:
+            raise TableError(
+                f"{path.name}, record {number}: the records have more than {MAX_COLUMNS:,} fields together; remove "
+                "those that are not needed"
+            )
+    return tuple(paths)
+
+
+def _flat(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    return ((number, flattened(record)) for number, record in records)
+
+
+def flattened(record: Mapping[str, Any], before: str = "", depth: int = 1) -> dict[str, Any]:
+    """The values of a record by path. An object without fields, and one that is too deep, is a value itself."""
+    values: dict[str, Any] = {}
+    for name, value in record.items():
+        path = f"{before}{name}"
+        if isinstance(value, dict) and value and depth < _DEEPEST and not _is_text(value):
+            values |= flattened(value, f"{path}.", depth + 1)
+        else:
+            values[path] = value if value != {} else None
+    return values
+
+
+def _is_text(names: Collection[str]) -> bool:
+    """Whether an object with these fields is one text and what is known about it: a message, a document."""
+    return _OF_A_TEXT.issuperset(names) and not _TEXTS_OF_ONE.isdisjoint(names)
+
+
+def leaf_paths(tree: Tree, depth: int = 1) -> Iterator[tuple[str, ...]]:
+    """The paths of the values in a column: of a structure those of its fields, unless it is a text."""
+    name, fields = tree
+    if not fields or depth >= _DEEPEST or _is_text([each for each, _ in fields]):
+        yield (name,)
+        return
+    for each in fields:
+        yield from ((name, *rest) for rest in leaf_paths(each, depth + 1))
+
+
+_TEXTS_OF_ONE = frozenset(("content", "text", "value", "page_content"))
+
+_OF_A_TEXT = frozenset(
+    (
+        "content",
+        "text",
+        "value",
+        "page_content",
+        "role",
+        "type",
+        "speaker",
+        "mime_type",
+        "id",
+        "doc_id",
+        "score",
+        "metadata",
+    )
+)
+
+
+# --- cells that hold a structure --------------------------------------------------------------------------------
+
+_SPEAKERS = ("role", "type", "speaker", "from")
+_TEXTS = ("content", "text", "value", "answer", "output", "message")
+_USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "model")
+
+
+def last_message(value: object, *, of_user: bool) -> str | None:
+    """The text of the last message of the user, or of the bot, in a list of chat messages; None in anything else."""
+    if not isinstance(value, list) or not value:
+        return None
+    wanted = _USERS if of_user else _BOTS
+    found = None
+    for message in value:
+        if not isinstance(message, dict):
+            return None
+        speaker = next((str(message[name]) for name in _SPEAKERS if isinstance(message.get(name), str)), "")
+        if speaker.lower() in wanted and (text := plain_text(message)) is not None:
+            found = text
+    return found
+
+
+def plain_text(value: object) -> str | None:
+    """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, dict):
+        return next((text for name in _TEXTS if (text := plain_text(value.get(name))) is not None), None)
+    if isinstance(value, list):
+        texts = [plain_text(item) for item in value]
+        return "\n".join(text for text in texts if text) if texts and None not in texts else None
+    return None
+
+
+def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
+    """The text of a query, a response or a ground truth, and whether it is the first of several.
+
+    A list of messages is the last one of the user, or of the bot; of several ground truths the first counts.
+    """
+    if isinstance(cell, BadCell):
+        return cell, False
+    if not isinstance(cell, JsonText):
+        return _first_alternative(cell) if cell.lstrip().startswith("[") else (cell, False)
+    value = json.loads(cell)
+    if not value:
+        return "", False
+    if (said := last_message(value, of_user=role == QUERY)) is not None:
+        return as_cell(said), False
+    if role == REFERENCE and isinstance(value, list):
+        texts = [text for item in value if (text := plain_text(item)) and text.strip()]
+        return (as_cell(texts[0]), len(texts) > 1) if texts else ("", False)
+    text = plain_text(value)
+    if text is None:
+        return BadCell(
+            f"holds a structure without a text for the {role}; name the field that has it with --map"
+        ), False
+    return as_cell(text), False
+
+
+def _first_alternative(text: str) -> tuple[Cell, bool]:
+    try:
+        found = split_cell(text)
+    except InputError:
+        return text, False
+    if found.kind not in LISTS:
+        return text, False
+    return (found.chunks[0], len(found.chunks) > 1) if found.chunks else ("", False)

@@ -1,0 +1,180 @@
+"""Which rows of a file are read: --where, --rows and --random-rows. Conditions are parsed here, never run as code."""
+
+import difflib
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from typing import NamedTuple, TypeVar
+
+from rag_eval.errors import InputError, TableError
+from rag_eval.tables.cells import BadCell, Cell, cell_at
+from rag_eval.tables.names import squeezed
+
+Item = TypeVar("Item")
+
+_SEED = 20_240_501
+
+
+class Condition(NamedTuple):
+    """One --where."""
+
+    column: str
+    operator: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Raises InputError for anything but NAME OP VALUE."""
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise InputError(
+                f"--where: {text[:80]!r} is not a condition; expected 'NAME OP VALUE', OP one of {' '.join(_OPERATORS)}"
+            )
+        quoted, name, operator, value = found.groups()
+        value = value.strip()
+        is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        return cls(quoted or name.strip(), operator, value[1:-1] if is_quoted else value)
+
+    def holds(self, cell: Cell) -> bool:
+        """Two numbers are compared as numbers, all else as text; `~` finds a part of it in any case."""
+        if isinstance(cell, BadCell):
+            return False
+        if self.operator == "~":
+            return self.value.casefold() in cell.casefold()
+        ours, theirs = _number(cell), _number(self.value)
+        if self.operator in ("=", "!="):
+            is_equal = cell.strip() == self.value if ours is None or theirs is None else ours == theirs
+            return is_equal is (self.operator == "=")
+        if not cell or (theirs is not None and ours is None):
+            return False  # neither a blank cell nor a word is below or above a number
+        if ours is None or theirs is None:
+            return _COMPARED[self.operator](_order(cell.strip(), self.value))
+        return _COMPARED[self.operator](_order(ours, theirs))
+
+
+_OPERATORS = ("=", "!=", "~", "<", "<=", ">", ">=")
+_CONDITION = re.compile(r"\s*(?:'([^']+)'|([^=!~<>]+?))\s*(!=|<=|>=|==?|~|<|>)(.*)", re.DOTALL)
+_COMPARED: Mapping[str, Callable[[int], bool]] = {
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if len(text) < 400 and _NUMBER.fullmatch(text) else None
+
+
+def _order(one: float | str, other: float | str) -> int:
+    return (one > other) - (one < other)  # type: ignore[operator] # both are of one kind
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rows that are wanted; all of them by default."""
+
+    rows: tuple[tuple[int, int], ...] = ()
+    """First and last numbers, as messages count the rows."""
+    random_rows: int | None = None
+    where: tuple[Condition, ...] = ()
+
+    @classmethod
+    def parse(cls, rows: str | None, random_rows: int | None, where: Sequence[str]) -> "Selection":
+        """From the options. Raises InputError for one that cannot be read."""
+        return cls(
+            () if rows is None else tuple(map(_span, rows.split(","))),
+            random_rows,
+            tuple(map(Condition.parse, where)),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.where or self.random_rows)
+
+    def words(self) -> tuple[str, ...]:
+        """What is wanted, in the order in which it is applied."""
+        spans = ", ".join(
+            str(first) if first == last else f"{first}-{last if last < _END else ''}"
+            for first, last in self.rows
+        )
+        return (
+            *(f"{each.column} {each.operator} {each.value}" for each in self.where),
+            *([f"rows {spans}"] if spans else []),
+            *([f"{self.random_rows:,} random rows"] if self.random_rows else []),
+        )
+
+    def chosen(
+        self, place: str, header: Sequence[Cell], rows: Iterator[tuple[int, Sequence[Cell]]]
+    ) -> Iterator[tuple[int, Sequence[Cell]]]:
+        """The rows that --where and --rows leave. Raises TableError for a column that is not there."""
+        if not self.where and not self.rows:
+            return rows
+        conditions = [(self._column(place, header, each), each) for each in self.where]
+        return (
+            (number, cells)
+            for number, cells in rows
+            if (not self.rows or any(first <= number <= last for first, last in self.rows))
+            and all(each.holds(cell_at(cells, column)) for column, each in conditions)
+        )
+
+    @staticmethod
+    def _column(place: str, header: Sequence[Cell], condition: Condition) -> int:
+        names = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell}
+        found = [index for index, name in names.items() if name == condition.column]
+        found = found or [
+            index for index, name in names.items() if squeezed(name) == squeezed(condition.column)
+        ]
+        if len(found) == 1:
+            return found[0]
+        fault = (
+            "could be several columns"
+            if found
+            else f"is not a column{nearest(condition.column, names.values())}"
+        )
+        raise TableError(f"{place}: --where: '{condition.column[:60]}' {fault}")
+
+
+def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:
+    """A suggestion to put behind 'is not a column'."""
+    names = list(known)
+    found = difflib.get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
+    if found:
+        return f"; did you mean '{next(each for each in names if each.casefold() == found[0])}'?"
+    return f"; the {kind} are {', '.join(repr(each[:60]) for each in names[:40])}"
+
+
+def sampled(items: Iterator[Item], count: int | None) -> Iterator[Item]:
+    """So many of the items at random, in their order, always the same ones; all of them for None."""
+    return items if count is None else _sample(items, count)
+
+
+def _sample(items: Iterator[Item], count: int) -> Iterator[Item]:
+    rng = random.Random(_SEED)  # noqa: S311 - a sample, not a secret
+    heap: list[tuple[float, int, Item]] = []
+    for number, item in enumerate(items):
+        key = -rng.random()
+        if len(heap) < count:
+            heappush(heap, (key, number, item))
+        elif key > heap[0][0]:
+            heapreplace(heap, (key, number, item))
+    yield from (item for _, _, item in sorted(heap, key=lambda entry: entry[1]))
+
+
+_END = 10**9
+
+
+def _span(text: str) -> tuple[int, int]:
+    found = _SPAN.fullmatch(text.strip())
+    first, last = 1, 0
+    if found and text.strip(" -"):
+        first, last = int(found[1] or 1), int(found[3] or (_END if found[2] else found[1]))
+    if last < first:
+        raise InputError(f"--rows: {text[:40]!r} is not a range of rows; expected FIRST-LAST such as 2-101")
+    return first, last
+
+
+_SPAN = re.compile(r"(\d{1,9})?(-)?(\d{1,9})?")

@@ -1,0 +1,742 @@
+"""Files of many shapes: equal data gives equal figures, and ambiguous files are refused with the remedy."""
+
+import csv
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pytest
+from conftest import Run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from rag_eval.configuration.settings import ColumnNames, Judge, Settings
+from rag_eval.errors import InputError, TableError
+from rag_eval.frames import evaluate
+from rag_eval.retrieval.from_files import read_references
+from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
+from rag_eval.tables.spool import Spool
+
+
+class Item(NamedTuple):
+    """A query with the responses of two bots."""
+
+    query: str
+    reference: str
+    responses: tuple[str, str]
+    chunks: tuple[str, ...]
+
+
+BOTS = ("Atlas", "Birch")
+ITEMS = (
+    Item(
+        "How long is the kettle under warranty?",
+        "For two years from the day of purchase.",
+        ("It is under warranty for two years from the day of purchase.", "For five years, of course."),
+        ("The warranty of the kettle ends two years from the day of purchase.", "The jug holds one litre."),
+    ),
+    Item(
+        "Can I put the lid into the dishwasher?",
+        "No, the lid must be washed by hand.",
+        ("No. Please wash the lid by hand.", "I don't know."),
+        ("The lid must be washed by hand.",),
+    ),
+    Item(
+        "How heavy is it?",
+        "It weighs 900 grams.",
+        ("It weighs 900 grams.", "It weighs two kilograms."),
+        ("Colours: red, blue.", "The kettle weighs 900 grams.", "It is sold in boxes of four."),
+    ),
+)
+Rows = Sequence[Sequence[object]]
+
+
+def wide(items: Sequence[Item], cell: Callable[[tuple[str, ...]], object]) -> Rows:
+    return [
+        ["Query", "Ground_Truth", "Bot_Atlas", "Bot_Birch", "Context"],
+        *([item.query, item.reference, *item.responses, cell(item.chunks)] for item in items),
+    ]
+
+
+def long(items: Sequence[Item], names: Sequence[str], cell: Callable[[tuple[str, ...]], object]) -> Rows:
+    """A row per bot, all rows of the first bot before those of the second."""
+    return [
+        names,
+        *(
+            [item.query, bot, item.responses[number], item.reference, cell(item.chunks)]
+            for number, bot in enumerate(BOTS)
+            for item in items
+        ),
+    ]
+
+
+def passages(items: Sequence[Item]) -> Rows:
+    return [
+        ["query_id", "query", "model", "passage", "generated_answer", "reference_answer"],
+        *(
+            [f"q{place}", item.query, bot, chunk, item.responses[number], item.reference]
+            for place, item in enumerate(items)
+            for number, bot in enumerate(BOTS)
+            for chunk in item.chunks
+        ),
+    ]
+
+
+def as_csv(path: Path, rows: Rows) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def as_xlsx(path: Path, rows: Rows) -> Path:
+    book = openpyxl.Workbook()
+    sheet: Any = book.active
+    for row in rows:
+        sheet.append(row)
+    book.save(path)
+    return path
+
+
+def as_ods(path: Path, rows: Rows) -> Path:
+    pd.DataFrame(rows[1:], columns=list(rows[0])).to_excel(path, index=False, engine="odf")
+    return path
+
+
+def as_parquet(path: Path, rows: Rows) -> Path:
+    columns = {str(name): [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def as_jsonl(path: Path, rows: Rows) -> Path:
+    records = (dict(zip(map(str, rows[0]), row, strict=True)) for row in rows[1:])
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return path
+
+
+def as_nested(path: Path, items: Sequence[Item]) -> Path:
+    """An object with one list of records, contexts as objects, the query as the last message of a chat."""
+    records = [
+        {
+            "inputs": {
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": item.query},
+                ]
+            },
+            "provider": {"id": bot},
+            "outputs": {"answer": item.responses[number]},
+            "reference_outputs": {"answer": item.reference},
+            "retrieval": {
+                "documents": [{"page_content": chunk, "metadata": {"n": 1}} for chunk in item.chunks]
+            },
+        }
+        for item in items
+        for number, bot in enumerate(BOTS)
+    ]
+    path.write_text(json.dumps({"version": 1, "results": records}), encoding="utf-8")
+    return path
+
+
+def numpy_cell(chunks: tuple[str, ...]) -> str:
+    return "[" + "\n ".join(map(repr, chunks)) + "]"
+
+
+LONG_OLD = ("question", "model", "answer", "ground_truth", "contexts")
+LONG_NEW = ("user_input", "system", "response", "reference", "retrieved_contexts")
+WRITERS: Mapping[str, Callable[[Path, Sequence[Item]], Path]] = {
+    "wide csv": lambda folder, items: as_csv(folder / "a.csv", wide(items, json.dumps)),
+    "wide xlsx": lambda folder, items: as_xlsx(folder / "a.xlsx", wide(items, json.dumps)),
+    "wide ods": lambda folder, items: as_ods(folder / "a.ods", wide(items, json.dumps)),
+    "wide parquet": lambda folder, items: as_parquet(folder / "a.parquet", wide(items, list)),
+    "wide jsonl": lambda folder, items: as_jsonl(folder / "a.jsonl", wide(items, list)),
+    "Python lists": lambda folder, items: as_csv(folder / "a.csv", wide(items, lambda its: str(list(its)))),
+    "NumPy arrays": lambda folder, items: as_csv(folder / "a.csv", wide(items, numpy_cell)),
+    "pipes": lambda folder, items: as_csv(folder / "a.csv", wide(items, " || ".join)),
+    "pipes without blanks": lambda folder, items: as_csv(folder / "a.csv", wide(items, "||".join)),
+    "paragraphs": lambda folder, items: as_xlsx(folder / "a.xlsx", wide(items, "\n\n".join)),
+    "long csv": lambda folder, items: as_csv(
+        folder / "a.csv", long(items, ("Query", "Bot", "Response", "Ground_Truth", "Context"), json.dumps)
+    ),
+    "ragas' old names": lambda folder, items: as_jsonl(folder / "a.jsonl", long(items, LONG_OLD, list)),
+    "ragas' new names": lambda folder, items: as_parquet(folder / "a.parquet", long(items, LONG_NEW, list)),
+    "passages": lambda folder, items: as_csv(folder / "a.csv", passages(items)),
+    "nested json": lambda folder, items: as_nested(folder / "a.json", items),
+}
+
+
+def content(table: Table) -> list[tuple[Any, ...]]:
+    return [
+        (case.bot, case.query, case.response, case.reference, case.chunks)
+        for row in table.rows
+        for case in row.cases
+    ]
+
+
+def expected(items: Sequence[Item]) -> list[tuple[Any, ...]]:
+    return [
+        (bot, item.query, item.responses[number], item.reference, item.chunks)
+        for item in items
+        for number, bot in enumerate(BOTS)
+    ]
+
+
+OFFLINE = Settings(judge=Judge(provider="offline"))
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_equal_data_gives_equal_figures(writer: str, tmp_path: Path) -> None:
+    """Scores, failure modes and means, to the last digit; only the numbers of rows differ."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    one = evaluate(WRITERS["wide csv"](tmp_path / "one", ITEMS), OFFLINE).drop(columns="row")
+    other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    assert one.groupby("bot")["rqs"].mean().nunique() == 2
+
+
+_WORD = st.text(st.sampled_from("abcdefghij ÄßéЖ日"), min_size=1, max_size=20).map(str.strip).filter(bool)
+_SENTENCE = _WORD.map(lambda text: f"{text}, and so on.")
+_ITEMS = st.lists(
+    st.builds(
+        Item,
+        _SENTENCE,
+        _SENTENCE,
+        st.tuples(_SENTENCE, _SENTENCE),
+        st.lists(_SENTENCE, min_size=2, max_size=4, unique=True).map(tuple),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda item: " ".join(item.query.split()),
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_ITEMS)
+def test_any_data_is_read_alike_from_every_shape(items: list[Item]) -> None:
+    for name, write in WRITERS.items():
+        if name not in ("wide ods", "wide xlsx", "paragraphs"):  # slow to write; the table above has them
+            with TemporaryDirectory() as folder:
+                assert content(read_table(write(Path(folder), items))) == expected(items), name
+
+
+def problems(path: Path, **options: Any) -> list[str]:
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    return list(caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [["question", "model", "answer"], ["q", "A", "a"], ["q", "A", "b"]],
+            "a.csv, row 3, column 'answer' (C): is a second response of bot 'A' to the query of row 2; keep one, "
+            "or tell the queries apart with a column query_id",
+        ),
+        (
+            [["question", "model", "answer"], ["q", "A", "a"], ["q", "B", "b"], ["r", "A", "a"]],
+            "a.csv, row 4, column 'model' (B): bot 'B' has no response to this query; add a row for it, with an empty "
+            "response if the bot gave none, or leave the query out with --where",
+        ),
+        (
+            [["question", "model", "answer"], ["q", "A", "a"], ["r", "", "b"]],
+            "a.csv, row 3, column 'model' (B): is blank; name the bot of this response",
+        ),
+        (
+            [["question", "model", "answer", "gt"], ["q", "A", "a", "x"], ["q", "B", "b", "y"]],
+            "a.csv, row 3, column 'gt' (D): differs from row 2, which has the same query; make them equal, or tell the "
+            "queries apart with a column query_id",
+        ),
+        (
+            [["query", "passage", "answer"], ["q", "p", "a"], ["q", "r", "b"]],
+            "a.csv, row 3, column 'answer' (C): is a second response of bot 'answer' to the query of row 2; keep "
+            "one, or tell the queries apart with a column query_id",
+        ),
+        (
+            [["question", "answer", "poor_answer"], ["q", "a", "b"]],
+            "a.csv: columns 'answer' (B) and 'poor_answer' (C) could each be the response of a bot; name those "
+            "that are: --map answer=bot --map poor_answer=bot (bots = answer, poor_answer in [columns])",
+        ),
+        (
+            [["question", "Bot_A", "contexts", "passages"], ["q", "a", "b", "c"]],
+            "a.csv: columns 'contexts' (C) and 'passages' (D) could each be the context; rename or remove all but "
+            "one, or choose one with --map contexts=context (context = contexts in [columns])",
+        ),
+        (
+            [["question", "ground_truth"], ["q", "a"]],
+            "a.csv: No column with responses: this looks like a test set; run the bots on it and add a column "
+            "Bot_<name> per bot, or add --map COLUMN=bot if a column holds responses (found: "
+            "'question' (A), 'ground_truth' (B))",
+        ),
+    ],
+)
+def test_what_is_ambiguous_or_missing_is_refused_with_the_remedy(
+    rows: Rows, message: str, tmp_path: Path
+) -> None:
+    assert problems(as_csv(tmp_path / "a.csv", rows)) == [message]
+
+
+def test_rows_of_one_query_are_told_apart_by_its_id(tmp_path: Path) -> None:
+    """An id that is another in every row names rows, not queries, and does not part the bots."""
+    rows = [["query_id", "question", "model", "answer"], ["1", "q", "A", "a"], ["2", "q", "A", "b"]]
+    rows += [["1", "q", "B", "c"], ["2", "q", "B", "d"]]
+    table = read_table(as_csv(tmp_path / "a.csv", rows))
+    assert [[case.response for case in row.cases] for row in table.rows] == [["a", "c"], ["b", "d"]]
+    rows = [["id", "question", "model", "answer"], ["1", "q", "A", "a"], ["2", "q", "B", "b"]]
+    assert len(read_table(as_csv(tmp_path / "b.csv", rows)).rows) == 1
+
+
+def test_bot_columns_always_mean_a_wide_table(tmp_path: Path) -> None:
+    rows = [
+        ["Query", "Model", "Bot_A", "answer", "passage"],
+        ["q", "x", "a", "b", "p"],
+        ["q", "y", "c", "d", "r"],
+    ]
+    table = read_table(as_csv(tmp_path / "a.csv", rows))
+    assert (table.bots, len(table.rows)) == (("A",), 2)
+
+
+def test_a_context_may_be_repeated_without_being_a_passage(tmp_path: Path) -> None:
+    """The same query, response and list of chunks twice are two cases, as in a wide table."""
+    rows = [["question", "answer", "contexts"], ["q", "a", '["x"]'], ["q", "a", '["y"]'], ["q", "a", '["x"]']]
+    table = read_table(as_csv(tmp_path / "a.csv", rows))
+    assert [row.cases[0].chunks for row in table.rows] == [("x",), ("y",), ("x",)]
+
+
+def test_a_response_may_be_told_in_the_first_row_of_its_passages_only(tmp_path: Path) -> None:
+    rows = [
+        ["query", "passage", "generated_answer"],
+        ["q", "one\n\nx", "a"],
+        ["q", "two", ""],
+        ["r", "three", "b"],
+    ]
+    table = read_table(as_csv(tmp_path / "a.csv", rows))
+    assert [(row.number, row.cases[0].chunks) for row in table.rows] == [
+        (2, ("one\n\nx", "two")),
+        (4, ("three",)),
+    ]
+    assert table.shape == "one row per passage"
+    assert dict(table.context_cells) == {"passages of several rows": 2}
+
+
+def test_several_ground_truths_are_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"question": "q", "answer": "a", "ground_truths": ["x", "y"]}\n')
+    table = read_table(path)
+    assert table.rows[0].cases[0].reference == "x"
+    assert table.warnings == (
+        "Column 'ground_truths' (C): several ground truths in row 1; the first one counts. Put the one that should "
+        "count first.",
+    )
+
+
+def test_ids_of_chunks_are_the_retrieved_documents(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    contexts = [{"text": "one", "doc_id": "d1"}, {"text": "two", "doc_id": "d2"}]
+    path.write_text(json.dumps({"query": "q", "response": "a", "contexts": contexts, "gold_docs": ["d2"]}))
+    case = read_table(path).rows[0].cases[0]
+    assert (case.chunks, case.gold_ids, case.retrieved_ids) == (("one", "two"), ("d2",), ("d1", "d2"))
+    assert read_table(path).has_documents
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "a.json: is not JSON"),
+        (
+            "a.json",
+            '{"a": [{"x": 1}], "b": [{"x": 1}]}',
+            "expected a list of records, .* (found: 'a', 'b'); keep one",
+        ),
+        (
+            "a.json",
+            '{"format": "rag-eval-run/1", "cases": []}',
+            "is a run that --json wrote; add --report-only",
+        ),
+        ("a.json", "[1, 2]", "a.json, record 1: is not an object with fields"),
+        ("a.json", "[]", "a.json: is empty"),
+        ("a.jsonl", '{"query": "q"}\n{"query": \n', "a.jsonl, line 2: is not JSON"),
+        ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: is not JSON"),
+        ("a.jsonl", '"text"', "a.jsonl, record 1: is not an object"),
+    ],
+)
+def test_records_that_cannot_be_read(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    (found,) = problems(tmp_path / name)
+    for part in message.split(" .* "):
+        assert part in found
+
+
+def test_a_json_file_may_hold_a_record_in_each_line(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"query": "q", "response": "a"}\n\n{"query": "r", "response": "b"}\n')
+    assert [row.number for row in read_table(tmp_path / "a.json").rows] == [1, 3]
+
+
+# What somebody says about columns
+
+
+def test_columns_may_be_named(tmp_path: Path) -> None:
+    rows = [["Frage", "Antwort", "model_a", "model_b", "Query"], ["q", "gt", "a", "b", "?"]]
+    names = (Named("frage", "query", ""), Named("Antwort", "reference", ""), Named("model_*", "bot", ""))
+    table = read_table(as_csv(tmp_path / "a.csv", rows), named=names)
+    case = table.rows[0].cases[0]
+    assert (table.bots, case.query, case.reference) == (("model_a", "model_b"), "q", "gt")
+    assert "'Query' (E) -> not used ('Frage' is the query)" in "\n".join(describe(table))
+    frame = pd.DataFrame(rows[1:], columns=rows[0])
+    settings = Settings(
+        judge=Judge(provider="offline"),
+        columns=ColumnNames.model_validate(
+            {"query": "Frage", "reference": "Antwort", "bots": "model_a, model_b"}
+        ),
+    )
+    with pytest.warns(UserWarning, match="looks like the query"):
+        assert list(evaluate(frame, settings)["bot"]) == ["model_a", "model_b"]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            [Named("anser", "bot", "--map anser=bot")],
+            "--map anser=bot: 'anser' is not a column; did you mean 'answer'?",
+        ),
+        (
+            [Named("answer", "bot", "--map answer=bot"), Named("answer", "context", "[columns] context")],
+            "column 'answer' is both bot (--map answer=bot) and context ([columns] context); give it one role",
+        ),
+    ],
+)
+def test_what_is_named_must_be_there_and_agree(named: Sequence[Named], message: str, tmp_path: Path) -> None:
+    rows = [["question", "answer"], ["q", "a"]]
+    assert f"a.csv: {message}" in problems(as_csv(tmp_path / "a.csv", rows), named=named)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["answer"], "--map: 'answer' has no COLUMN=ROLE"),
+        (["answer=bott"], "--map: 'bott' is not a role; did you mean 'bot'?"),
+        (["a=query", "b=query"], "--map: the columns 'a' and 'b' cannot both be the query"),
+    ],
+)
+def test_options_that_map_nothing(entries: list[str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_map(entries)
+    assert caught.value.problems[0].startswith(message)
+
+
+def test_the_name_of_one_bot(tmp_path: Path) -> None:
+    path = as_csv(tmp_path / "a.csv", [["question", "answer"], ["q", "a"]])
+    assert read_table(path).bots == ("answer",)
+    assert read_table(path, bot_name="GPT-4").bots == ("GPT-4",)
+    path = as_csv(tmp_path / "b.csv", [["question", "Bot_A", "Bot_B"], ["q", "a", "b"]])
+    assert problems(path, bot_name="x")[0].startswith("b.csv: --bot-name 'x' is for a table with one column")
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "expected"),
+    [
+        (
+            "context_found",
+            "text",
+            "looks like the context of a bot, but no bot has this name",
+        ),
+        (
+            "passages_found",
+            "text",
+            "looks like the context and was not used; no column is the context. To use it, add --map",
+        ),
+        (
+            "my_context",
+            "text",
+            "but no bot has this name; it was not used. To use it for all bots, add --map my_context=context.",
+        ),
+        (
+            "answer",
+            "text",
+            "looks like a response and was not used. To use it, add --map answer=bot or --map answer=ref",
+        ),
+        (
+            "Quelle",
+            "long text " * 20,
+            "holds long texts and was not used; no column is the reference or the context.",
+        ),
+        ("Input_ID", "7", ""),
+        ("Target_Date", "2024-05-01", ""),
+        ("Comment", "short", ""),
+    ],
+)
+def test_an_unused_column_that_looks_like_a_role_is_told(
+    header: str, text: str, expected: str, tmp_path: Path
+) -> None:
+    path = as_csv(tmp_path / "a.csv", [["Query", "Bot_A", header], ["q", "a", text]])
+    warnings = read_table(path).warnings
+    assert len(warnings) == bool(expected)
+    assert all(expected in warning for warning in warnings)
+    assert read_table(path, named=[Named(header, "ignore", "")]).warnings == ()
+
+
+# Which rows are read
+
+
+_ROWS: Rows = [
+    ["Query", "Bot_A", "Lang", "Score"],
+    *([f"q{n}", "a", "de" if n % 2 else "en", n] for n in range(2, 12)),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "where", "expected"),
+    [
+        ("3-5", None, [], [3, 4, 5]),
+        ("10-", None, [], [10, 11]),
+        ("-3,6", None, [], [2, 3, 6]),
+        (None, None, ["Lang = de"], [3, 5, 7, 9, 11]),
+        (None, None, ["lang != de", "Score >= 6"], [6, 8, 10]),
+        (None, None, ["Score < 3.5"], [2, 3]),
+        (None, None, ["Query ~ Q1"], [10, 11]),
+        ("2-7", None, ["Lang=en"], [2, 4, 6]),
+        ("2-7", 6, [], [2, 3, 4, 5, 6, 7]),
+        (None, 99, ["'Score' = '9'"], [9]),
+    ],
+)
+def test_rows_are_selected(
+    rows: str | None, count: int | None, where: list[str], expected: list[int], tmp_path: Path
+) -> None:
+    path = as_csv(tmp_path / "a.csv", _ROWS)
+    table = read_table(path, selection=Selection.parse(rows, count, where))
+    assert [row.number for row in table.rows] == expected
+    assert table.blank_rows == 0
+    assert bool(table.selection)
+
+
+def test_random_rows_are_the_same_ones_each_time_and_from_the_whole_file(tmp_path: Path) -> None:
+    path = as_csv(tmp_path / "a.csv", [["Query", "Bot_A"], *([f"q{n}", "a"] for n in range(1_000))])
+    chosen = [row.number for row in read_table(path, selection=Selection(random_rows=50), max_rows=40).rows]
+    again = [row.number for row in read_table(path, selection=Selection(random_rows=50), max_rows=40).rows]
+    assert chosen == again == sorted(set(chosen))
+    assert len(chosen) == 40
+    assert max(chosen) > 500
+
+
+@pytest.mark.parametrize("text", ["Lang", "= de", "", "__import__('os')"])
+def test_a_condition_is_never_run(text: str) -> None:
+    with pytest.raises(InputError, match="NAME OP VALUE"):
+        Selection.parse(None, None, [text])
+
+
+@pytest.mark.parametrize("text", ["x", "5-2", "-", "", "1-2-3"])
+def test_what_is_no_range_of_rows(text: str) -> None:
+    with pytest.raises(InputError, match="FIRST-LAST"):
+        Selection.parse(text, None, [])
+
+
+def test_a_selection_without_rows_is_an_error(tmp_path: Path) -> None:
+    path = as_csv(tmp_path / "a.csv", _ROWS)
+    assert problems(path, selection=Selection.parse(None, None, ["Lang = fr"])) == [
+        "a.csv: no row is selected by Lang = fr; check --where, --rows and --random-rows"
+    ]
+    (found,) = problems(path, selection=Selection.parse(None, None, ["Land = fr"]))
+    assert found == "a.csv: --where: 'Land' is not a column; did you mean 'Lang'?"
+
+
+# Rows on disk
+
+
+def test_rows_can_be_walked_over_again_and_share_long_texts(tmp_path: Path) -> None:
+    """More than stays in memory, and with texts that no encoding can hold."""
+    context = "long context " * 100
+    rows = [
+        ["Query", "Bot_A", "Context"],
+        *([f"q{n} 日", f"answer {n} " * 30, context] for n in range(3_000)),
+    ]
+    table = read_table(as_xlsx(tmp_path / "a.xlsx", rows), max_rows=3_000)
+    first, second = [list(table.rows) for _ in range(2)]
+    assert first == second
+    assert len({id(row.cases[0].chunks) for row in first}) == 1
+    assert [row.query for row in first] == [f"q{n} 日" for n in range(3_000)]
+    assert table.rows[2_999].query == "q2999 日"
+
+
+def test_rows_on_disk_are_for_this_user_alone_and_have_no_name() -> None:
+    def nameless() -> set[tuple[int, int, int]]:
+        """Mode, links and size of the open files that no folder has."""
+        found = set()
+        for number in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                status = os.fstat(int(number))
+                if stat.S_ISREG(status.st_mode) and not status.st_nlink:
+                    found.add((status.st_ino, stat.S_IMODE(status.st_mode), status.st_size))
+        return found
+
+    before = {inode for inode, _, _ in nameless()}
+    spool = Spool("a.csv", 0)
+    for number in range(3_000):
+        spool.add([number, "x" * 1_000])
+    assert [row[0] for row in spool] == list(range(3_000))
+    ((_, mode, size),) = [each for each in nameless() if each[0] not in before]
+    assert (mode, size > 3_000_000) == (0o600, True)
+
+
+# The command line
+
+
+def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "rag_eval", "-", "--format", "jsonl", "--judge", "offline"],
+        input='{"question": "q", "answer": "a"}\n',
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (ended.returncode, ended.stdout.startswith("stdin.jsonl (JSON Lines): 1 row")) == (0, True), (
+        ended.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["stdin_report.xlsx"]
+
+
+def test_standard_input_needs_the_type_of_its_file(run_cli: Run, tmp_path: Path) -> None:
+    as_csv(tmp_path / "a.csv", [["question", "answer"], ["q", "a"]])
+    ended = run_cli("-", "--judge", "offline")
+    assert (ended.code, "name the type of the file with --format" in ended.err) == (2, True)
+    ended = run_cli("a.csv", "--format", "csv", "--judge", "offline")
+    assert (ended.code, "--format csv is for standard input" in ended.err) == (2, True)
+
+
+def test_how_the_file_was_read_is_printed_and_recorded(run_cli: Run, tmp_path: Path) -> None:
+    rows: Rows = [["question", "answer", "contexts", "my_truth", "n"], ["q", "a", "['x', 'y']", "truth", "1"]]
+    as_csv(tmp_path / "a.csv", [*rows, ["r", "b", "x||y", "z", "2"]])
+    ended = run_cli(
+        "a.csv",
+        "--judge",
+        "offline",
+        "-q",
+        "--json",
+        "a.json",
+        "--where",
+        "n < 2",
+        "--bot-name",
+        "GPT",
+        "-o",
+        "r.xlsx",
+    )
+    assert ended.code == 0
+    assert "'my_truth' (D) looks like the reference and was not used" in ended.err
+    assert "--map my_truth=reference" in ended.err
+    reading = json.loads((tmp_path / "a.json").read_text())["run"]["reading"]
+    assert reading["shape"] == "one row per query, one bot"
+    assert [(each["header"], each["role"], each["bot"]) for each in reading["columns"]] == [
+        ("question", "query", None),
+        ("answer", "response", "GPT"),
+        ("contexts", "context", None),
+        ("my_truth", "not used", None),
+        ("n", "not used", None),
+    ]
+    assert (reading["context_cells"], reading["selection"]) == ({"Python list": 1}, ["n < 2"])
+    again = run_cli("a.json", "--report-only", "--judge", "offline", "-o", "s.xlsx", "-q")
+    assert again.code == 0
+
+
+def test_show_prints_how_rows_are_read_and_judges_nothing(run_cli: Run, tmp_path: Path) -> None:
+    as_csv(tmp_path / "a.csv", [["question", "answer", "contexts"], ["q", "", "['x', 'y']"]])
+    ended = run_cli("a.csv", "--show")
+    assert ended.code == 0
+    assert ended.out.splitlines()[-9:] == [
+        "Row 2",
+        "  query: q",
+        "  reference: (none)",
+        "  answer",
+        "    response: (blank)",
+        "    context: 2 chunks",
+        "      [1] x",
+        "      [2] y",
+        "Nothing was judged.",
+    ]
+    assert not (tmp_path / "a_report.xlsx").exists()
+
+
+def test_a_mapped_column_is_named_in_the_error(run_cli: Run, tmp_path: Path) -> None:
+    as_csv(tmp_path / "a.csv", [["Frage", "answer"], ["q", "a"]])
+    (tmp_path / "config.ini").write_text("[columns]\nquery = Fragen\n")
+    ended = run_cli("a.csv", "--judge", "offline")
+    assert (ended.code, "[columns] query: 'Fragen' is not a column; did you mean 'Frage'?" in ended.err) == (
+        2,
+        True,
+    )
+    assert run_cli("a.csv", "--judge", "offline", "--map", "Frage=query").code == 0
+
+
+# Files of other tools
+
+FILES = Path(__file__).parent / "tool_files"
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.*")), ids=lambda path: path.name)
+def test_a_file_of_another_tool_is_read(path: Path) -> None:
+    """The same two queries in each, with one or two bots; their chunks are there one by one."""
+    if path.suffix == ".md" or path.name == "own.csv":
+        return
+    table = read_table(path)
+    first, second = (row.cases[0] for row in table.rows)
+    assert first.query == "How long is the kettle under warranty?"
+    assert first.response == "It is under warranty for two years."
+    assert first.chunks == (
+        "The warranty of the kettle ends two years from the day of purchase.",
+        "The jug holds one litre.",
+    )
+    assert second.chunks == ("The lid must be washed by hand.",)
+    if path.name != "passages.csv":
+        assert second.reference == "No, the lid must be washed by hand."
+
+
+def test_the_commands_of_the_input_page_read_the_files_of_other_tools(run_cli: Run, tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "input.md").read_text(encoding="utf-8")
+    section = page.partition("## I have a … file")[2]
+    commands = [line for line in section.splitlines() if line.startswith("rag-eval ")]
+    assert len(commands) >= 8
+    for command in commands:
+        words = shlex.split(command)[1:]
+        shutil.copy(FILES / words[0], tmp_path)
+        ended = run_cli(*words, "--judge", "offline")
+        assert (command, ended.code, "Nothing was judged." in ended.out) == (command, 0, True)
+
+
+# The other commands
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "ods", "json", "jsonl", "wrapped json", "utf-16 csv", "parquet"])
+def test_files_of_retrieval_have_the_same_formats(kind: str, tmp_path: Path) -> None:
+    rows: Rows = [["qid", "gold_docs"], ["1", '["a", "b"]'], ["2", '["c"]']]
+    path = tmp_path / f"gold.{kind.split()[-1]}"
+    if kind == "wrapped json":
+        records = [dict(zip(("qid", "gold_docs"), row, strict=True)) for row in rows[1:]]
+        path.write_text(json.dumps({"version": 1, "results": records}))
+    elif kind == "utf-16 csv":
+        path.write_text(
+            "qid;gold_docs\n"
+            + "".join(f'{a};"{str(b).replace(chr(34), chr(34) * 2)}"\n' for a, b in rows[1:]),
+            encoding="utf-16",
+        )
+    elif kind == "json":
+        as_jsonl(path, rows)
+    else:
+        {"xlsx": as_xlsx, "ods": as_ods, "jsonl": as_jsonl, "parquet": as_parquet}[kind](path, rows)
+    assert [(each.qid, each.documents) for each in read_references(path)] == [
+        ("1", ("a", "b")),
+        ("2", ("c",)),
+    ]
