@@ -14,17 +14,17 @@ from typing import Any
 import openpyxl
 import pytest
 
-from rag_eval.configuration.effective import endpoint_of, guarded
-from rag_eval.configuration.settings import Azure, Secret, Settings
+from rag_eval.configuration.effective import endpoint_of
+from rag_eval.configuration.settings import Settings
 from rag_eval.judge.transport import Transport
-from rag_eval.run.estimate import EstimatingJudge, Overlay
+from rag_eval.run.estimate import DryRunStore, EstimatingJudge
 from rag_eval.run.evaluation import Evaluation
-from rag_eval.run.judges import llm_panel
+from rag_eval.run.judges import Judges
 from rag_eval.tables import Table, read_table
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "readings.json"
-SETTINGS = Settings(azure=Azure(endpoint="https://judge.example.com", api_key=Secret("key")))
+SETTINGS = Settings.model_validate({"azure": {"endpoint": "https://judge.example.com", "api_key": "key"}})
 
 TEXTS = (
     "one passage",
@@ -104,7 +104,7 @@ def _paths(folder: Path) -> dict[str, Path]:
     return paths
 
 
-class _Keys(Overlay):
+class _Keys(DryRunStore):
     """A store that remembers the keys of all requests."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class _Keys(Overlay):
 def _keys(table: Table) -> set[str]:
     store = _Keys()
     judge = EstimatingJudge(Transport(endpoint_of(SETTINGS), store), "gpt-4o")
-    evaluation = Evaluation(llm_panel(SETTINGS, guarded(judge, SETTINGS), store), SETTINGS, workers=1)
+    evaluation = Evaluation(Judges.llm(SETTINGS, judge, store), SETTINGS, workers=1)
     try:
         for _ in evaluation.results(table.rows):
             pass

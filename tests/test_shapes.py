@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from rag_eval.configuration.settings import ColumnNames, Judge, Settings
+from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
 from rag_eval.retrieval.from_files import read_references
@@ -194,7 +194,7 @@ def expected(items: Sequence[Item]) -> list[tuple[Any, ...]]:
     ]
 
 
-OFFLINE = Settings(judge=Judge(provider="offline"))
+OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
 
 
 @pytest.mark.parametrize("writer", WRITERS)
@@ -398,7 +398,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
     assert "'Query' (E) -> not used ('Frage' is the query)" in "\n".join(describe(table))
     frame = pd.DataFrame(rows[1:], columns=rows[0])
     settings = Settings(
-        judge=Judge(provider="offline"),
+        judge={"provider": "offline"},
         columns=ColumnNames.model_validate(
             {"query": "Frage", "reference": "Antwort", "bots": "model_a, model_b"}
         ),

@@ -17,8 +17,8 @@ CALIBRATED_THRESHOLDS: Mapping[str, float] = MappingProxyType(
 )
 """Per metric, the score from which a case is more likely good than bad for the offline judge.
 
-Each maximises the balanced accuracy, averaged over human-labelled datasets: docs/background/offline-judge-quality.md says
-which, and how well. The scale differs between kinds of text, so they are advice: pass or fail at them is not a finding.
+Each maximises the balanced accuracy, averaged over human-labelled datasets (docs/background/offline-judge-quality.md).
+They are advice, because the scale differs between kinds of text: pass or fail at them is not a finding.
 """
 
 
