@@ -339,8 +339,8 @@ def marked_case() -> CaseResult:
     )
     correct = (Evidence("statement", "They are free on Sundays.", "not in the ground truth", False),)
     chunks = (
-        Evidence("chunk", "One.", "useful", True, "It has the price.", 1),
-        Evidence("chunk", "Two.", "not useful", False, "It is about dogs.", 2),
+        Evidence("chunk", "One.", "useful", True, "It has the price.", rank=1),
+        Evidence("chunk", "Two.", "not useful", False, "It is about dogs.", rank=2),
     )
     scores = [
         Score.scored("faithfulness", 0.4, "", faithful),
@@ -429,7 +429,7 @@ HOSTILE = (
 
 def hostile_run(text: str) -> list[CaseResult]:
     """The text in every place that comes from data."""
-    seen = (Evidence("statement", text, text, False, text), Evidence(text, text, text, True, text, 3))
+    seen = (Evidence("statement", text, text, False, text), Evidence(text, text, text, True, text, rank=3))
     scores = [Score.scored(metric, 0.1, text, seen) for metric in METRIC_LABELS]
     rubric = RubricOutcome(Outcome.SCORED, False, 0, 1, (CriterionVerdict(text, True, False, text),), (text,))
     case = Case(

@@ -91,7 +91,7 @@ def test_every_tally_is_told_of_every_result() -> None:
     assert noise_words(findings) == [
         "Standard deviation between the judge's samples of one score: Faithfulness 0.141."
     ]
-    assert flagged_words(findings) == ["Please check the flagged cases with the highest RQS: row 2 A 0.7000."]
+    assert flagged_words(findings) == ["Please check the flagged cases with the highest RQS: row 2 A 0.70."]
 
 
 def test_the_thresholds_of_the_run_say_what_is_positive() -> None:

@@ -1,13 +1,17 @@
 """More cases than a sheet can have: kept on disk, and at the end the worst of each bot and random queries."""
 
+import json
 import math
-import pickle
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from rag_eval.records import CaseResult
 from rag_eval.results.baseline import RANDOM, WORST
+
+_RESULT = TypeAdapter(CaseResult)
 
 
 class CaseSpool:
@@ -28,7 +32,7 @@ class CaseSpool:
         self._rqs.append(math.nan if result.rqs is None else result.rqs)
         self._rows.append(result.case.row)
         self._bots.append(self._numbers[result.case.bot])
-        pickle.dump(result, self._file, pickle.HIGHEST_PROTOCOL)
+        self._file.write(json.dumps(_RESULT.dump_python(result, mode="json")).encode() + b"\n")
 
     def chosen(self) -> Iterator[CaseResult]:
         """The cases that fit, in the order of the input: all of them, or half random queries and half the worst."""
@@ -37,7 +41,7 @@ class CaseSpool:
         for index in sorted(reasons) if is_cut else range(len(self._offsets)):
             self.reason = reasons.get(index, "")
             self._file.seek(self._offsets[index])
-            yield pickle.load(self._file)  # noqa: S301 -- written by `add`, in a folder that only we can read
+            yield _RESULT.validate_python(json.loads(self._file.readline()))
 
     def close(self) -> None:
         self._file.close()
