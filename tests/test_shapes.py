@@ -26,7 +26,8 @@ from pyarrow import parquet
 from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
-from rag_eval.retrieval.from_files import read_references
+from rag_eval.retrieval import GOLD_NAMES
+from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 from rag_eval.tables.spool import Spool
 
@@ -736,7 +737,7 @@ def test_files_of_retrieval_have_the_same_formats(kind: str, tmp_path: Path) -> 
         as_jsonl(path, rows)
     else:
         {"xlsx": as_xlsx, "ods": as_ods, "jsonl": as_jsonl, "parquet": as_parquet}[kind](path, rows)
-    assert [(each.qid, each.documents) for each in read_references(path)] == [
+    assert [(each.qid, each.documents) for each in read_documents(path, GOLD_NAMES)] == [
         ("1", ("a", "b")),
         ("2", ("c",)),
     ]
