@@ -147,6 +147,10 @@ def test_the_column_of_the_guide_works() -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     column = eval(example, {"plain_column": plain_column, "Look": Look})  # noqa: S307 - the documented example
     result = CaseResult(
-        Case(2, "A", "How much is it?", "5"), {}, Score.scored("toxicity", 0.0), None, (FailureMode.OK,)
+        case=Case(2, "A", "How much is it?", "5"),
+        scores={},
+        toxicity=Score.scored("toxicity", 0.0),
+        rqs=None,
+        failure_modes=(FailureMode.OK,),
     )
     assert (column.header, column.cell(result).value) == ("Query Words", 4)

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
 from rag_eval.records import METRIC_LABELS, FailureMode, Score
 from rag_eval.report import csv_files
-from rag_eval.results.comparison import Rival, Verdict, verdict_words
+from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
 from rag_eval.texts import injection
 
@@ -181,7 +182,7 @@ def test_calls_are_found() -> None:
 
 
 FOREIGN = {
-    "--require-hashes", "--only-binary", "--self-test", "--simulations", "--only", "--accept", "--rows", "--runs",
+    "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--megabytes", "--characters", "--simulations", "--only", "--accept", "--rows", "--runs",
     "--cases", "--reruns",
 }  # fmt: skip
 """Options of pip and of our scripts and benchmarks."""
@@ -346,29 +347,37 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, s
 
 
 def test_the_verdicts_are_those_of_the_report() -> None:
-    """Every verdict that a cell of the Leaderboard can have is explained, in the same words."""
-    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\n[")[0]
-    listed = set(re.findall(r"^\| ((?!verdict |---).+?) \|", table, re.MULTILINE))
+    """Every ending that a verdict of the Leaderboard can have is explained, in the same words."""
+    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nFix the number")[0]
+    listed = re.findall(r"^\| ((?!the verdict |---).+?) \|", table, re.MULTILINE)
+    doubts = ("unjudged cases could change it", "content failures differ: ", "the differences are skewed")
     rivals = [
         Rival("b", 0.1, None, 0.5, verdict, more, doubt)
         for verdict, more, doubt in [
             (Verdict.SIGNIFICANT, None, ""),
             (Verdict.NOT_DECIDED, 60, ""),
-            (Verdict.TIE, None, ""),
             (Verdict.NOT_COMPARABLE, None, ""),
-            (Verdict.NOT_DECIDED, None, "unjudged cases could change it"),
-            (Verdict.NOT_DECIDED, None, "content failures differ: 3 and 0"),
-            (Verdict.NOT_DECIDED, 60, "the differences are skewed"),
+            (Verdict.NOT_DECIDED, None, doubts[0]),
+            (Verdict.NOT_DECIDED, None, f"{doubts[1]}3 and 0"),
+            (Verdict.NOT_DECIDED, 60, doubts[2]),
         ]
     ]
-    assert listed == {verdict_words(rival) for rival in rivals} | {"winner", "leads, not significant"}
+    others = [
+        replace(rivals[0], bot=f"b{number}", verdict=verdict)
+        for number, verdict in enumerate((*[Verdict.SIGNIFICANT] * 3, Verdict.NOT_DECIDED))
+    ]
+    verdicts = [
+        sentence_on(bot, Comparison("a", ("a",), (rival,), 20, 0.95)) for rival in rivals for bot in "ab"
+    ]
+    verdicts += [
+        sentence_on("a", Comparison("a", ("a",), tuple(others), 20, 0.95)),
+        sentence_on("a", Comparison("a", ("a", "b"), (replace(rivals[0], verdict=Verdict.TIE),), 20, 0.95)),
+        sentence_on("b", Comparison("a", ("a",), (rivals[0],), 4, 0.95)),
+        sentence_on("a", Comparison("a", ("a",), (), 20, 0.95)),
+    ]
+    assert sorted(listed) == sorted({verdict.partition(": ")[2] for verdict in verdicts})
     texts = [text for _, text in literals()]
-    for doubt in (
-        "unjudged cases could change it",
-        "content failures differ: ",
-        "the differences are skewed",
-    ):
-        assert doubt in texts
+    assert [doubt for doubt in doubts if doubt not in texts] == []
 
 
 def test_the_messages_under_troubleshooting_are_those_of_the_program(run_cli: Run, tmp_path: Path) -> None:
@@ -538,6 +547,7 @@ def test_the_commands_of_the_readme_are_those_that_the_makefile_and_ci_run() -> 
         "-m venv",
         "pip install --quiet .",
         "rag_eval_standalone.py sample_rag_input.xlsx",
+        "requirements-light.lock",
         "requirements.txt",
     ):
         assert words in ci

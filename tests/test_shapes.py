@@ -26,7 +26,8 @@ from pyarrow import parquet
 from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
-from rag_eval.retrieval.from_files import GOLD_NAMES, read_documents
+from rag_eval.retrieval import GOLD_NAMES
+from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 from rag_eval.tables.spool import Spool
 
