@@ -500,6 +500,11 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
             "A has a mean RQS of 0.90 over 1 of 1 query. The 1 unjudged case could still put B first.",
         ),
         (
+            {"A": [0.5, None], "B": [0.5, None]},
+            "A and B share the lead. Mean RQS 0.50 over 1 of 2 queries. "
+            "The 2 unjudged cases could still change who is first.",
+        ),
+        (
             {"A": [None], "B": [None]},
             "No bot can be ranked: no query has an RQS for every bot.",
         ),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from page_cases import page_of
 from report_cases import facts_of, result_of, summary_of
 
 from rag_eval.cli.terminal import (
@@ -25,6 +26,7 @@ from rag_eval.cli.terminal import (
     readable,
 )
 from rag_eval.records import Case, CaseResult, Score
+from rag_eval.report.columns import bot_columns
 from rag_eval.results.causes import BotCauses, Cause
 from rag_eval.results.findings import find
 from rag_eval.results.summary import Mean, of_queries
@@ -276,6 +278,24 @@ def test_each_bot_has_its_failures_the_first_fix_and_its_worst_row() -> None:
     ]
     perfect = replace(bare, failures=0)
     assert list(bot_lines(summary, replace(findings, causes=(perfect,)))) == ["A: RQS for 10 of 10 queries"]
+
+
+def test_shares_of_failures_refer_to_the_queries_that_were_judged(tmp_path: Path) -> None:
+    failed = Score.failed("faithfulness", "truncated", "no reply")
+    results = [
+        *(faithful(row, "A", 0.1 if row < 4 else 0.9) for row in range(2, 6)),
+        *(result_of(Case(row, "A", "q", "a"), [failed]) for row in range(6, 12)),
+    ]
+    facts = facts_of("A", 10, metrics=("faithfulness",))
+    summary = summary_of(results, facts)
+    (bot,) = summary.bots
+    columns = {column.header: column for column in bot_columns(facts, summary, find(summary))}
+    findings = replace(find(summary), causes=(replace(CAUSES, failures=2),))
+    assert "  Failures: 2 of 4 judged queries (Hallucination 2)" in bot_lines(summary, findings)
+    assert columns["Hallucinations %"].cell(bot).value == 0.5
+    page = page_of(tmp_path / "page.html", results, metrics=("faithfulness",)).read_text()
+    assert "2 <small>of 4</small>" in page
+    assert "<b>2</b> <small>50%</small>" in page
 
 
 def on_a_terminal(folder: Path, **variables: str) -> str:

@@ -96,7 +96,8 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
         modes = ", ".join(
             f"{mode} {count}" for mode, count in bot.failure_modes.items() if count and mode in FAILURES
         )
-        yield f"  Failures: {of_queries(causes.failures, bot.total_queries)} ({modes})"
+        kind = "" if bot.judged_queries == bot.total_queries else "judged "
+        yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
     if fix := causes.first_fix:
         yield f"  First fix: {fix.fix}"
     elif causes.failures:

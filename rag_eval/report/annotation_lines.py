@@ -17,16 +17,18 @@ def beside_lines(findings: Findings) -> Iterator[str]:
         yield f"{bot.bot}: {rate.passed} of {rate.scored} responses pass the rubric{share}{missing}"
     for name, summary in findings.retrieval.items():
         means = ", ".join(f"{label} {_number(summary.means[key])}" for key, label in _SHOWN.items())
-        yield f"{name}: {means} over {summary.scored} queries with gold documents"
+        queries = "query" if summary.scored == 1 else "queries"
+        yield f"{name}: {means} over {summary.scored:,} {queries} with gold documents"
     for line in findings.alignment.agreements if findings.alignment else ():
         who = line.bot or "All bots"
         kappa = f"kappa {_number(line.kappa.kappa)}"
-        things = "queries" if line.measure == TOXICITY else "cases"
-        yield f"{who}, {line.label}: {kappa} with people over {line.count} {things}"
+        one, more = ("query", "queries") if line.measure == TOXICITY else ("case", "cases")
+        things = one if line.count == 1 else more
+        yield f"{who}, {line.label}: {kappa} with people over {line.count:,} {things}"
 
 
 _SHOWN = {"doc_recall": "doc recall", "doc_precision": "doc precision", "ndcg_10": "NDCG@10"}
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")

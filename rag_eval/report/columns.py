@@ -395,7 +395,7 @@ def _share_of(mode: FailureMode, facts: RunFacts) -> Callable[[BotSummary], Cell
     count_of = _count_of(mode, facts)
 
     def cell(bot: BotSummary) -> Cell:
-        count, judged = count_of(bot).value, bot.total_queries - bot.failure_modes[FailureMode.NOT_JUDGED]
+        count, judged = count_of(bot).value, bot.judged_queries
         return Cell(count / judged if isinstance(count, int) and judged else None, Look.PERCENT)
 
     return cell

@@ -298,6 +298,8 @@ def _doubt(findings: Findings) -> list[str]:
         return []
     count = findings.not_judged
     responses = "1 unjudged case" if count == 1 else f"{count:,} unjudged cases"
+    if findings.comparison and len(findings.comparison.winners) > 1:
+        return [f"The {responses} could still change who is first."]
     *others, last = map(_short, findings.challengers)
     names = f"{', '.join(others)} or {last}" if others else last
     return [f"The {responses} could still put {names} first."]

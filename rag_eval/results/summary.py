@@ -75,6 +75,11 @@ class BotSummary:
     failed_by_content: int = 0
     """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
 
+    @property
+    def judged_queries(self) -> int:
+        """Those that are known to fail or not: the whole that shares of failures refer to."""
+        return self.total_queries - self.failure_modes[FailureMode.NOT_JUDGED]
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -119,9 +124,9 @@ class Summary:
     """In the order in which they first came; none unless they were asked for."""
 
 
-def of_queries(part: int, whole: int) -> str:
-    """A share of the queries in words: '18 of 20 queries', '1 of 1 query'."""
-    return f"{part:,} of {whole:,} {'query' if whole == 1 else 'queries'}"
+def of_queries(part: int, whole: int, kind: str = "") -> str:
+    """A share of the queries in words: '18 of 20 queries', '1 of 1 query', '3 of 9 judged queries'."""
+    return f"{part:,} of {whole:,} {kind}{'query' if whole == 1 else 'queries'}"
 
 
 class Summarizer:

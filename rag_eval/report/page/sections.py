@@ -98,7 +98,7 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
             f"{SHORT_LABELS[name]}</th>"
             for name in metrics
         ),
-        '<th scope="col" class="num" title="Cases with at least one failure mode">Failures</th>',
+        '<th scope="col" class="num" title="Judged cases with at least one failure mode">Failures</th>',
         '<th scope="col">Verdict</th>',
     ]
     bots = {bot.bot: bot for bot in summary.bots}
@@ -128,8 +128,8 @@ def _standing(line: Standing, bot: BotSummary, facts: RunFacts, summary: Summary
     few = (
         f'<small title="{_FEW}">few queries</small>' if interval and summary.compared < RELIABLE_ROWS else ""
     )
-    ok = bot.failure_modes[FailureMode.OK] + bot.failure_modes[FailureMode.NOT_JUDGED]
-    failures = f"{bot.total_queries - ok:,} <small>of {bot.total_queries:,}</small>"
+    failed = bot.judged_queries - bot.failure_modes[FailureMode.OK]
+    failures = f"{failed:,} <small>of {bot.judged_queries:,}</small>"
     is_measured = any(mean.scored for mean in bot.metrics.values())
     return (
         f'<tr><th scope="row">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">{safe(line.bot)}</bdi></th>'
@@ -165,7 +165,7 @@ def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     bots = {bot.bot: bot for bot in summary.bots}
     cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings]
     shown, folded = "".join(cards[:_CARDS]), "".join(cards[_CARDS:])
-    summary_of_more = f"<summary>{len(cards) - _CARDS} more bots</summary>"
+    summary_of_more = f"<summary>{_counted(len(cards) - _CARDS, 'more bot')}</summary>"
     more = (
         f'<details class="more">{summary_of_more}<div class="cards">{folded}</div></details>'
         if folded
@@ -186,9 +186,9 @@ def _card(
     modes = []
     for number, (mode, header) in enumerate(_MODE_COLUMNS.items()):
         count = columns[header].cell(bot).value
-        if isinstance(count, int) and bot.total_queries:
-            share = count / bot.total_queries
-            label = f"{mode}: {count:,} of {bot.total_queries:,} queries"
+        if isinstance(count, int) and bot.judged_queries:
+            share = count / bot.judged_queries
+            label = f"{mode}: {count:,} of {bot.judged_queries:,} judged queries"
             modes.append(
                 f'<li><span data-bot="{index}" data-mode="{number}">{mode}</span> <b>{count:,}</b> '
                 f"<small>{share:.0%}</small>{share_bar(label, share)}</li>"
