@@ -182,7 +182,8 @@ def test_calls_are_found() -> None:
 
 
 FOREIGN = {
-    "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--megabytes", "--characters", "--simulations", "--only", "--accept", "--rows", "--runs",
+    "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--megabytes", "--characters",
+    "--simulations", "--only", "--accept", "--rows", "--runs",
     "--cases", "--reruns",
 }  # fmt: skip
 """Options of pip and of our scripts and benchmarks."""

@@ -1,7 +1,7 @@
 """A run's JSON that an earlier version wrote is read whole, and written again byte for byte.
 
-recorded/before.json was written by a version that listed every member by hand; recorded/run.json is the same run with what
-came later. It has a value other than the default in every field; recorded/earlier.json is the baseline of both.
+recorded/before.json was written by a version that listed every member by hand; recorded/run.json is the same run with
+what came later. It has a value other than the default in every field; recorded/earlier.json is the baseline of both.
 """
 
 import json
