@@ -25,6 +25,7 @@ from rag_eval.records import METRIC_LABELS, FailureMode, Score
 from rag_eval.report import csv_files
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
+from rag_eval.tables import names
 from rag_eval.texts import injection
 
 ROOT = Path(__file__).parent.parent
@@ -182,9 +183,8 @@ def test_calls_are_found() -> None:
 
 
 FOREIGN = {
-    "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--megabytes", "--characters",
-    "--simulations", "--only", "--accept", "--rows", "--runs",
-    "--cases", "--reruns",
+    "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--simulations", "--only", "--accept", "--runs",
+    "--cases", "--reruns", "--megabytes", "--characters",
 }  # fmt: skip
 """Options of pip and of our scripts and benchmarks."""
 
@@ -296,6 +296,14 @@ def test_every_format_that_is_named_is_read(run_cli: Run, tmp_path: Path, name: 
         (tmp_path / f"in.{suffix}").write_bytes(b"")
         ended = run_cli(f"in.{suffix}", "--judge", "offline")
         assert (ended.code, "cannot read files of type" in ended.err) == (2, False), ended.err
+
+
+def test_every_name_of_a_column_is_listed() -> None:
+    page = TEXTS["docs/input.md"]
+    listed = {names.squeezed(name) for name in re.findall(r"`([^`\n]+)`", page)}
+    known = [*names.FIRST.values(), *names.SECOND.values(), names.ANSWERS, names.ANSWER_ENDS]
+    known += [names.BOTS, names.IDS, names.PASSAGES]
+    assert {name for each in known for name in each if names.squeezed(name) not in listed} == set()
 
 
 def test_the_columns_of_a_data_frame_are_those_listed(monkeypatch: pytest.MonkeyPatch) -> None:
