@@ -96,7 +96,7 @@ def test_evidence_is_a_position_in_the_text_and_not_a_copy(tmp_path: Path) -> No
         Evidence("statement", "It costs 3.", "supported", True),
         Evidence("statement", "It cost three.", "not supported", False, "why"),
         Evidence("reference sentence", "Three euros.", "found", True),
-        Evidence("chunk", "b", "useful", True, "", 2),
+        Evidence("chunk", "b", "useful", True, rank=2),
     )
     case = Case(2, "Atlas", "q?", "🚲🚲 It costs 3. It costs 3.", "Three euros.", ("a", "b"))
     result = result_of(case, [Score.scored("faithfulness", 0.5, "", evidence)])

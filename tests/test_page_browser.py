@@ -339,8 +339,8 @@ def marked_case() -> CaseResult:
     )
     correct = (Evidence("statement", "They are free on Sundays.", "not in the ground truth", False),)
     chunks = (
-        Evidence("chunk", "One.", "useful", True, "It has the price.", 1),
-        Evidence("chunk", "Two.", "not useful", False, "It is about dogs.", 2),
+        Evidence("chunk", "One.", "useful", True, "It has the price.", rank=1),
+        Evidence("chunk", "Two.", "not useful", False, "It is about dogs.", rank=2),
     )
     scores = [
         Score.scored("faithfulness", 0.4, "", faithful),
