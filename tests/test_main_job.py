@@ -498,7 +498,7 @@ def test_r33_failures_that_hit_one_bot_more_than_another_are_told(
     judge.always = block
     sheet_of(tmp_path / "in.xlsx")
     assert (
-        "blocked_by_filter failures are unevenly distributed (Good 0, Bad 3)"
+        "blocked_by_filter failures differ between the bots (Good 0, Bad 3)"
         in run_cli("in.xlsx", **azure(judge)).out
     )
 

@@ -636,3 +636,13 @@ def _file_size_limit(limit: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_report_from_stored_replies_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["How tall is it?", "It is 5 m tall."])
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[prices]\ninput = 1\noutput = 2\n")
+    assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
+    sent = len(judge.requests)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--report-only", **azure(judge))
+    assert (ended.code, len(judge.requests)) == (0, sent)
+    assert "(0 requests, 0 + 0 tokens), cost 0.0000 USD." in ended.out

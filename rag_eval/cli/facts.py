@@ -115,7 +115,7 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
         counts = {bot.bot: bot.failures.get(code, 0) for bot in summary.bots}
         if len(set(counts.values())) > 1:
             notes.append(
-                f"{code} failures are unevenly distributed ({_by_bot(counts)}), so the comparison may be biased."
+                f"{code} failures differ between the bots ({_by_bot(counts)}), so the comparison may be biased."
             )
     return tuple(notes)
 

@@ -29,7 +29,8 @@ class StoredOnly:
         raise AssertionError("a judge that is asked no more was asked")
 
     def usage(self) -> Usage:
-        return Usage()
+        """That of no request, which costs nothing where the prices are known."""
+        return self._judge.usage()
 
     def close(self) -> None:
         self._judge.close()
