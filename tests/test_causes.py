@@ -221,3 +221,19 @@ def test_planted_causes_are_found_in_their_order(
             (kind, len(rows), rows) for kind, rows in kinds.items()
         ]
         assert {cause["of"] for cause in found[bot]["causes"]} == {sum(map(len, kinds.values()))}
+
+
+def test_gold_documents_that_were_not_retrieved_matter_only_if_the_chunks_may_lack_the_answer() -> None:
+    documents = {"gold_ids": ("d1", "d2"), "retrieved_ids": ("d3",)}
+    elsewhere = case(2, UNSUPPORTED)  # context recall 0.9: other documents contain the answer
+    lacking = case(3, MISSING)
+    decided = replace(case(4, UNSUPPORTED), failure_modes=(FailureMode.RETRIEVAL_FAILURE,))
+    unknown = case(5, UNSUPPORTED)
+    unknown = replace(unknown, scores={"faithfulness": unknown.scores["faithfulness"]})
+    results = [
+        replace(each, case=replace(each.case, **documents)) for each in (elsewhere, lacking, decided, unknown)
+    ]
+    assert shape(counted(results)) == [
+        ("missing_documents", 3, 4, (3, 4, 5)),
+        ("unsupported", 1, 4, (2,)),
+    ]

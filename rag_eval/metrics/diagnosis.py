@@ -5,7 +5,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from rag_eval.metrics.metric import DECLINES, EVASIVE
-from rag_eval.records import METRIC_LABELS, CaseResult, Evidence
+from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode
 
 ROOM = 0.8
 """A score below this leaves room for improvement."""
@@ -69,11 +69,21 @@ def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diag
         yield Diagnosis(CauseKind.EMPTY_CONTEXT)
     gold = case.gold_ids or ()
     lost = [] if case.retrieved_ids is None else [each for each in gold if each not in case.retrieved_ids]
-    if lost and 1 - len(lost) / len(gold) < limits.get("context_recall", 0.0):
+    if (
+        lost
+        and 1 - len(lost) / len(gold) < limits.get("context_recall", 0.0)
+        and _may_lack_text(result, limits)
+    ):
         yield Diagnosis(CauseKind.MISSING_DOCUMENTS, lost)
     missing, _ = _unfavourable(result, "context_recall", limits)
     if missing:
         yield Diagnosis(CauseKind.MISSING_FROM_CHUNKS, [each.text for each in missing])
+
+
+def _may_lack_text(result: CaseResult, limits: Mapping[str, float]) -> bool:
+    """Whether the answer may be missing from the chunks: other documents than the gold ones can contain it too."""
+    is_found = result.value("context_recall") is not None and not _is_below(result, "context_recall", limits)
+    return not is_found or FailureMode.RETRIEVAL_FAILURE in result.failure_modes
 
 
 def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
