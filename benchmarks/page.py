@@ -89,7 +89,7 @@ def _result(chance: random.Random, case: Case) -> CaseResult:
     statements = _evidence(chance, "statement", case.response)
     truths = _evidence(chance, "reference statement", case.reference or "")
     chunks = tuple(
-        Evidence("chunk", chunk, "useful", True, "It answers a part of the query.", rank)
+        Evidence("chunk", chunk, "useful", True, "It answers a part of the query.", rank=rank)
         for rank, chunk in enumerate(case.chunks or (), 1)
     )
     evidence = dict.fromkeys(METRIC_LABELS, statements) | {
@@ -100,7 +100,14 @@ def _result(chance: random.Random, case: Case) -> CaseResult:
     rqs = sum(score.value or 0.0 for score in scores.values()) / len(scores)
     modes = (FailureMode.LOW_QUALITY,) if rqs < 0.4 else (FailureMode.OK,)
     advice = "The chunks do not contain the whole answer: improve the retrieval."
-    return CaseResult(case, scores, Score.scored(TOXICITY, 0.0), rqs, modes, advice)
+    return CaseResult(
+        case=case,
+        scores=scores,
+        toxicity=Score.scored(TOXICITY, 0.0),
+        rqs=rqs,
+        failure_modes=modes,
+        recommendation=advice,
+    )
 
 
 def _evidence(chance: random.Random, subject: str, text: str) -> tuple[Evidence, ...]:

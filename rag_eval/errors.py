@@ -6,7 +6,7 @@ RagEvalError
 │   └── TableError      the spreadsheet
 ├── OutputError         the report or another output cannot be written                    exit 5
 ├── StoreError          the store of paid replies cannot be read or written               exit 5
-├── LockedError         another run writes to the same place                              exit 75
+├── LockedError         another run writes to the same place; the same command works later  exit 75
 ├── RunStoppedError     no further call can succeed, or a limit was reached               exit 4
 └── JudgeError          one call has no usable reply; only its score fails
 """
@@ -25,7 +25,8 @@ class ExitCode(IntEnum):
     LOW_COVERAGE = 3
     STOPPED = 4
     IO_FAILED = 5
-    LOCKED = 75
+    NOT_FINISHED = 75
+    """The same command works, or goes on, later: another run writes the report, or batches are waited for."""
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -101,7 +102,7 @@ class StoreError(RagEvalError):
 class LockedError(RagEvalError):
     """Another run holds the lock on the output or the cache."""
 
-    exit_code = ExitCode.LOCKED
+    exit_code = ExitCode.NOT_FINISHED
 
 
 class RunStoppedError(RagEvalError):

@@ -14,16 +14,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.configuration.effective import CACHE_NAME, beyond_offline, budget_of, endpoint_of
+from rag_eval.configuration.effective import (
+    CACHE_NAME,
+    beyond_offline,
+    budget_of,
+    endpoint_of,
+    processes_problem,
+)
 from rag_eval.configuration.settings import Settings
+from rag_eval.errors import SettingsError
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
+from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables import Table, TextForm, named_columns, read_table
@@ -47,15 +54,18 @@ def evaluate(
     failure_modes, recommendation. With a rubric also rubric_passed and rubric_reason; with gold documents also
     doc_recall, doc_precision and the other retrieval measures. Scores are 0..1. A score that is not applicable or
     failed is missing (NaN), and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is
-    switched on.
+    switched on. The offline judge works in this process, or in `evaluation.processes` worker processes if that is set
+    and `metrics` is empty.
 
     Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
     and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
     metrics has the name of another column, InputError if the table cannot be read or a metric calls the offline judge,
-    RunStoppedError if the judge cannot be reached.
+    RunStoppedError if the judge cannot be reached, SettingsError if an LLM judge is to work in several processes.
     """
     import pandas as pd
 
+    if problem := processes_problem(settings):
+        raise SettingsError(f"[evaluation] processes: {problem}")
     sweep([_FRAME])
     _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
@@ -63,7 +73,9 @@ def evaluate(
     for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
-        evaluation = Evaluation(replace(judges, extra_metrics=(*judges.extra_metrics, *metrics)), settings)
+        processes = 1 if metrics else settings.evaluation.processes or 1
+        all_judges = replace(judges, extra_metrics=(*judges.extra_metrics, *metrics))
+        evaluation = open_evaluation(all_judges, settings, processes)
         try:
             lines = [_line(result) for results in evaluation.results(table.rows) for result in results]
         finally:

@@ -26,6 +26,18 @@ FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Measures that can be switched on beside the five, by name. They never enter RQS."""
 
+OFFLINE = "offline judge"
+"""How reports call the judge that is arithmetic over text."""
+
+PROMPT_FORMS: Mapping[str, str] = MappingProxyType(
+    {
+        "ragas": "the prompts of ragas",
+        "merged": "one call per family of metrics",
+        "single": "one call per case",
+    }
+)
+"""How much one call asks of an LLM judge, by the values of [judge] prompts. The first is the default."""
+
 TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
 
@@ -57,6 +69,14 @@ class Case:
     """What people said, 0..1, by name of a metric or id of a rubric's criterion; only what was labelled."""
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Texts of the row's further columns that were asked for, by their names; '' for a blank cell."""
+    labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
+    """What each rater of a review said, by rater; `human` is then their median."""
+    stratum: str = ""
+    """Of the review's random sample, from which the case was drawn; empty if it was not."""
+    source: str = ""
+    """Name of the file that the row is in, in a run over several files; `row` then counts through all of them."""
+    source_row: int | None = None
+    """The row's own number there; None in a run over one file."""
 
     @property
     def has_response(self) -> bool:
@@ -94,7 +114,7 @@ class Evidence:
     subject: str
     """What it is: 'statement', 'reference statement', 'chunk', 'question', 'word', …"""
     rank: int | None = field(default=None, kw_only=True)
-    """Position of a chunk, counted from 1; None for anything else."""
+    """Position, counted from 1, of a chunk, or of the chunk that supports a statement; None for anything else."""
     text: str
     verdict: str
     """The category in plain words: 'supported', 'not supported', 'useful', 'missing', …"""
@@ -293,6 +313,8 @@ class RunFacts:
     toxicity_threshold: float
     diagnostics: bool
     """Whether the diagnostic columns are wanted."""
+    prompts: str = ""
+    """The prompt form, a key of PROMPT_FORMS; empty for the offline judge, and where an earlier version did not say."""
     partial: str = ""
     """Why the run ended early; empty for a complete run."""
     thresholds_from: str = ""
@@ -308,7 +330,10 @@ class RunFacts:
     has_gold: bool = False
     """The sheet says which documents should have been retrieved, and which were."""
     has_labels: bool = False
-    """The sheet says what people thought."""
+    """The sheet, or a review, says what people thought."""
+    strata: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    """Of a review's random sample: cases with a score by bot, stratum and measure. A bot without strata was reviewed,
+    but not at random."""
     gold_ids: bool = False
     """Whether gold documents decide about Retrieval Failure where they are known."""
     explanations: Mapping[str, str] = field(default_factory=dict)
@@ -319,8 +344,12 @@ class RunFacts:
     """By row and bot: what the judge did not see of a context, in words."""
     reading: Mapping[str, Any] = field(default_factory=dict)
     """How the input was read, in values that JSON knows: shape, columns, context_cells, selection, warnings."""
+    sources: tuple[str, ...] = ()
+    """Names of the files of a run over several; none for one file."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
+    """Number of cases that merged prompts judged in place of the single one, by reason: 'long' or a failure's code."""
     left_out: tuple[str, ...] = ()
     """What does not fit into the outputs that are finished, one sentence each."""
     seconds: float = 0.0

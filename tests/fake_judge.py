@@ -195,7 +195,7 @@ def honest_reply(prompt: str) -> str:
 def _input(prompt: str) -> dict[str, Any]:
     if "<evaluation>" in prompt:
         return _evaluation(prompt)
-    criteria = _criteria(prompt)
+    criteria = _criteria(prompt) | _parts(prompt)
     if "Now perform the same with the following input" in prompt:
         prompt = prompt.rpartition("input: ")[2].removesuffix("\nOutput: ")
     else:
@@ -218,6 +218,14 @@ def _criteria(prompt: str) -> dict[str, Any]:
     """Those of a rubric, by their names in the reply."""
     _, found, rest = prompt.partition("\nThe criteria:\n")
     return {"criteria": json.JSONDecoder().raw_decode(rest)[0]} if found else {}
+
+
+def _parts(prompt: str) -> dict[str, Any]:
+    """The fields of each part of a reply with verdicts, as its prompt writes them."""
+    _, found, form = prompt.partition("\nReply with a JSON object:\n")
+    form = form.partition("}\n")[0]
+    parts = re.findall(r'^[ {]"(\w+)": \[?\{?([^}\]]*)', form, re.MULTILINE) if found else ()
+    return {"parts": {part: re.findall(r'"(\w+)":', fields) for part, fields in parts}} if parts else {}
 
 
 def _words(text: str) -> set[str]:
@@ -277,20 +285,75 @@ def _attributions(given: dict[str, Any]) -> Any:
     }
 
 
+def _among(statement: str, others: list[str]) -> bool:
+    return any(_share(statement, other) >= 0.4 or _share(other, statement) >= 0.6 for other in others)
+
+
 def _classification(given: dict[str, Any]) -> Any:
     ours, theirs = given["answer"], given["ground_truth"]
-
-    def among(statement: str, others: list[str]) -> bool:
-        return any(_share(statement, other) >= 0.4 or _share(other, statement) >= 0.6 for other in others)
 
     def reasoned(statements: list[str]) -> list[dict[str, str]]:
         return [{"statement": each, "reason": "shared words"} for each in statements]
 
     return {
-        "TP": reasoned([each for each in ours if among(each, theirs)]),
-        "FP": reasoned([each for each in ours if not among(each, theirs)]),
-        "FN": reasoned([each for each in theirs if not among(each, ours)]),
+        "TP": reasoned([each for each in ours if _among(each, theirs)]),
+        "FP": reasoned([each for each in ours if not _among(each, theirs)]),
+        "FN": reasoned([each for each in theirs if not _among(each, ours)]),
     }
+
+
+def _case(given: dict[str, Any]) -> Any:
+    """Verdicts by the same counting as for the prompts of ragas."""
+    response, ground_truth, chunks = (
+        given.get("response", ""),
+        given.get("ground_truth", ""),
+        given.get("chunks", {}),
+    )
+    ours, theirs = _sentences(response), _sentences(ground_truth)
+
+    def chunk(statement: str) -> int:
+        if _share(statement, "\n".join(chunks.values())) < 0.5:
+            return 0
+        return int(max(chunks, key=lambda number: _share(statement, chunks[number])))
+
+    everything = {
+        "response_statements": [
+            {
+                "statement": each,
+                "chunk": chunk(each) if chunks else 0,
+                "in_ground_truth": int(_among(each, theirs)),
+                "reason": "shared words",
+            }
+            for each in ours
+        ],
+        "ground_truth_statements": [
+            {
+                "statement": each,
+                "chunk": chunk(each) if chunks else 0,
+                "in_response": int(_among(each, ours)),
+            }
+            for each in theirs
+        ],
+        "useful_chunks": [
+            int(number) for number, text in chunks.items() if _share(ground_truth or response, text) >= 0.4
+        ],
+        "useless_chunks": [
+            int(number) for number, text in chunks.items() if _share(ground_truth or response, text) < 0.4
+        ],
+        "relevancy": _relevancy(given["query"], response),
+    }
+    return {
+        part: {name: everything[part][name] for name in fields}
+        if part == "relevancy"
+        else [{name: each[name] for name in fields} if fields else each for each in everything[part]]
+        for part, fields in given["parts"].items()
+    }
+
+
+def _relevancy(query: str, response: str) -> dict[str, Any]:
+    guess = _question({"response": response})
+    rating = _closeness({"question_1": query, "question_2": guess["question"]})
+    return {**rating, "evasive": guess["noncommittal"]}
 
 
 def _numbered(reply: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
@@ -365,6 +428,7 @@ def _rubric(given: dict[str, Any]) -> dict[str, Any]:
 
 _BEGINNINGS = {
     "You check a chatbot's response against criteria": "rubric",
+    "You check what a chatbot responded": "case",
     "Given a question and an answer, analyze the complexity": "statements",
     "Your task is to judge the faithfulness": "verdicts",
     "Generate a question for the given answer": "question",
@@ -382,6 +446,7 @@ _BEGINNINGS = {
 }
 _REPLIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "rubric": _rubric,
+    "case": _case,
     "statements": _statements,
     "verdicts": _verdicts,
     "question": _question,

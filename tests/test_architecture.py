@@ -75,3 +75,31 @@ def test_only_the_command_line_prints_reads_the_environment_and_exits() -> None:
 def test_r60_no_pickle_eval_or_unsafe_yaml() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in modules())
     assert not any(word in text for word in ("import pickle", "pickle.load", " eval(", "yaml.load(", "exec("))
+
+
+UNFROZEN = {
+    *(
+        "Attempt",
+        "CallCounts",
+        "Deployment",
+        "Estimate",
+        "Evidence",
+        "Grouped",
+        "Parcel",
+        "Request",
+        "ReviewLabels",
+    ),
+    *("Wave", "_Held", "_Item", "_Judged", "_Side", "_Worker", "_Write"),
+}
+"""Those that change while something goes on, and those that are too many to be made slowly."""
+
+
+def test_values_cannot_be_changed_after_they_were_made() -> None:
+    found = set()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                makers = [ast.unparse(each) for each in node.decorator_list]
+                if any(maker.startswith("dataclass") and "frozen=True" not in maker for maker in makers):
+                    found.add(node.name)
+    assert found == UNFROZEN

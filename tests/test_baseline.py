@@ -242,9 +242,9 @@ def test_a_change_is_claimed_only_if_it_is_one_whatever_is_missing(
     assert (rqs.direction, rqs.is_reversible) == (direction, queries > 0)
     assert rqs.interval is not None
     assert (rqs.interval.low <= 0 <= rqs.interval.high) == (direction is Direction.UNDECIDED)
-    told = [sentence for sentence in comparison.differences() if "not decided" in sentence]
+    told = [sentence for sentence in comparison.differences() if "not significant" in sentence]
     count = "1 query that has" if queries == 1 else f"{queries} queries that have"
-    sentence = f"A: RQS is not decided because of {count} a value in only one of the two runs."
+    sentence = f"A: RQS is not significant because of {count} a value in only one of the two runs."
     assert told == ([sentence] if queries else [])
 
 
@@ -658,7 +658,7 @@ def test_options_that_could_do_nothing_for_a_runs_json_are_refused_together(
 ) -> None:
     recorded(run_cli, tmp_path, good=True)
     idle = {"--sheet": "x", "--encoding": "utf-8", "--sep": ";", "--model": "m", "--temperature": "0", "--samples": "2",
-            "--max-calls": "1", "--max-cost": "1", "--max-minutes": "1"}  # fmt: skip
+            "--max-calls": "1", "--max-cost": "1", "--max-minutes": "1", "--processes": "1"}  # fmt: skip
     flags = ("--redact", "--fresh", "--retry-errors", "--strict-cache")
     given = [part for option in idle.items() for part in option]
     ended = run_cli("run.json", "--report-only", "-o", "again.xlsx", *given, *flags)

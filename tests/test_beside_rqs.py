@@ -329,7 +329,7 @@ def test_human_labels_of_toxicity_are_compared_by_query_at_its_own_threshold(
         (tmp_path / "config.ini").write_text(f"[toxicity]\nthreshold = {threshold}\n")
         ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json")
         assert "All bots, Input Toxicity: kappa" in ended.out
-        assert "with people over 3 queries" in ended.out
+        assert "with human labels over 3 queries" in ended.out
         first, *_ = read_sheet(tmp_path / "r.xlsx", "Human Alignment")
         rates[first["Threshold"]] = first["True-positive rate"]
         (line,) = json.loads((tmp_path / "r.json").read_text())["alignment"]["agreements"]

@@ -216,11 +216,15 @@ def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
-    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-calls", "20", **azure(judge))
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--max-calls", "20", **azure(judge))
     assert (ended.code, len(judge.requests)) == (4, 20)
     assert "--max-calls" in ended.err
     assert (judged := re.search(r"^(\d) of 3 rows finished", ended.err, re.MULTILINE))
-    assert int(judged[1]) < 3
+    cases = json.loads((tmp_path / "r.json").read_text())["cases"]
+    not_run = {
+        case["row"] for case in cases if "not_run" in (each["code"] for each in case["scores"].values())
+    }
+    assert int(judged[1]) == len({case["row"] for case in cases} - not_run) < 3
     assert (tmp_path / "r.xlsx").exists()
     before = judge.tasks()
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0

@@ -81,7 +81,7 @@ def test_tallies_of_parts_are_the_tally_of_the_whole(split: int) -> None:
         first.add(result)
     for result in [*MIXED[split:], other]:
         second.add(result)
-    first.merge(second)
+    first.merge(second.state())
     a, b = first.causes()
     assert a == counted(MIXED)
     assert b == BotCauses(

@@ -1,5 +1,7 @@
 """One context cell to chunks: every rule of `auto`, explicit delimiters, and what must hold for any text."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -311,3 +313,11 @@ def test_auto_loses_nothing_but_separators_and_space(cell: str) -> None:
 def test_no_cell_takes_long(cell: str) -> None:
     """The longest cells that Excel can hold, made to trip the rules. A quadratic rule would take minutes."""
     assert len("".join(split_cell(cell).chunks)) <= len(cell)
+
+
+def test_an_object_without_text_is_told_by_its_first_ten_names_none_of_them_long() -> None:
+    names = ["k" * 41, *(f"n{number}" for number in range(10))]
+    with pytest.raises(InputError) as refused:
+        split_cell(json.dumps([dict.fromkeys(names, 1)]))
+    shown = ["k" * 40, *(f"n{number}" for number in range(9))]
+    assert str(refused.value).endswith(f"found {', '.join(repr(name) for name in shown)}")

@@ -26,9 +26,9 @@ def test_the_script_offers_the_commands_of_rag_eval() -> None:
         CliRunner().invoke(group, ["--help"], prog_name="p").output for group in (cli.rag_eval, cli.script)
     )
     commands = own.partition("\nCommands:\n")[2]
-    assert re.findall(r"^  (\w+)", commands, re.MULTILINE) == list(cli._COMMANDS)
+    assert re.findall(r"^  ([\w-]+)", commands, re.MULTILINE) == list(cli._COMMANDS)
     assert scripts.partition("\nCommands:\n")[2] == commands
-    assert scripts.startswith("Usage: p [OPTIONS] INPUT\n")
+    assert scripts.startswith("Usage: p [OPTIONS] INPUT...\n")
     options = {name for parameter in run_command.params for name in parameter.opts if name.startswith("-")}
     assert {name for name in options if f"{name} " not in scripts.replace(",", " ")} == set()
 

@@ -290,7 +290,7 @@ WITHOUT_IDENTITY = "import sys; sys.modules['azure.identity.aio'] = None"
 @pytest.mark.parametrize(
     ("damage", "arguments", "config", "said"),
     [
-        (WITHOUT_RAGAS, ["--no-call"], "", "pip install --no-deps ragas==0.4.3"),
+        (WITHOUT_RAGAS, ["--no-call"], "", "pip install --no-deps -r requirements-light.lock"),
         (WITHOUT_IDENTITY, [], "[azure]\nauth = entra\n", "pip install '.[entra]'"),
         (
             WITHOUT_OPENPYXL,
@@ -339,3 +339,21 @@ def test_the_rubric_is_read(doctor: Run, tmp_path: Path) -> None:
     ended = doctor()
     assert ended.code == 0
     assert "Rubric: tone, criteria: 1" in findings(ended, "ok")
+
+
+def test_the_columns_that_the_configuration_names_are_shown_and_none_is_two_things(
+    doctor: Run, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.ini"
+    config.write_text("[judge]\nprovider = offline\n[columns]\nquery = Frage\nbots = answer, model_*\n")
+    ended = doctor()
+    assert ended.code == 0
+    assert findings(ended, "ok").count(
+        "Columns: query = Frage, bots = answer, bots = model_*; rag-eval FILE --show prints how a file is read"
+    )
+    config.write_text("[judge]\nprovider = offline\n[columns]\nquery = Frage Nr\nreference = frage_nr\n")
+    ended = doctor()
+    assert (ended.code, findings(ended, "problem")) == (
+        2,
+        ["[columns] query and reference: both name 'frage_nr'; name it once"],
+    )

@@ -53,11 +53,13 @@ def test_config_ini_is_the_example_and_for_its_owner_alone(rag_eval: Run, tmp_pa
 
 
 @pytest.mark.parametrize("folder", [[], ["my shop/2024"]])
-def test_the_two_commands_that_are_printed_run(rag_eval: Run, tmp_path: Path, folder: list[str]) -> None:
-    """The first gives a report; the second finds config.ini, in which nobody has set anything yet."""
+def test_the_commands_that_are_printed_run(rag_eval: Run, tmp_path: Path, folder: list[str]) -> None:
+    """The first gives a report; the last finds config.ini, in which nobody has set anything yet."""
     ended = rag_eval("init", *folder)
     assert (ended.code, ended.err) == (0, "")
-    report, doctor = commands(ended)
+    report, show, doctor = commands(ended)
+    shown = rag_eval(*show)
+    assert (shown.code, shown.out.endswith("Nothing was judged.\n")) == (0, True)
     evaluated = rag_eval(*report)
     assert (evaluated.code, "2 rows, 2 bots (A, B), 4 context chunks" in evaluated.out) == (0, True)
     assert (tmp_path.joinpath(*folder) / "answers_report.xlsx").exists()
@@ -87,8 +89,9 @@ def test_the_commands_that_are_printed_begin_as_the_one_that_was_used(
         text=True,
         check=True,
     )
-    report, doctor = (shlex.split(line) for line in re.findall(r"^  (.*)$", ended.stdout, re.MULTILINE))
+    report, show, doctor = (shlex.split(line) for line in re.findall(r"^  (.*)$", ended.stdout, re.MULTILINE))
     assert (report, doctor) == ([*printed, "answers.xlsx", "--judge", "offline"], [*printed, "doctor"])
+    assert show == [*printed, "answers.xlsx", "--show"]
     environment["PATH"] = str(Path(sys.executable).parent)
     (tmp_path / "answers.xlsx").unlink()
     (tmp_path / "config.ini").unlink()
@@ -125,7 +128,7 @@ def test_nothing_is_overwritten(rag_eval: Run, tmp_path: Path, existing: list[st
             (tmp_path / name).write_text("mine")
     ended = rag_eval("init")
     assert (ended.code, ended.out) == (2, "")
-    assert [line.split(": ")[1] for line in ended.err.splitlines()] == existing
+    assert sorted(line.split(": ")[1] for line in ended.err.splitlines()) == sorted(existing)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(existing)
     assert is_link or {(tmp_path / name).read_text() for name in existing} == {"mine"}
 
@@ -137,9 +140,9 @@ def test_a_folder_that_is_a_file_is_refused(rag_eval: Run, tmp_path: Path) -> No
 
 def test_on_a_full_disk_nothing_half_done_stays(offline_forker: Forker, tmp_path: Path) -> None:
     """The first file fits, the second does not; left there, it would stop the next try."""
-    ended = offline_forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) + 500)
+    ended = offline_forker.run(tmp_path, "init", "shop", file_limit=len(EXAMPLE) - 100)
     assert (ended.code, len(ended.complaints)) == (5, 1)
-    assert "answers.xlsx: cannot be written" in ended.err
+    assert "config.ini: cannot be written" in ended.err
     assert list((tmp_path / "shop").iterdir()) == []
 
 

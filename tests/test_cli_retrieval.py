@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,7 +95,7 @@ def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
             "retrieval results.tsv --reference references.jsonl --evaluator Edit",
             "'Edit' is not 'ContextRecall'",
         ),
-        ("retrieval nix.tsv --reference references.jsonl", r"nix\.tsv: cannot be read: No such file"),
+        ("retrieval nix.tsv --reference references.jsonl", r"nix\.tsv: No such file"),
         (
             "retrieval results.tsv --reference references.jsonl --k 5,x",
             "'5,x' is not a list of ranks; expected",
@@ -118,8 +120,8 @@ def test_every_bad_cell_is_a_line(rag_eval: Run, tmp_path: Path) -> None:
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", "-o", "s.xlsx")
     assert ended.code == 2
     assert [line.split(":")[1] for line in ended.err.splitlines()] == [
-        " results.tsv, line 2, column 'doc_ids'",
-        " results.tsv, line 3, column 'doc_ids'",
+        " results.tsv, row 2, column 'doc_ids' (B)",
+        " results.tsv, row 3, column 'doc_ids' (B)",
     ]
     assert not (tmp_path / "s.xlsx").exists()
 
@@ -145,3 +147,104 @@ def test_r75_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> Non
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")
     assert "\\x1b[31mdocs" in ended.err
     assert "\x1b" not in ended.err
+
+
+# --- the same files as every other command --------------------------------------------------------------------------
+
+
+def measures(ended: Ended) -> list[str]:
+    assert ended.code == 0, ended.err
+    return [line for line in ended.out.splitlines() if "->" not in line]
+
+
+def test_columns_with_other_names_and_nested_ones_are_named(rag_eval: Run, tmp_path: Path) -> None:
+    expected = measures(rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl"))
+    (tmp_path / "r.csv").write_bytes("Frage-Nr;gefunden für\n01;faq || terms\nz;faq\n".encode("cp1252"))
+    (tmp_path / "g.jsonl").write_text(
+        '{"meta": {"key": "01"}, "want": {"ids": ["faq"]}}\n{"meta": {"key": "02"}, "want": {"ids": "faq"}}\n'
+    )
+    names = ("Frage-Nr=id", "meta.key=id", "gefunden für=retrieved_docs", "want.ids=gold_docs")
+    one = [word for name in (names[0], *names[2:]) for word in ("--map", name)]
+    ended = rag_eval("retrieval", "r.csv", "--reference", "g.jsonl", *one)
+    assert ended.code == 2
+    assert "g.jsonl: has none of the columns qid" in ended.err
+    assert "--map COLUMN=id (found: 'meta.key' (A), 'want.ids' (B))" in ended.err
+    (tmp_path / "g.jsonl").write_text(
+        '{"Frage Nr": "01", "want": {"ids": ["faq"]}}\n{"Frage Nr": "02", "want": {"ids": "faq"}}\n'
+    )
+    ended = rag_eval("retrieval", "r.csv", "--reference", "g.jsonl", *one)
+    assert measures(ended) == expected
+    assert ended.out.splitlines()[:2] == [
+        "r.csv (separated by semicolons, Windows-1252): 'Frage-Nr' (A) -> id of the query, "
+        "'gefunden für' (B) -> retrieved documents",
+        "g.jsonl (JSON Lines): 'Frage Nr' (A) -> id of the query, 'want.ids' (B) -> gold documents",
+    ]
+    assert "read as Windows-1252" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--map nix=id", r"--map nix=id: 'nix' is not a column with ids or verdicts there; the columns are 'qid'"),
+        ("--map doc_id=gold_docs", r".*did you mean 'doc_ids'\?$"),
+        ("--map doc_ids=query", r"--map: 'query' is not a role; the roles are 'id', 'retrieved_docs', 'gold_docs'$"),
+        ("--where colour=red", r"references\.jsonl: --where: 'colour' is not a column"),
+        ("--rows 7-9", r"references\.jsonl: no row is selected by rows 7-9; check --where, --rows and"),
+        ("--sheet S", r"--sheet S: none of the files has sheets; leave it out$"),
+        ("--format csv", r"--format csv is for standard input, which is called '-'; leave it out$"),
+        ("--encoding nix", r"--encoding: 'nix' is not a known encoding"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_and_not_there_is_an_error(rag_eval: Run, words: str, message: str) -> None:
+    ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl", *words.split())
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert re.match(f"rag-eval: {message}", line)
+
+
+def test_conditions_select_references_and_the_counts_say_so(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text("qid,gold_docs,lang\n01,faq,en\n02,faq,de\n03,faq,de\n")
+    words = ("retrieval", "results.tsv", "--reference", "g.csv", "--where", "lang = de", "--rows", "-3")
+    ended = rag_eval(*words, "-o", "s.xlsx")
+    assert ended.code == 0
+    assert ended.out.splitlines()[1].endswith("-> gold documents; selected: lang = de; then rows 1-3")
+    assert "References without a result, scored as nothing retrieved: 1 (02)" in ended.out
+    assert "Results without a selected reference, left out: 2 (01, z)" in ended.out
+    rows = load_workbook(tmp_path / "s.xlsx")["Summary"].iter_rows(values_only=True)
+    assert ("Selection of references", "lang = de; then rows 1-3") in [(row[0], row[3]) for row in rows]
+    chosen = rag_eval("retrieval", "results.tsv", "--reference", "g.csv", "--random-rows", "1")
+    assert "; selected: 1 random rows" in chosen.out
+    assert chosen == rag_eval("retrieval", "results.tsv", "--reference", "g.csv", "--random-rows", "1")
+
+
+def test_one_of_the_files_may_come_from_standard_input(rag_eval: Run, tmp_path: Path) -> None:
+    expected = measures(rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl"))
+    command = (sys.executable, "-m", "rag_eval", "retrieval", "-", "--reference", "references.jsonl")
+    piped = subprocess.run(
+        [*command, "--format", "tsv"],
+        cwd=tmp_path,
+        input=RESULTS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert measures(Ended(piped.returncode, piped.stdout, piped.stderr)) == expected
+    assert rag_eval("retrieval", "-", "--reference", "-", "--format", "tsv").err == (
+        "rag-eval: -: standard input can be one of the files only; name the other\n"
+    )
+    assert "name the type of the file with --format" in rag_eval("retrieval", "-", "--reference", "g.csv").err
+
+
+def test_two_sheets_of_a_workbook_are_results_and_references(rag_eval: Run, tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook()
+    for row in (["qid", "doc_ids"], ["01", '["faq::chunk-0", "terms::chunk-4"]'], ["z", "faq"]):
+        book.active.append(row)
+    book.create_sheet("Notes").append(["nothing"])
+    book.save(tmp_path / "r.xlsx")
+    expected = measures(rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl"))
+    ended = rag_eval("retrieval", "r.xlsx", "--reference", "references.jsonl")
+    assert measures(ended) == expected
+    assert "Sheet 'Sheet' was read, the first of several; not read: 'Notes' (see --sheet)." in ended.err
+    assert rag_eval("retrieval", "r.xlsx", "--reference", "references.jsonl", "--sheet", "sheet").err == ""

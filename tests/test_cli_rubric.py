@@ -1,5 +1,6 @@
 """The commands `rag-eval rubric check` and `rag-eval rubric align`."""
 
+import json
 import re
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _files_of_the_documentation(tmp_path: Path) -> None:
-    contents = [*blocks("yaml"), *blocks("csv")]
+    rubrics = [block for block in blocks("yaml") if "rubric_id" in block]
+    contents = [*rubrics, *blocks("csv")]
     for name, content in zip(["support_answer.yaml", "person.csv", "judge.csv"], contents, strict=True):
         (tmp_path / name).write_text(content, encoding="utf-8")
 
@@ -49,7 +51,7 @@ def test_raters_that_always_agree_or_never_differ_get_no_made_up_numbers(
 ) -> None:
     (tmp_path / "person.csv").write_text("grounded,direct,disclaimer\nyes,yes,\nyes,no,\n")
     ended = rag_eval("rubric", "align", "person.csv", "person.csv", "--rubric", "support_answer.yaml")
-    lines = {line.split()[0]: line.split()[1:5] for line in ended.out.splitlines()[2:]}
+    lines = {line.split()[0]: line.split()[1:5] for line in ended.out.splitlines()[4:]}
     assert lines == {
         "Overall": ["2", "100.0%", "1.00", "–"],
         "grounded": ["2", "100.0%", "–", "–"],
@@ -76,10 +78,11 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None
         ("rubric check", ["Missing argument 'FILE'"]),
         ("rubric chek r.json", ["No such command 'chek'"]),
         ("rubric align person.csv judge.csv", ["Missing option '--rubric'"]),
-        ("rubric align person.csv nix.csv --rubric support_answer.yaml", [r"nix\.csv: cannot be read"]),
+        ("rubric align person.csv nix.csv --rubric support_answer.yaml", [r"nix\.csv: No such file"]),
         (
             "rubric align bad.csv bad.csv --rubric support_answer.yaml",
-            [r"bad\.csv, line 2, column 'grounded': '\\x1b\[31mx' is not a label; expected yes or no"] * 2,
+            [r"bad\.csv, row 2, column 'grounded' \(B\): '\\x1b\[31mx' is not a label; expected yes or no"]
+            * 2,
         ),
     ],
 )
@@ -104,3 +107,56 @@ def test_r75_criteria_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -
     ended = rag_eval("rubric", "check", "r.yaml")
     assert (ended.code, "\x1b" in ended.out) == (0, False)
     assert "x \\x1b[31m y" in ended.out
+
+
+# --- the same files as every other command --------------------------------------------------------------------------
+
+
+def test_columns_of_ratings_can_be_named_and_rows_selected(rag_eval: Run, tmp_path: Path) -> None:
+    words = ("rubric", "align", "person.csv", "judge.csv", "--rubric", "support_answer.yaml")
+    table = rag_eval(*words).out.splitlines()[3:]
+    lines = (tmp_path / "person.csv").read_text().replace("grounded", "Belegt?").splitlines()
+    records = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    nested = [{"Nr": each.pop("id"), "note": {"by": "A"}, "urteil": each} for each in records]
+    (tmp_path / "person.jsonl").write_text("".join(json.dumps(each) + "\n" for each in nested))
+    mapped = [f"{path}={role}" for path, role in (("Nr", "id"), ("urteil.Belegt?", "grounded"))]
+    mapped += [f"urteil.{name}={name}" for name in ("direct", "disclaimer")]
+    again = ("rubric", "align", "person.jsonl", "judge.csv", "--rubric", "support_answer.yaml")
+    assert "has no column for the criteria grounded, direct, disclaimer; rename" in rag_eval(*again).err
+    given = [word for each in mapped for word in ("--map", each)]
+    ended = rag_eval(*again, *given)
+    assert ended.out.splitlines()[3:] == table
+    assert "'Nr' (A) -> id, 'urteil.Belegt?' (C) -> grounded" in ended.out
+    some = rag_eval(*again, *given, "--where", "urteil.direct = no")
+    assert [line.split()[:2] for line in some.out.splitlines()[4:]] == [
+        ["Overall", "2"],
+        ["grounded", "2"],
+        ["direct", "2"],
+        ["disclaimer", "2"],
+    ]
+    assert (some.code, some.err) == (0, "")
+    assert "selected: urteil.direct = no" in some.out
+
+
+def test_rows_are_selected_by_id_alone(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("grounded,direct,disclaimer\nyes,yes,\nyes,no,\n")
+    words = ("rubric", "align", "a.csv", "a.csv", "--rubric", "support_answer.yaml")
+    assert rag_eval(*words).code == 0
+    ended = rag_eval(*words, "--rows", "2")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "a.csv: has no column 'id', which --where, --rows and --random-rows need to pair the rows"
+        in ended.err
+    )
+
+
+def test_verdicts_may_be_written_as_data_frames_write_them(rag_eval: Run, tmp_path: Path) -> None:
+    """A column of whole numbers with a missing one is 1.0 and 0.0."""
+    (tmp_path / "a.csv").write_text("id,grounded,direct,disclaimer\n1,1.0,0.0,\n2,1.0,1.0,1.0\n")
+    (tmp_path / "b.jsonl").write_text(
+        '{"id": 1, "grounded": 1.0, "direct": 0.0, "disclaimer": null}\n'
+        '{"id": 2, "grounded": true, "direct": 1, "disclaimer": 1.0}\n'
+    )
+    ended = rag_eval("rubric", "align", "a.csv", "b.jsonl", "--rubric", "support_answer.yaml")
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[4].split()[:3] == ["Overall", "2", "100.0%"]

@@ -357,7 +357,7 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, s
 
 def test_the_verdicts_are_those_of_the_report() -> None:
     """Every ending that a verdict of the Leaderboard can have is explained, in the same words."""
-    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nFix the number")[0]
+    table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nSet the number")[0]
     listed = re.findall(r"^\| ((?!the verdict |---).+?) \|", table, re.MULTILINE)
     doubts = ("unjudged cases could change it", "content failures differ: ", "the differences are skewed")
     rivals = [
@@ -576,8 +576,8 @@ def test_the_table_of_requirements_is_what_the_tests_name() -> None:
     assert {f"R-{number}" for number in range(1, 125)} <= covered
 
 
-PACKAGES = {"deepeval", "pandas", "rustpy-xlsxwriter", "ragas==0.4.3", "{_TESTED}"}
-"""Others', which are on PyPI under these names: ragas for its prompts, the rest for benchmarks to compare with."""
+PACKAGES = {"deepeval", "pandas", "rustpy-xlsxwriter"}
+"""Others', which are on PyPI under these names: benchmarks compare with them."""
 
 
 def installs(text: str) -> list[str]:
@@ -606,7 +606,7 @@ def test_nobody_is_told_to_install_a_package_that_is_not_ours_or_known() -> None
     extras = project["optional-dependencies"]
     (everything,) = extras["all"]
     assert everything.partition("[")[0] == project["name"] == "rag-eval-spreadsheet"
-    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev"}
+    assert set(everything.partition("[")[2].rstrip("]").split(",")) == set(extras) - {"all", "dev", "ray"}
     sources = [
         *(ROOT / "rag_eval").rglob("*.py"),
         *DOCUMENTS,
@@ -650,7 +650,7 @@ def test_the_messages_name_extras_that_there_are() -> None:
     ]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval").rglob("*.py")]
     named = {extra for text in texts for extra in re.findall(r"how_to_install\('(\w+)'\)", text)}
-    assert named == {"parquet", "entra"}
+    assert named == {"parquet", "entra", "ray"}
     assert named <= set(extras)
     assert (how_to_install(), how_to_install("x")) == (
         "pip install . in RAG Eval's folder",

@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext, redirect_stdout
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import AsyncMock, MagicMock
@@ -169,6 +170,26 @@ def test_a_judge_cannot_pass_a_chunk_off_as_graded_or_not() -> None:
     assert result.score == 0.0
     for model in (ChunkGraded, ChunkGradedBinary, ChunkPrecisionResult, ContextRecallResult):
         assert '"graded"' not in json.dumps(strict_schema(model))
+
+
+def test_what_a_judge_reads_of_a_result_never_changes_unnoticed() -> None:
+    """The schemas are part of each request and of its key: another one bills every stored reply again."""
+    models = (
+        *(AnswerRelevanceResult, ChunkGraded, ChunkGradedBinary, ChunkPrecisionResult, ContextRecallResult),
+        FaithfulnessResult,
+    )
+    digests = {
+        model.__name__: sha256(json.dumps(strict_schema(model), sort_keys=True).encode()).hexdigest()[:12]
+        for model in models
+    }
+    assert digests == {
+        "AnswerRelevanceResult": "b92d8cd6705d",
+        "ChunkGraded": "73cbd0196da2",
+        "ChunkGradedBinary": "3b0320da2691",
+        "ChunkPrecisionResult": "603e89247465",
+        "ContextRecallResult": "16449a4896f4",
+        "FaithfulnessResult": "7fc9a018e66e",
+    }
 
 
 def test_a_result_survives_being_stored() -> None:
@@ -922,6 +943,7 @@ def test_the_examples_of_the_documentation_print_what_they_say(
     judge.always = polite
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     section = page.partition("\n## Evaluators\n")[2].partition("\n## ")[0]
+    section += (ROOT / "docs" / "background" / "own-evaluators.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     (table,) = [body for language, body in blocks if language == "csv"]
     (tmp_path / "answers.csv").write_text(table, encoding="utf-8")

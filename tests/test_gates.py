@@ -155,7 +155,7 @@ def test_a_bot_without_a_worse_mean_passes_and_one_that_was_not_compared_does_no
     ]
     results = regression_gates(changes, "ABC")
     assert [(each.bot, each.passed, each.reason) for each in results] == [
-        ("A", False, "significantly worse than the baseline: RQS -0.1250, Faithfulness -0.2500"),
+        ("A", False, "significantly worse than the baseline: RQS −0.1250, Faithfulness −0.2500"),
         ("B", True, "no mean is significantly worse than the baseline"),
         ("C", False, "no query is in both runs"),
     ]

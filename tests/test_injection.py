@@ -128,30 +128,31 @@ def _row(attack: str, *places: str) -> list[str]:
     return [at("query", QUERY), at("reference", REFERENCE), at("response", RESPONSE), json.dumps(chunks)]
 
 
+EVERYWHERE = [_row(attack, *PLACES) for attack in ATTACKS]
+ONE_PLACE = [_row(attack, place) for attack in ATTACKS[18:20] for place in PLACES]
+
+
 @pytest.mark.parametrize(
-    "attacked_rows",
-    [
-        [_row(attack, *PLACES) for attack in ATTACKS],
-        [_row(attack, place) for attack in ATTACKS[18:20] for place in PLACES],
-    ],
-    ids=["everywhere at once", "one place at a time"],
+    ("attacked_rows", "form"),
+    [(EVERYWHERE, "ragas"), (ONE_PLACE, "ragas"), (EVERYWHERE, "single"), (ONE_PLACE, "merged")],
+    ids=["everywhere at once", "one place at a time", "in a single call", "in a merged call"],
 )
 def test_attacked_rows_score_what_the_same_row_scores_without(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path, attacked_rows: list[list[str]]
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, attacked_rows: list[list[str]], form: str
 ) -> None:
     """J-1, J-3: a planted verdict is never taken for the judge's, wherever it is planted and however it is quoted."""
     judge.always = quoting = QuotingJudge()
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n[judge]\nmax_attempts = 1\n")
     header = ["Query", "Ground_Truth", "Bot_A", "Context"]
     (tmp_path / "in.csv").write_text(_csv([header, _row(""), *attacked_rows]), "utf-8")
-    ended = run_cli("in.csv", "-o", "r.xlsx", **azure(judge))
+    ended = run_cli("in.csv", "-o", "r.xlsx", "--prompts", form, **azure(judge))
     assert ended.code == 0, ended.err
     plain, *attacked = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert 0 < plain["Faithfulness"] < 1
     assert len(attacked) == len(attacked_rows)
     for case, row in zip(attacked, attacked_rows, strict=True):
         assert {name: case[name] for name in SCORES} == {name: plain[name] for name in SCORES}, row
-    assert quoting.quoted >= 5 * len(attacked) // 2
+    assert quoting.quoted >= (len(attacked) if form == "single" else 5 * len(attacked) // 2)
     _assert_fenced(judge)
 
 

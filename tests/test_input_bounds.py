@@ -28,7 +28,7 @@ from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.labels import parse_score
-from rag_eval.tables.old_excel import extract_workbook
+from rag_eval.tables.old_excel import _shared_lengths, extract_workbook
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import open_parquet
 from rag_eval.tables.record_files import open_records
@@ -63,7 +63,9 @@ def table_problems(path: Path) -> list[str]:
 def records_problems(path: Path) -> list[str]:
     def read() -> None:
         with open_records(path) as records:
-            list(records.rows(range(len(records.names))))
+            for number, cells in records.rows(range(len(records.names))):
+                for column, cell in enumerate(cells):
+                    records.parsed(number, column, cell, str)
 
     return problems(read)
 
@@ -197,19 +199,19 @@ def record_of(rows: list[list[str]]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "write", "place"),
     [
-        ("r.csv", write_csv, "line 2, column 2"),
-        ("r.tsv", write_csv, "line 2, column 2"),
-        ("r.xlsx", write_excel, "row 2, column B"),
-        ("r.parquet", write_parquet, "row 1, column 2"),
-        ("r.json", lambda path, rows: path.write_text(json.dumps([record_of(rows)])), "number 1, 'doc_ids'"),
-        ("r.jsonl", lambda path, rows: path.write_text(json.dumps(record_of(rows))), "number 1, 'doc_ids'"),
+        ("r.csv", write_csv, "row 2"),
+        ("r.tsv", write_csv, "row 2"),
+        ("r.xlsx", write_excel, "sheet 'S', row 2"),
+        ("r.parquet", write_parquet, "row 2"),
+        ("r.json", lambda path, rows: path.write_text(json.dumps([record_of(rows)])), "row 1"),
+        ("r.jsonl", lambda path, rows: path.write_text(json.dumps(record_of(rows))), "row 1"),
     ],
 )  # fmt: skip
 def test_an_overlong_cell_of_a_file_of_records_is_an_error(
     tmp_path: Path, name: str, write: Callable[[Path, list[list[str]]], None], place: str
 ) -> None:
     write(tmp_path / name, [["qid", "doc_ids"], ["1", "b" * (MAX_CELL + 1)]])
-    assert records_problems(tmp_path / name) == [f"{name}: cannot be read: {place} {LONG}"]
+    assert records_problems(tmp_path / name) == [f"{name}, {place}, column 'doc_ids' (B): {LONG}"]
 
 
 def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
@@ -246,9 +248,12 @@ def test_more_columns_than_allowed_in_a_file_of_records(tmp_path: Path, name: st
         (tmp_path / name).write_text(json.dumps([dict.fromkeys(header, 1)]))
     else:
         (write_parquet if name == "r.parquet" else write_excel)(tmp_path / name, [header, header])
-    assert records_problems(tmp_path / name) == [
-        f"{name}: has 5,001 columns, more than the 5,000 allowed; remove those that are not needed"
-    ]
+    expected = {
+        "r.json": "r.json, record 1: the records have more than 5,000 fields together; remove",
+        "r.parquet": "r.parquet: has 5,001 columns, more than the 5,000 allowed; remove",
+        "r.xlsx": "r.xlsx, sheet 'S': has 5,001 columns, more than the 5,000 allowed; remove",
+    }
+    assert records_problems(tmp_path / name) == [f"{expected[name]} those that are not needed"]
 
 
 def test_more_bots_than_allowed(tmp_path: Path) -> None:
@@ -298,7 +303,7 @@ def test_separators_inside_quotes_are_no_cells(tmp_path: Path) -> None:
         ("," * 6_000, "c"),
     ]
     with open_records(tmp_path / "a.csv") as records:
-        assert list(records.rows([0])) == [(3, [text]), (4, ["q"]), (5, ["," * 6_000])]
+        assert list(records.rows([0])) == [(2, [text]), (3, ["q"]), (4, ["," * 6_000])]
 
 
 def test_blank_lines_keep_their_numbers(tmp_path: Path) -> None:
@@ -306,11 +311,11 @@ def test_blank_lines_keep_their_numbers(tmp_path: Path) -> None:
     table = read_table(tmp_path / "a.csv")
     assert (table.rows[0].number, table.blank_rows) == (200_002, 100_000)
     with open_records(tmp_path / "a.csv") as records:
-        assert records.names == []
-    (tmp_path / "b.csv").write_text("qid,a\n" + "\n" * 2_000 + "1,2\n")
-    with open_records(tmp_path / "b.csv") as records:
-        assert list(records.rows([0])) == [(2_002, ["1"])]
-        assert records.blank == list(range(2, 1_002)), "the first thousand of them"
+        assert records.names == ["Query", "Bot_A"]
+        assert list(records.rows([0])) == [(200_002, ["q"])]
+    with open_records(tmp_path / "a.csv") as records, pytest.raises(TableError) as caught:
+        list(records.rows([0], if_blank="is blank"))
+    assert list(caught.value.problems) == ["a.csv, row 100002: is blank"]
 
 
 def test_only_the_first_problems_are_kept_and_all_are_counted(tmp_path: Path) -> None:
@@ -589,6 +594,27 @@ def test_the_workbook_in_its_new_container_reads_as_it_did(
     assert one == other
     assert one[0][0][:2] == ["Query", "Bot_A"]
     assert len(content) % 4_096 == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "beside"),
+    [
+        (0, b""),
+        (8, b"\x02\x00" + bytes(8)),  # two runs of fonts, after the characters
+        (4, b"\x05\x00\x00\x00" + bytes(5)),  # what is there for phonetic guides
+        (12, b"\x01\x00\x03\x00\x00\x00" + bytes(7)),
+    ],
+    ids=["plain", "fonts", "phonetic", "both"],
+)  # fmt: skip
+def test_shared_texts_with_fonts_and_phonetic_guides_are_measured(flags: int, beside: bytes) -> None:
+    """MS-XLS 2.5.293: counts and sizes stand before the characters, what they count after them."""
+    head = beside[: (2 if flags & 8 else 0) + (4 if flags & 4 else 0)]
+    tail = beside[len(head) :]
+    for wide in (0, 1):
+        text = struct.pack("<HB", 3, flags | wide) + head + b"abc" * (1 + wide) + tail
+        block = text + struct.pack("<HB", 7, 0) + b"seven..."[:7]
+        stream = struct.pack("<HH", 0x00FC, 8 + len(block)) + bytes(8) + block
+        assert _shared_lengths(stream) == [9, 21]
 
 
 def test_a_shared_text_of_an_old_workbook_counts_in_each_of_its_cells(tmp_path: Path) -> None:

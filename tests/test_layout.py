@@ -112,7 +112,8 @@ WIDTHS = {
         "Measure 20, Bot 12, Cases 8, Labels without a score 10, Kappa 8, Kappa 95 % low 9.5, Kappa 95 %"
         " high 9.5, Same verdict 9, Spearman 9.5, Mean absolute error 9.5, Threshold 9.5, True-positive "
         "rate 9.5, True-negative rate 9.5, Human mean 9, Judge mean 9, Judge mean, all cases 10, "
-        "Corrected mean 10, Corrected 95 % low 9.5, Corrected 95 % high 9.5"
+        "Corrected mean 10, Corrected 95 % low 9.5, Corrected 95 % high 9.5, Labels to ±0.05 9.5, "
+        "Implied threshold 9.5, Implied 95 % low 9.5, Implied 95 % high 9.5"
     ),
     "disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
     "changes": (
@@ -242,6 +243,8 @@ def test_the_charts_are_calm(tmp_path: Path) -> None:
         assert '<c:max val="1"/><c:min val="0"/>' in axis(text, "val")
         assert '<c:majorUnit val="0.5"/>' in axis(text, "val")
         assert f'<c:numFmt formatCode="{scale}"' in axis(text, "val")
+        frame = text.rpartition("</c:chart>")[2]
+        assert re.findall(r'<a:ln><a:solidFill><a:srgbClr val="(\w+)"/>', frame) == ["D9D9D9"]
     assert '<c:legendPos val="b"/>' in failures
     assert "<c:legend>" not in score
     titles = [re.findall(r"<c:title>.*?</c:title>", text)[0] for text in (failures, score)]

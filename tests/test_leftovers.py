@@ -83,7 +83,7 @@ def test_what_is_left_of_another_output_is_removed_after_a_day(tmp_path: Path) -
     process, file, folder = used_elsewhere(tmp_path / "other.xlsx")
     with process:
         process.kill()
-    for days, is_left in ((0.9, True), (1.1, False)):
+    for days, is_left in ((0.995, True), (1.005, False)):
         age(file, days)
         age(folder, days)
         sweep([tmp_path / "r.xlsx"])

@@ -607,3 +607,14 @@ def test_r41_r42_a_killed_run_pays_nothing_twice_but_the_calls_in_flight(tmp_pat
         paid = len([r for r in judge.requests if r.task not in ("preflight", "toxicity", "recommendation")])
         assert paid <= needed + 2 * 2
         assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in TABLES} == expected
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "line"),
+    [("--dry-run", "The offline judge sends nothing and costs nothing."), ("--show", "It costs 12 euros.")],
+)
+def test_quiet_leaves_what_was_asked_for(run_cli: Run, tmp_path: Path, asked_for: str, line: str) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat does it cost?,It costs 12 euros.\n")
+    ended = run_cli("in.csv", "--judge", "offline", "--quiet", asked_for)
+    assert line in ended.out
+    assert "'Query'" not in ended.out  # how the columns are read

@@ -220,7 +220,7 @@ def test_answer_correctness_names_what_is_missing_and_what_is_extra():
     missing, extra = score(
         "answer_correctness", case("Plants use light and magic.", reference=reference)
     ).evidence
-    assert (missing.subject, missing.verdict) == ("reference", "missing words")
+    assert (missing.subject, missing.verdict) == ("reference", "only partly in the response")
     assert "sugar" in missing.reason
     assert (extra.subject, extra.reason) == ("response", "not in the reference: magic")
 

@@ -488,6 +488,42 @@ def test_a_sentence_cut_in_two_moves_recall_little() -> None:
     assert cut == pytest.approx(whole, abs=0.08)
 
 
+def recall(reference: str, *chunks: str) -> float:
+    return value("context_recall", "x", reference=reference, chunks=chunks)
+
+
+def test_one_ordinary_word_more_in_the_reference_moves_recall_little() -> None:
+    """From three content words on: below that, the only pair of words weighs more."""
+    for _, reference, chunk in references():
+        if len(reference.split()) < 3:
+            continue
+        before = recall(reference, chunk)
+        for word in ("yesterday", chunk.split()[-1]):
+            assert abs(recall(f"{reference} {word}", chunk) - before) <= bound(reference) + 1e-9
+
+
+PASSAGE = "The old tower in Prague was built by King Charles in 1357. A flood of that summer took the bridge."
+CLAIM = "The tower in Vienna was built by King Charles in 1357. The flood of that summer took the town."
+
+
+def test_a_text_in_capitals_or_without_any_has_no_names_to_hold_against_it() -> None:
+    """Both are read alike, sentence by sentence; a wrong name counts where capitals tell it from other words."""
+    for metric, text in (("context_recall", "reference"), ("faithfulness", "response")):
+        values = [
+            value(metric, **{"response": "x", text: claim}, chunks=(PASSAGE,))
+            for claim in (CLAIM.upper(), CLAIM.lower(), CLAIM.title(), CLAIM)
+        ]
+        assert values[:3] == pytest.approx([values[0]] * 3)
+        assert values[3] < values[0] - 0.1
+
+
+def test_a_short_sentence_may_be_little_but_a_name() -> None:
+    assert recall("By King Wenceslaus", PASSAGE) < recall("By king wenceslaus", PASSAGE)
+    heading = "A List Of The Old Towers"  # as many words as a heading has at least
+    assert recall(heading, PASSAGE) == recall(heading.lower(), PASSAGE)
+    assert recall("A List Of Old Towers", PASSAGE) < recall("a list of old towers", PASSAGE)
+
+
 needs_fixtures = pytest.mark.skipif(
     not FIXTURES, reason="set RAG_EVAL_FIXTURES to the folder of the labelled examples"
 )
@@ -505,3 +541,20 @@ def test_one_word_more_moves_correctness_little_on_the_labelled_examples() -> No
         for word in ("yesterday", "quickly", "Paris", "in Paris", "for Anna"):
             after = value("answer_correctness", response, query=query, reference=f"{reference} {word}")
             assert abs(after - before) <= bound(reference) + 1e-9, (query, reference, word)
+
+
+@needs_fixtures
+def test_a_small_change_moves_recall_little_on_the_labelled_examples() -> None:
+    lines = (Path(FIXTURES) / "context_recall.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        reference, chunks = row["ground_truth"].rstrip(". "), row["contexts"]
+        before = recall(reference, *chunks)
+        for variant in (f"{reference}.", f"{reference}!", f"“{reference}”"):
+            assert recall(variant, *chunks) == pytest.approx(before, abs=0.05)
+        for variant in (
+            reference.upper(),
+            reference.lower(),
+        ):  # names are not seen then, so nothing speaks against them
+            assert recall(variant, *chunks) >= before - 0.05, variant
+        for word in ("yesterday", "quickly", "in the evening"):
+            assert abs(recall(f"{reference} {word}", *chunks) - before) <= bound(reference) + 1e-9, word

@@ -39,7 +39,7 @@ from rag_eval.report.outputs import Outputs
 from rag_eval.report.provenance import provenance
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.findings import find, verdict
 from rag_eval.texts.display import formula_safe, printable
 
@@ -328,7 +328,7 @@ def test_each_piece_of_evidence_is_a_line_and_links_lead_both_ways(tmp_path: Pat
 
 def test_links_end_where_a_sheet_can_hold_no_more(tmp_path: Path) -> None:
     with Workbook(tmp_path / "r.xlsx", {"constant_memory": True}) as book:
-        table = Table(book.add_worksheet(), evidence_columns(), Formats(book), 30, 30, sheet_links=2)
+        table = SheetTable(book.add_worksheet(), evidence_columns(), Formats(book), 30, 30, sheet_links=2)
         for row in range(4):
             evidence = Evidence("chunk", "a text", "useful", True)
             table.append(EvidenceLine(plain_result(row), "faithfulness", evidence, Place("Other", 1, 7)))
@@ -512,7 +512,7 @@ def _usage_in(path: Path) -> dict[str, Any]:
             2,
             "cannot be a folder and a file at once, and a is what --json writes",
         ),
-        (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the store of paid replies"),
+        (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the reply cache"),
     ],
 )
 def test_a_place_that_cannot_be_written_costs_nothing(

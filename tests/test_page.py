@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 from conftest import Run, write_sheet
 from page_cases import page_of
-from report_cases import facts_of, plain_result, random_results, result_of
+from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score
 from rag_eval.report.page import HtmlReport
 from rag_eval.report.page.figures import histogram, mean_bar
-from rag_eval.report.page.packing import RANDOM, WORST
+from rag_eval.report.page.packing import REASON_BITS
 from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
 from rag_eval.results.intervals import Interval
 
 BOTS = ("Atlas", "Birch")
+_WORST, _RANDOM = REASON_BITS["worst"], REASON_BITS["random"]
 
 
 def read(page: Path) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def test_the_page_holds_every_case_and_its_texts(tmp_path: Path) -> None:
     page = read(page_of(tmp_path / "p.html", results))
     assert page["rows"] == list(range(2, 32))
     assert page["why"] == [0] * 30
-    expected = [-2 if each.rqs is None else round(each.rqs * 10_000) for each in results]
+    expected = [-2 if each.rqs is None else int(each.rqs * 10_000 + 0.5) for each in results]
     assert [value if value >= 0 else -2 for value in page["rqs"]] == expected
     assert [case.get("a", "") for row in page["records"] for case in row["c"]] == [
         each.case.response for each in results
@@ -110,6 +111,17 @@ def test_evidence_is_a_position_in_the_text_and_not_a_copy(tmp_path: Path) -> No
         ["statement", "not supported", 0, "It cost three.", "why"],
         ["reference sentence", "found", 1, [1, 0, 12]],
         ["chunk", "useful", 1, [4, 0, 0], "", 2],
+    ]
+
+
+def test_a_statement_with_the_rank_of_its_chunk_is_found_in_its_own_text() -> None:
+    """Even if it says word for word what the chunk says."""
+    evidence = Evidence("reference statement", "Three euros.", "found in the context", True, rank=1)
+    case = Case(2, "Atlas", "q?", "It costs 3.", "Three euros.", ("Three euros.", "b"))
+    result = result_of(case, [Score.scored("context_recall", 1.0, "", (evidence,))])
+    (bot,) = json.loads(row_record([result], facts_of(("Atlas",), 1)))["c"]
+    assert bot["s"]["context_recall"]["e"] == [
+        ["reference statement", "found in the context", 1, [1, 0, 12], "", 1]
     ]
 
 
@@ -205,25 +217,26 @@ def test_what_does_not_fit_is_cut_to_the_worst_of_each_bot_and_as_many_at_random
     assert target.stat().st_size <= 1_000_000
     rows = {
         why: [row for row, bits in zip(page["rows"], page["why"], strict=True) if bits & why]
-        for why in (1, 2)
+        for why in (_WORST, _RANDOM)
     }
-    worst_of_atlas = [row for row in rows[WORST] if row < 1_000]
-    worst_of_birch = [row for row in rows[WORST] if row >= 1_000]
+    worst_of_atlas = [row for row in rows[_WORST] if row < 1_000]
+    worst_of_birch = [row for row in rows[_WORST] if row >= 1_000]
     assert worst_of_atlas == list(range(2, 2 + len(worst_of_atlas)))
     assert worst_of_birch == list(range(2_002 - len(worst_of_birch), 2_002))
     assert abs(len(worst_of_atlas) - len(worst_of_birch)) <= 1
-    assert abs(len(rows[RANDOM]) - len(worst_of_atlas)) <= 1
-    middle = [row for row in rows[RANDOM] if 500 < row <= 1_500]
-    assert 0.4 < len(middle) / len(rows[RANDOM]) < 0.6
+    assert abs(len(rows[_RANDOM]) - len(worst_of_atlas)) <= 1
+    middle = [row for row in rows[_RANDOM] if 500 < row <= 1_500]
+    assert 0.4 < len(middle) / len(rows[_RANDOM]) < 0.6
     assert all(page["why"])
     assert [len(record["c"]) for record in page["records"]] == [2] * len(
         page["rows"]
     )  # every bot of each row
     html = target.read_text(encoding="utf-8")
-    said = f"The page holds {2 * len(page['rows']):,} of 4,000 cases ({len(page['rows']):,} of 2,000 rows)"
+    said = f"The page contains {2 * len(page['rows']):,} of 4,000 cases ({len(page['rows']):,} of 2,000 rows)"
     assert f'<p class="cut">{said}' in html
     assert (
-        f"lowest RQS of a bot ({len(rows[WORST]):,}) and rows drawn at random ({len(rows[RANDOM]):,})" in html
+        f"lowest RQS of a bot ({len(rows[_WORST]):,}) and rows drawn at random ({len(rows[_RANDOM]):,})"
+        in html
     )
 
 
@@ -235,6 +248,38 @@ def test_a_page_that_just_fits_is_whole_and_one_byte_less_is_cut(tmp_path: Path)
     assert len(fits["rows"]) == 1_500
     cut = read(page_of(tmp_path / "p.html", results, megabytes=(whole - 200_000) / 1e6))
     assert 0 < len(cut["rows"]) < 1_500
+
+
+def test_a_page_of_hundreds_of_bots_is_as_small_as_it_must_be(tmp_path: Path) -> None:
+    """Whatever the bots are called; at most so many of them are listed, and the page says how many are not."""
+    bots = [f"{number} {'x' * 3_000}" for number in range(400)]
+    page = page_of(tmp_path / "p.html", [plain_result(2, bot, 0.5) for bot in bots], megabytes=1)
+    assert page.stat().st_size <= 1_000_000
+    html = page.read_text("utf-8")
+    assert html.count("… and 300 more bots: see the workbook or the JSON.") == 1
+    assert html.count('class="card"') == 100
+
+
+def test_a_page_that_has_no_room_for_cases_says_so(tmp_path: Path) -> None:
+    facts = facts_of(BOTS, 3)
+    page = HtmlReport(tmp_path / "p.html", facts, {}, megabytes=0.03)
+    write_output(page, [plain_result(row, bot) for row in (2, 3, 4) for bot in BOTS], facts)
+    (sentence,) = page.left_out
+    assert re.fullmatch(
+        r"The page has no table of cases: \[report\] html_mb allows 0\.03 MB, and what it says of 2 bots and of the "
+        r"run takes 0\.\d MB\. Raise html_mb, or use the workbook\.",
+        sentence,
+    )
+    assert sentence in (tmp_path / "p.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [(0.725, 7250), (0.72496, 7249), (0.72504, 7250), (0.7249999999999999, 7250), (1, 10_000)],
+)
+def test_a_number_on_the_page_is_rounded_once(tmp_path: Path, value: float, stored: int) -> None:
+    page = read(page_of(tmp_path / "p.html", [replace(plain_result(2, "A"), rqs=value)], megabytes=1))
+    assert page["rqs"] == [stored]
 
 
 def test_the_means_of_a_cut_page_are_those_of_the_run(tmp_path: Path) -> None:
@@ -378,9 +423,9 @@ def test_terminal_and_json_say_what_the_page_leaves_out(run_cli: Run, tmp_path: 
     ended = run_cli(sheet, "-o", "r.xlsx", "--judge", "offline", "--html", "p.html", "--json", "r.json")
     held = read(tmp_path / "p.html")["meta"]["cases"]
     assert 0 < held < 900
-    assert f"The page holds {held} of 900 cases" in ended.out
+    assert f"The page contains {held} of 900 cases" in ended.out
     (sentence,) = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["end"]["left_out"]
-    assert sentence.startswith(f"The page holds {held} of 900 cases")
+    assert sentence.startswith(f"The page contains {held} of 900 cases")
     assert (
         run_cli("r.json", "--report-only", "-o", "again.xlsx", "--judge", "offline").out.count(
             "The page holds"
@@ -416,7 +461,7 @@ def test_a_column_with_a_value_per_row_is_no_filter_and_does_not_fill_the_page(t
     page = page_of(tmp_path / "p.html", results, slice_by="Id", megabytes=1)
     meta = read(page)["meta"]
     assert (meta["sliceBy"], meta["slices"], meta["rows"]) == ("", [], 1_201)
-    assert "and 901 more rows, which the workbook has." in page.read_text(encoding="utf-8")
+    assert "and 1,101 more rows: see the workbook or the JSON." in page.read_text(encoding="utf-8")
 
 
 def test_flags_that_a_runs_json_may_name_cannot_break_the_page(tmp_path: Path) -> None:

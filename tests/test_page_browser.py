@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from browsers import chromium, firefox, requests_of
 from page_cases import page_of
-from report_cases import plain_result, random_results, result_of
+from report_cases import facts_of, plain_result, random_results, result_of
 
 from rag_eval.records import (
     METRIC_LABELS,
@@ -24,6 +24,8 @@ from rag_eval.records import (
     RubricOutcome,
     Score,
 )
+from rag_eval.report.page.judge_page import write_page
+from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun
 
 BOTS = ("Atlas", "Birch")
 Show = Callable[..., Any]
@@ -384,6 +386,18 @@ def test_exactly_what_the_evidence_says_is_marked(show: Show) -> None:
     assert driver.execute_script(MARKS, ".bot") == [["They are free on Sundays.", "bad"]]
 
 
+def test_a_chunk_lists_the_statements_that_it_supports(show: Show) -> None:
+    evidence = (
+        Evidence("statement", "It costs 3.", "supported", True, rank=2),
+        Evidence("statement", "It is red.", "not supported", False, "no colour is named"),
+    )
+    case = case_of(2, "Atlas", 0.5, response="It costs 3. It is red.", chunks=("One.", "Two."))
+    scores = {**case.scores, "faithfulness": Score.scored("faithfulness", 0.5, "", evidence)}
+    driver = show([replace(case, scores=scores)], "#row-2")
+    assert texts(driver, ".chunks li") == ["One.", "Two.✓ Faithfulness: supported: It costs 3."]
+    assert "statement: supported (chunk 2)" in " ".join(texts(driver, ".evidence li"))
+
+
 def test_overlapping_evidence_keeps_the_text_and_shows_the_worse(show: Show) -> None:
     evidence = (
         Evidence("statement", "Bikes are red and fast", "supported", True),
@@ -590,3 +604,29 @@ def test_r74_chromium_refuses_scripts_that_are_not_ours(driver: Any, tmp_path: P
     assert driver.execute_script(script) == "undefined"
     assert all("Content Security Policy" in entry["message"] or "Fetch API" in entry["message"]
                for entry in driver.get_log("browser"))  # fmt: skip
+
+
+def test_the_comparison_of_judges_asks_for_nothing_and_shows_hostile_texts_as_text(
+    driver: Any, tmp_path: Path
+) -> None:
+    """Wide tables scroll in themselves; the page is no wider than the window."""
+    hostile = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+    facts = facts_of(BOTS, 8)
+    tally = JudgeComparisonTally(facts, facts)
+    for row in range(2, 10):
+        for bot in BOTS:
+            one, other = (plain_result(row, bot, value, query=hostile) for value in (0.1, 0.9))
+            tally.add(one, other)
+    runs = (JudgeRun("A", hostile, facts, cost=1.0), JudgeRun("B", "small", facts, cost=0.1))
+    url = write_page(tmp_path / "judges.html", tally.comparison(), runs, has_texts=True).as_uri()
+    driver.get("about:blank")
+    driver.get_log("browser")
+    requests_of(driver)
+    driver.get(url)
+    assert driver.title.startswith("RAG Eval: A (<img src=x")
+    assert driver.execute_script("return document.scripts.length + document.images.length") == 0
+    assert hostile in driver.find_element("css selector", "article p").text
+    assert driver.find_element("css selector", "h1").text.startswith("B (small) agrees with A (")
+    assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert driver.get_log("browser") == []
+    assert requests_of(driver) == [url]

@@ -51,7 +51,7 @@ UNSUPPORTED = (
     "The chunks do not support the response (“A.” and 2 more): make the bot answer from the chunks only."
 )
 RELEVANCY = "The response does not fully address the query: make the bot answer the question directly."
-RANKING = "Useful chunks rank below useless ones (“chunk {}”): rerank or filter the chunks."
+RANKING = "Useful chunks rank below useless ones (chunk {}): rerank or filter the chunks."
 USELESS = "No retrieved chunk is useful: improve the retrieval."
 EMPTY = "No chunk was retrieved: check the index, its filters and the query rewriting."
 NOTHING_SAID = "The bot gave no response: check the bot for timeouts, errors and filters."

@@ -42,8 +42,11 @@ def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
 
 def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     before, today = RecordedRun.read(FOLDER / "before.json"), RecordedRun.read(RUN)
-    assert before.results == today.results
-    assert before.facts == replace(today.facts, reading={}, left_out=())
+    new = {"labels": {}, "stratum": "", "source": "", "source_row": None}
+    results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
+    assert before.results == results
+    new = {"reading": {}, "left_out": (), "prompts": "", "fallbacks": {}, "strata": {}, "sources": ()}
+    assert before.facts == replace(today.facts, **new)
 
 
 def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:

@@ -39,7 +39,7 @@ from rag_eval.report.check import check_readable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport, check_writable
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.findings import Findings, find, verdict, verdict_on
 from rag_eval.results.intervals import bootstrap_mean_interval
 from rag_eval.store.replacement import Replacement
@@ -486,6 +486,11 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
             "Its lead is significant over 2 of the 2 others. "
             "Mean RQS 0.85 vs 0.45 over 12 of 12 queries.",
         ),
+        (
+            {"A": [0.694], "B": [0.536]},  # 0.69 and 0.54 would seem to differ by 0.15
+            "A leads B by 0.16. Fewer than 5 queries are too few for a conclusion. "
+            "Mean RQS 0.6940 vs 0.5360 over 1 of 1 query.",
+        ),
         ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.50 over 1 of 1 query."),
         (
             {"A": [0.9] * 9 + [None] * 3, "B": [0.6] * 8 + [None] * 4},
@@ -660,6 +665,19 @@ def test_a_metric_without_weight_does_not_make_bots_incomparable() -> None:
         summary, weights={"answer_correctness": 1.0, "faithfulness": 0.0, "context_recall": 0.5}
     ).unlike
     assert unlike == {"Full": ("context_recall",)}
+
+
+def test_no_bot_is_blamed_if_each_lacks_other_queries() -> None:
+    values = {
+        bot: [None if row // 8 == number else 0.5 + number / 10 for row in range(30)]
+        for number, bot in enumerate("ABC")
+    }
+    summary = summary_of(_results_of(values), facts_of("ABC", 30))
+    assert summary.compared == 6
+    assert (
+        "Few queries are compared because different bots lack an RQS for different queries. Bot Summary shows"
+        in verdict(summary, find(summary))
+    )
 
 
 def test_who_makes_the_comparison_small_is_named() -> None:
@@ -943,7 +961,7 @@ def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str
     assert len(shown) >= kept
     assert len(row["Response"].encode("utf-16-le")) // 2 <= 32_767
     assert mark == (f"{len(text):,} characters in all)" if cut else "")
-    assert bool(cut) == ("1 texts are longer than a cell can hold and were cut." in _drawn(path))
+    assert bool(cut) == ("1 text is longer than a cell can be and was cut." in _drawn(path))
     assert bool(cut) == (len(text) != 32_767)
 
 
@@ -982,7 +1000,7 @@ def test_lines_beyond_the_last_row_of_a_sheet_are_counted(tmp_path: Path) -> Non
     with NewWorkbook(tmp_path / "r.xlsx", {"constant_memory": True}) as book:
         facts = facts_of(["GPT4"], 5)
         columns = case_columns(facts)
-        table = Table(book.add_worksheet(), columns, Formats(book), 30, 30, sheet_rows=4)
+        table = SheetTable(book.add_worksheet(), columns, Formats(book), 30, 30, sheet_rows=4)
         for row in range(2, 7):
             table.append(plain_result(row))
         table.finish(frozen=1)

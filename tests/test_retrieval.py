@@ -41,8 +41,9 @@ from rag_eval.retrieval import (
     recall_at_k,
     reciprocal_rank,
 )
-from rag_eval.retrieval.from_files import evaluate_files, read_documents
-from rag_eval.tables.record_files import open_records
+from rag_eval.retrieval.from_files import QueryDocuments, evaluate_files, read_documents
+from rag_eval.tables import TextForm, delimited
+from rag_eval.tables.record_files import ReadOptions, open_records
 
 UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
 OTHER = "417fbc69-80f9-4b53-8b5c-1c9cdd2bb0e9"
@@ -557,6 +558,12 @@ def write_parquet(path: Path, name: str, rows: list[tuple[str, list[str]]]) -> N
     parquet.write_table(pyarrow.table(columns), path)
 
 
+def documents(path: Path, role: str = "retrieved_docs") -> list[QueryDocuments]:
+    names = {"retrieved_docs": RETRIEVED_NAMES, "gold_docs": GOLD_NAMES}
+    with open_records(path) as records:
+        return list(read_documents(records, role, names[role]))
+
+
 WRITERS = {
     ".tsv": write_delimited,
     ".csv": write_delimited,
@@ -598,11 +605,11 @@ def test_every_format_gives_the_same_scores(tmp_path, suffix):
 def test_rows_are_read_with_their_place_and_normalised(tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text(f"id\tcontext\n01\t['doc-<urn:uuid:{UUID}>::chunk-1', 'b']\n\n\t\n2\tb\n")
-    assert [tuple(row) for row in read_documents(path, RETRIEVED_NAMES)] == [
+    assert [tuple(row) for row in documents(path)] == [
         (2, "01", (UUID, "b")),
         (5, "2", ("b",)),
     ]
-    assert [row.documents for row in read_documents(path, GOLD_NAMES)] == [(UUID, "b"), ("b",)]
+    assert [row.documents for row in documents(path, "gold_docs")] == [(UUID, "b"), ("b",)]
 
 
 @given(st.lists(st.lists(st.text("a\"\t\r\n,' ", max_size=4), min_size=2, max_size=2), max_size=5))
@@ -613,10 +620,10 @@ def test_tabs_separate_cells_as_the_csv_module_has_it(rows):
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, delimiter="\t").writerows([["qid", "doc_ids"], *rows])
         with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.reader(file, delimiter="\t")
-            expected = [(reader.line_num, cells) for cells in reader if any(cells)][1:]
-        with open_records(path) as records:
-            assert list(records.rows([0, 1])) == expected
+            expected = [(n, cells) for n, cells in enumerate(csv.reader(file, delimiter="\t"), 1) if cells]
+        with delimited.open_records(path, TextForm()) as records:
+            assert list(records.rows) == expected
+            assert records.problems == []
 
 
 def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(tmp_path):
@@ -626,19 +633,23 @@ def test_excel_rows_keep_their_numbers_across_blank_rows_and_numbers_are_digits(
     for cell, value in {"A1": "qid", "B1": "doc_ids", "A3": 0, "A5": 1, "B5": 7}.items():
         workbook.active[cell] = value
     workbook.save(tmp_path / "r.xlsx")
-    rows = read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES)
+    rows = documents(tmp_path / "r.xlsx")
     assert [tuple(row) for row in rows] == [(3, "0", ()), (5, "1", ("7",))]
 
 
-def test_rows_of_parquet_and_json_are_counted_from_one(tmp_path):
-    for suffix in (".parquet", ".json"):
+def test_rows_are_counted_as_in_every_other_input(tmp_path):
+    """The header of a Parquet file is its first row; the objects of a .json file are counted from one."""
+    gold = tmp_path / "gold.csv"
+    gold.write_text("qid,gold_docs\na,x\n")
+    for suffix, first in ((".parquet", 2), (".json", 1)):
         path = tmp_path / f"r{suffix}"
         WRITERS[suffix](path, "doc_ids", [("a", ["x"]), ("b", ["y"]), ("a", ["z"])])
-        assert [row.row for row in read_documents(path, RETRIEVED_NAMES)] == [1, 2, 3]
+        assert [row.row for row in documents(path)] == [first, first + 1, first + 2]
         with pytest.raises(
-            TableError, match=rf"^r{suffix}, rows 1 and 3: query id 'a' occurs more than once$"
+            TableError,
+            match=rf"^r{suffix}, rows {first} and {first + 2}: query id 'a' occurs more than once$",
         ):
-            evaluate_files(path, path)
+            evaluate_files(path, gold)
 
 
 def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
@@ -651,7 +662,7 @@ def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
         for name in honest.namelist():
             lying.writestr(name, honest.read(name).replace(b'ref="A1:C10"', b'ref="A1:B2"'))
         assert b'"A1:B2"' in lying.read("xl/worksheets/sheet1.xml")
-    assert len(list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))) == 9
+    assert len(list(documents(tmp_path / "r.xlsx"))) == 9
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -660,9 +671,9 @@ def test_csv_may_be_separated_by_semicolons(tmp_path, mark):
     (tmp_path / "r.csv").write_text(
         mark + "qid;doc_ids\r\nq1;\"['a', 'b']\"\r\nq2;a || b\r\n", encoding="utf-8"
     )
-    assert [row.documents for row in read_documents(tmp_path / "r.csv", RETRIEVED_NAMES)] == [("a", "b")] * 2
+    assert [row.documents for row in documents(tmp_path / "r.csv")] == [("a", "b")] * 2
     (tmp_path / "s.csv").write_text(mark + '"a;b",qid,doc_ids\n;,q1,a\n', encoding="utf-8")
-    assert [row.documents for row in read_documents(tmp_path / "s.csv", RETRIEVED_NAMES)] == [("a",)]
+    assert [row.documents for row in documents(tmp_path / "s.csv")] == [("a",)]
 
 
 def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tmp_path):
@@ -674,58 +685,72 @@ def test_a_formula_that_was_never_computed_is_not_taken_for_nothing_retrieved(tm
         book.active.append(row)
     book.save(tmp_path / "r.xlsx")
     with pytest.raises(
-        TableError, match=r"^r\.xlsx: .*row 3, column C has a formula .* never stored; open .* and save it$"
+        TableError,
+        match=r"^r\.xlsx, sheet 'Sheet', row 3, column 'doc_ids' \(C\): a formula without a stored result; open .*$",
     ):
-        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
+        list(documents(tmp_path / "r.xlsx"))
     with (
         zipfile.ZipFile(tmp_path / "r.xlsx") as made,
         zipfile.ZipFile(tmp_path / "s.xlsx", "w") as computed,
     ):
         for name in made.namelist():
             computed.writestr(name, made.read(name).replace(b'<c r="C3">', b'<c r="C3" t="str">'))
-    assert [row.documents for row in read_documents(tmp_path / "s.xlsx", RETRIEVED_NAMES)] == [("a",), ()]
+    assert [row.documents for row in documents(tmp_path / "s.xlsx")] == [("a",), ()]
 
 
 def test_passages_in_a_context_column_do_not_hide_the_column_with_ids(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("id,qid,context,Doc-IDs\n1,q,A passage of text.,a\n")
-    assert [tuple(row) for row in read_documents(path, RETRIEVED_NAMES)] == [(2, "q", ("a",))]
+    assert [tuple(row) for row in documents(path)] == [(2, "q", ("a",))]
 
 
 BAD_FILES = [
     ("r.tsv", "qid\tdoc_ids\n1\ta b\n\ta\n3\tnan\n", [
-        "r.tsv, line 2, column 'doc_ids': 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
-        "r.tsv, line 3, column 'qid': '' is not a query id",
-        "r.tsv, line 4, column 'doc_ids': 'nan' is not a list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, row 2, column 'doc_ids' (B): 'a b' is not a list of document ids; expected [\"id\", …] or id || id",
+        "r.tsv, row 3, column 'qid' (A): '' is not a query id",
+        "r.tsv, row 4, column 'doc_ids' (B): 'nan' is not a list of document ids; expected [\"id\", …] or id || id",
     ]),
-    ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, lines 2 and 4: query id '1' occurs more than once"]),
-    ("r.csv", "qid,doc_ids\n1,a,b\n", ["r.csv: cannot be read: line 2 has 3 cells, but the header has 2"]),
-    ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv: cannot be read: unexpected end of data"]),
+    ("r.csv", "qid,doc_ids\n1,a\n2,b\n1,c\n", ["r.csv, rows 2 and 4: query id '1' occurs more than once"]),
+    ("r.csv", "qid,doc_ids\n1,a,b\n", [
+        "r.csv, row 2 (line 2): 3 cells, but the header has 2; "
+        "put text that contains the separator or line ends between double quotes"
+    ]),
+    ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv, row 2 (line 2): unexpected end of data; check the quotes"]),
     ("r.csv", "qid,doc_ids\n", ["r.csv: contains no queries; add a row for each query"]),
-    ("r.csv", "", ["r.csv: has none of the columns qid, query_id, question_id, id; it has none"]),
+    ("r.csv", "", [
+        "r.csv: is an empty file, not a text file; export or download it again"
+    ]),
+    ("r.csv", "qid,doc_ids\n1\n2,a\n", [
+        "r.csv, row 2: has fewer cells than the header; add the missing ones, and put a text with line breaks in "
+        "double quotes"
+    ]),
     ("r.csv", "qid,Docs\n", [
         "r.csv: has none of the columns doc_ids, retrieved_docs, retrieved_doc_ids, retrieved_ids, context; "
-        "it has qid, Docs"
+        "rename one, or add --map COLUMN=retrieved_docs (found: 'qid' (A), 'Docs' (B))"
     ]),
     ("r.csv", "qid,doc_ids,Retrieved Docs\n", [
-        "r.csv: the columns 'doc_ids' and 'Retrieved Docs' mean the same; keep one of them"
+        "r.csv: the columns 'doc_ids' (B) and 'Retrieved Docs' (C) mean the same; keep one of them"
     ]),
     ("r.jsonl", '{"qid": 1, "doc_ids": "a"}\n{"qid": 2}\n', [
-        "r.jsonl: cannot be read: number 2 is not an object with 'qid' and 'doc_ids'"
+        "r.jsonl, row 2, column 'doc_ids' (B): is missing; write [] if there are no documents"
     ]),
-    ("r.jsonl", "{}{}\n", ["r.jsonl: cannot be read: line 1 is not JSON: Extra data: line 1 column 3 (char 2)"]),
+    ("r.jsonl", "{}{}\n", [
+        "r.jsonl, line 1: is not JSON (Extra data: line 1 column 3 (char 2)); write one record per line"
+    ]),
     ("r.json", "{}", [
         "r.json: expected a list of records, or an object with one list of records such as results, data, rows, "
         "examples, samples (found: none); keep one list"
     ]),
-    ("r.json", "[1]", ["r.json: has none of the columns qid, query_id, question_id, id; it has none"]),
+    ("r.json", "[1]", [
+        'r.json, record 1: is not an object with fields; expected {"query": …, "answer": …}'
+    ]),
     ("r.xlsx", "no workbook", [
         "r.xlsx: is a text file, not an Excel workbook; rename it to .csv, "
         "or open it in a spreadsheet program and save it as .xlsx"
     ]),
     ("r.txt", "", [
-        "r.txt: is none of the formats that are read: .tsv, .csv, .json, .jsonl, .ndjson, .xlsx, .xlsm, .xls, .ods, "
-        ".parquet"
+        "r.txt: cannot read files of type '.txt'; use one of .xlsx .xlsm .xls .ods .csv .tsv .parquet .jsonl .ndjson "
+        ".json"
     ]),
 ]  # fmt: skip
 
@@ -744,13 +769,32 @@ def test_a_bad_file_is_refused_with_place_value_and_remedy(tmp_path, name, text,
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize("name", ["r.tsv", "r.csv", "r.json", "r.jsonl"])
-def test_a_text_in_another_encoding_is_named_with_the_remedy(tmp_path, name):
+@pytest.mark.parametrize("name", ["r.tsv", "r.csv"])
+def test_a_table_in_another_encoding_is_read_with_a_warning(tmp_path, name):
     """What a spreadsheet program saves as plain CSV."""
     path = tmp_path / name
-    path.write_bytes("qid,doc_ids\ncafé,a\n".encode("cp1252"))
+    path.write_bytes(
+        "qid\tdoc_ids\ncafé\ta\n".replace("\t", "," if name == "r.csv" else "\t").encode("cp1252")
+    )
+    told, warned = [], []
+    with open_records(path, ReadOptions(tell=told.append, warn=warned.append)) as records:
+        assert [row.qid for row in read_documents(records, "retrieved_docs", RETRIEVED_NAMES)] == ["café"]
+    separator = "commas" if name == "r.csv" else "tabs"
+    assert told == [
+        f"{name} (separated by {separator}, Windows-1252): 'qid' (A) -> id of the query, "
+        "'doc_ids' (B) -> retrieved documents"
+    ]
+    assert warned == [
+        "The file is not UTF-8 and was read as Windows-1252; check accented letters in the report."
+    ]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl"])
+def test_a_text_in_another_encoding_is_named_with_the_remedy(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes('{"qid": "café", "doc_ids": "a"}\n'.encode("cp1252"))
     with pytest.raises(TableError) as caught:
-        list(read_documents(path, RETRIEVED_NAMES))
+        list(documents(path))
     assert str(caught.value) == f"{name}: is not UTF-8; save it as UTF-8"
 
 
@@ -760,15 +804,15 @@ def test_a_missing_or_broken_file_is_one_sentence(tmp_path, suffix, content):
     path = tmp_path / f"r{suffix}"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(TableError, match=rf"^r{suffix}: .+"):
-        list(read_documents(path, RETRIEVED_NAMES))
+    with pytest.raises(TableError, match=rf"^.*r{suffix}(:|, line 1:) .+"):
+        list(documents(path))
 
 
 def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
         archive.writestr("hello.txt", "hello")
     with pytest.raises(TableError, match="is a zip archive, not an Excel workbook"):
-        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
+        list(documents(tmp_path / "r.xlsx"))
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
@@ -777,22 +821,22 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_pa
         archive.writestr("[Content_Types].xml", "")
         archive.infolist()[0].file_size = 510 * 2**20
     with pytest.raises(TableError, match=r"would unpack to 510 MB, more than the 500 MB allowed"):
-        list(read_documents(tmp_path / "r.xlsx", RETRIEVED_NAMES))
+        list(documents(tmp_path / "r.xlsx"))
 
 
 def test_only_so_many_problems_are_spelled_out(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("qid,doc_ids\n" + "1,a b\n" * 1020)
     with pytest.raises(TableError) as caught:
-        list(read_documents(path, RETRIEVED_NAMES))
+        list(documents(path))
     assert len(caught.value.problems) == 21
-    assert caught.value.problems[-1] == "… and 1,000 more like these"
+    assert caught.value.problems[-1] == "and 1,000 more like these"
 
 
 def test_a_long_passage_beside_the_ids_does_not_disturb(tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text(f"qid\tdoc_ids\tpassage\n1\ta\t{'word ' * 100_000}\n")
-    assert [row.documents for row in read_documents(path, RETRIEVED_NAMES)] == [("a",)]
+    assert [row.documents for row in documents(path)] == [("a",)]
 
 
 def test_one_file_can_be_results_and_references(tmp_path):

@@ -1077,11 +1077,12 @@ def test_a_blank_row_does_not_shift_ratings_that_are_paired_by_order(tmp_path: P
     rubric = make_rubric("M1", "C1")
     first = rated("a", "M1,C1", "1,0", ",", "0,0", "1,1", ",")
     second = rated("b", "M1,C1", "1,0", "0,1", ",", "1,1")
+    sheet = ", sheet 'Sheet'" if suffix == ".xlsx" else ""
     with pytest.raises(TableError) as caught:
         pair_ratings(first, second, rubric)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
-        f"a{suffix}, {'row' if suffix == '.xlsx' else 'line'} 3",
-        f"b{suffix}, {'row' if suffix == '.xlsx' else 'line'} 4",
+        f"a{suffix}{sheet}, row 3",
+        f"b{suffix}{sheet}, row 4",
     ]
     assert all("is blank" in problem and "add ids" in problem for problem in caught.value.problems)
     with_ids = [
@@ -1130,19 +1131,26 @@ def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
             "id,M1,C1\nq1,maybe,\nq1,yes,no\n,no,2\n",
             "id,M1,C1\nq1,yes,\n",
             [
-                f"a.csv, line 2, column 'M1': 'maybe' is not a label; {EXPECTED}",
-                f"a.csv, line 2, column 'C1': '' is not a label; {EXPECTED}",
-                "a.csv, line 3, column 'id': 'q1' occurs more than once",
-                "a.csv, line 4, column 'id': '' is not an id",
-                f"a.csv, line 4, column 'C1': '2' is not a label; {EXPECTED}",
-                f"b.csv, line 2, column 'C1': '' is not a label; {EXPECTED}",
+                f"a.csv, row 2, column 'M1' (B): 'maybe' is not a label; {EXPECTED}",
+                f"a.csv, row 2, column 'C1' (C): '' is not a label; {EXPECTED}",
+                "a.csv, row 3, column 'id' (A): 'q1' occurs more than once",
+                "a.csv, row 4, column 'id' (A): '' is not a query id",
+                f"a.csv, row 4, column 'C1' (C): '2' is not a label; {EXPECTED}",
+                f"b.csv, row 2, column 'C1' (C): '' is not a label; {EXPECTED}",
             ],
         ),
-        ("id,M1,C1\n", "id,M1\n", ["b.csv: has no column for the criteria C1; it has id, M1"]),
+        (
+            "id,M1,C1\n",
+            "id,M1\n",
+            [
+                "b.csv: has no column for the criteria C1; rename one, or add --map COLUMN=C1 "
+                "(found: 'id' (A), 'M1' (B))"
+            ],
+        ),
         (
             "id,M1,C1,c1,C-1\n",
             "id,M1,c1,C-1\n",
-            ["b.csv: the columns 'c1' and 'C-1' mean the same; keep one of them"],
+            ["b.csv: the columns 'c1' (C) and 'C-1' (D) mean the same; keep one of them"],
         ),
         (
             "id,M1,C1\nq,1,0\n",
@@ -1186,11 +1194,11 @@ def test_one_column_cannot_hold_the_verdicts_of_two_criteria(tmp_path: Path) -> 
     with pytest.raises(TableError) as caught:
         pair_ratings(*paths, rubric)
     assert list(caught.value.problems) == [
-        f"{name}: the column '{column}' fits each of the criteria {ids}; "
+        f"{name}: the column {column} fits each of the criteria {ids}; "
         "give each criterion a column with its id as the name"
         for name, column, ids in (
-            ("a.csv", "on-topic", "'on-topic', 'on_topic'"),
-            ("b.csv", "CLEAR", "'Clear', 'clear'"),
+            ("a.csv", "'on-topic' (A)", "'on-topic', 'on_topic'"),
+            ("b.csv", "'CLEAR' (C)", "'Clear', 'clear'"),
         )
     ]
 
@@ -1208,7 +1216,8 @@ def test_the_examples_of_the_documentation_print_what_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guides = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
-    (yaml_block,) = re.findall(r"^```yaml\n(.*?)^```$", guides, re.MULTILINE | re.DOTALL)
+    yaml_blocks = re.findall(r"^```yaml\n(.*?)^```$", guides, re.MULTILINE | re.DOTALL)
+    (yaml_block,) = (block for block in yaml_blocks if "rubric_id" in block)
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     section = page.partition("\n## Rubrics\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)

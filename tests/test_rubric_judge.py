@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import jsonschema
@@ -14,7 +15,7 @@ from rag_eval.judge.endpoint import strict_schema
 from rag_eval.records import Case, Outcome, RubricOutcome
 from rag_eval.results.pass_rates import BotPassRates, PassRate, PassRateTally
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
-from rag_eval.rubric.judge import RubricJudge
+from rag_eval.rubric.judge import RubricJudge, _Answer
 
 RUBRIC = EvaluationRubric(
     rubric_id="support",
@@ -97,7 +98,7 @@ def test_nothing_is_asked_where_no_criterion_applies() -> None:
     judge = ObjectJudge()
     (outcome,) = run([RubricJudge(rubric).judge(case())], judge)
     assert (outcome.outcome, outcome.passed, outcome.verdicts) == (Outcome.NOT_APPLICABLE, None, ())
-    assert outcome.reason == "no criterion of the rubric is meant for this row"
+    assert outcome.reason == "no criterion of the rubric applies to this row"
     assert judge.prompts == []
 
 
@@ -234,3 +235,9 @@ def test_pass_rates_come_with_what_they_stand_on() -> None:
     assert (a.overall.rate, a.criteria["title"].rate) == (0.5, None)
     assert (b.bot, b.criteria["title"]) == ("B", PassRate(passed=0, scored=1))
     assert c.overall == PassRate(not_applicable=1)
+
+
+def test_what_a_judge_reads_of_a_verdict_never_changes_unnoticed() -> None:
+    """The schema is part of each request and of its key: another one bills every stored reply again."""
+    text = json.dumps(strict_schema(_Answer), sort_keys=True)
+    assert sha256(text.encode()).hexdigest()[:12] == "4dc5f9678868"

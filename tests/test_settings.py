@@ -92,6 +92,7 @@ def test_defaults_are_the_documented_ones() -> None:
             "timeout_seconds": 120,
             "max_attempts": 5,
             "structured_output": "auto",
+            "prompts": "ragas",
         },
         "weights": {
             "answer_correctness": 0.35,
@@ -125,6 +126,7 @@ def test_defaults_are_the_documented_ones() -> None:
             "max_rows": 200,
             "parallel": True,
             "max_workers": 2,
+            "processes": None,
             "samples": 1,
             "min_coverage": 0.95,
         },
@@ -133,6 +135,7 @@ def test_defaults_are_the_documented_ones() -> None:
             "json": False,
             "html": False,
             "html_mb": 8.0,
+            "history": None,
             "slice_by": "",
             "side_by_side": False,
         },
@@ -150,6 +153,15 @@ def test_defaults_are_the_documented_ones() -> None:
         "prices": {
             "currency": "USD",
             **dict.fromkeys(["input", "output", "toxicity_input", "toxicity_output"]),
+            "batch_factor": 0.5,
+        },
+        "batch": {
+            "deployment": "",
+            "toxicity_deployment": "",
+            "finish_online_below": 0,
+            "requests_per_file": None,
+            "mb_per_file": 200,
+            "enqueued_tokens": None,
         },
         "privacy": {"redact": "", "redact_pattern": ""},
     }
@@ -719,6 +731,26 @@ def test_flags(folder: Path, text: str, expected: bool) -> None:
     assert load(folder, f"[evaluation]\nparallel = {text}").settings.evaluation.parallel is expected
 
 
+@pytest.mark.parametrize("judge", ["azure", "openai"])
+@pytest.mark.parametrize("where", ["file", "option"])
+def test_several_processes_are_for_the_offline_judge(folder: Path, judge: str, where: str) -> None:
+    """One process is what an LLM judge has anyway, and the offline judge takes any number."""
+    config = f"[judge]\nprovider = {judge}\n[evaluation]\nprocesses = {{}}\n"
+    text = config.format(4 if where == "file" else "")
+    overrides = {} if where == "file" else {"evaluation.processes": 4}
+    offline = {**overrides, "judge.provider": "offline"}
+    with pytest.raises(SettingsError) as caught:
+        load(folder, text, overrides=overrides)
+    place = "config.ini, line 4" if where == "file" else "command line --processes"
+    assert str(caught.value) == (
+        f"{place}, [evaluation] processes: only the offline judge uses several processes; remove it, and raise "
+        "max_workers in [evaluation] for more concurrent calls to an LLM judge"
+    )
+    assert load(folder, config.format(1)).settings.evaluation.processes == 1
+    assert load(folder, config.format("")).settings.evaluation.processes is None
+    assert load(folder, text, overrides=offline).settings.evaluation.processes == 4
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [(f"metrics.{key}", value) for key in ("faithfulness", "toxicity") for value in ("", "t", "n", "2", "ja")]
@@ -726,8 +758,10 @@ def test_flags(folder: Path, text: str, expected: bool) -> None:
     + [("weights.faithfulness", value) for value in ("-0.1", "nan", "inf", "1e999", "x")]
     + [("evaluation.max_rows", value) for value in ("0", "-1", "1.5", "1e3", "nan", "ten")]
     + [("evaluation.max_workers", "0"), ("evaluation.min_coverage", "95")]
+    + [("evaluation.processes", value) for value in ("0", "65", "1.5", "auto")]
     + [("judge.max_attempts", value) for value in ("0", "21")]
     + [("judge.timeout_seconds", value) for value in ("0", "-1", "inf", "86401")]
+    + [("judge.prompts", value) for value in ("", "Single", "one", "ragas, single")]
     + [("judge.structured_output", "yes"), ("azure.temperature", "2.1"), ("openai.temperature", "-1")]
     + [("azure.deployment", ""), ("openai.model", "a b"), ("openai.base_url", ""), ("azure.api_version", "")]
     + [("toxicity.threshold", "2"), ("toxicity.deployment", "a b"), ("context.delimiter", "")]

@@ -1,5 +1,7 @@
 """The sheet with one row per query."""
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,5 +46,10 @@ def test_one_row_per_query_says_where_the_bots_differ(tmp_path: Path) -> None:
 def test_the_sheet_is_there_on_request(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("Query,Bot_A,Bot_B\nWhy?,Because.,So.\n")
     (tmp_path / "config.ini").write_text("[report]\nside_by_side = true\n")
-    assert run_cli("in.csv", "--judge", "offline", "-o", "r.xlsx").code == 0
-    assert "Side by Side" in load_workbook(tmp_path / "r.xlsx").sheetnames
+    assert run_cli("in.csv", "--judge", "offline", "-o", "r.xlsx", "--csv", "tables").code == 0
+    sheet = load_workbook(tmp_path / "r.xlsx")["Side by Side"]
+    text = (tmp_path / "tables" / "side-by-side.csv").read_text(encoding="utf-8-sig")
+    header, line = csv.reader(io.StringIO(text), quoting=csv.QUOTE_NONNUMERIC)
+    assert [header, [value or None for value in line]] == [
+        list(row) if row[0] == "Row" else [value or None for value in row] for row in sheet.values
+    ]

@@ -547,7 +547,7 @@ class TestWords:
             (
                 comparison_of(rival(more=57)),
                 "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
-                "significant. About 60 more queries would be needed; fix their number before you test again.",
+                "significant. About 60 more queries would be needed; set their number before you test again.",
             ),
             (
                 comparison_of(rival(Verdict.SIGNIFICANT, 0.05, (0.0149, 0.09))),
@@ -556,7 +556,7 @@ class TestWords:
             (
                 comparison_of(rival(more=132), rival(Verdict.SIGNIFICANT, bot="Gemini")),
                 "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
-                "significant. About 150 more queries would be needed; fix their number before you test again. "
+                "significant. About 150 more queries would be needed; set their number before you test again. "
                 "Its lead is significant over 1 of the 2 others.",
             ),
             (

@@ -18,7 +18,7 @@ from rag_eval.errors import StoreError
 from rag_eval.store.reply_store import Store
 from rag_eval.store.store_format import VERSION
 
-FIRST_FORMAT = Path(__file__).parent / "stores" / "format1.sqlite"
+EARLIER = [Path(__file__).parent / "stores" / f"format{number}.sqlite" for number in (1, 2)]
 TEA = '{"statements":[{"statement":"Tee schmeckt \U0001f375 süß.","reason":"so","verdict":1}]}'
 KEPT = {
     "a" * 64: TEA,
@@ -198,7 +198,7 @@ def only_to_be_read(path: Path) -> None:
 
 def with_a_name_that_is_no_text(path: Path) -> None:
     data = small_store(path).read_bytes()
-    path.write_bytes(data.replace(b"completion_tokens INTEGER", b"\xc3ompletion_tokens INTEGER", 1))
+    path.write_bytes(data.replace(b"attempts INTEGER", b"\xc3ttempts INTEGER", 1))
 
 
 def with_a_missing_value(path: Path) -> None:
@@ -297,12 +297,14 @@ def test_what_a_kill_left_of_a_new_store_is_no_hindrance(tmp_path: Path) -> None
 # Stores of the version before
 
 
-def migrated(path: Path) -> Path:
-    return Path(shutil.copy(FIRST_FORMAT, path))
+@pytest.fixture(params=EARLIER, ids=lambda path: path.stem)
+def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A store that an earlier version wrote."""
+    return Path(shutil.copy(request.param, tmp_path / "s"))
 
 
-def test_a_store_of_the_version_before_is_served_and_brought_up_to_date(tmp_path: Path) -> None:
-    path = migrated(tmp_path / "s")
+def test_a_store_of_the_version_before_is_served_and_brought_up_to_date(earlier: Path) -> None:
+    path = earlier
     for _ in range(2):
         store = Store(path)
         assert {key: store.reply(key) for key in KEPT} == KEPT
@@ -329,8 +331,8 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("statement", BEFORE.values(), ids=BEFORE)
-def test_what_is_damaged_in_a_store_of_the_version_before_is_dropped(tmp_path: Path, statement: str) -> None:
-    path = migrated(tmp_path / "s")
+def test_what_is_damaged_in_a_store_of_the_version_before_is_dropped(earlier: Path, statement: str) -> None:
+    path = earlier
     change(path, statement)
     before = path.read_bytes()
     for is_dry in (False, True):
@@ -345,18 +347,18 @@ def test_what_is_damaged_in_a_store_of_the_version_before_is_dropped(tmp_path: P
     assert ["dropped them" in sentence for sentence in said] == [False, True]
 
 
-def test_a_dry_run_reads_a_store_of_the_version_before_and_leaves_it(tmp_path: Path) -> None:
-    path = migrated(tmp_path / "s")
+def test_a_dry_run_reads_a_store_of_the_version_before_and_leaves_it(earlier: Path) -> None:
+    path, before = earlier, earlier.read_bytes()
     store = Store(path, is_dry=True)
     assert {key: store.reply(key) for key in KEPT} == KEPT
     assert store.failure("d" * 64) == ("refused", "the judge refused")
     assert len(store.overview()) == 3
     store.end(keep=True)
-    assert path.read_bytes() == FIRST_FORMAT.read_bytes()
+    assert path.read_bytes() == before
 
 
-def test_processes_that_meet_a_store_of_the_version_before_migrate_it_once(tmp_path: Path) -> None:
-    path = migrated(tmp_path / "s")
+def test_processes_that_meet_a_store_of_the_version_before_migrate_it_once(earlier: Path) -> None:
+    path = earlier
     assert fill_from_processes(path, rows=5) == ""
     store = Store(path)
     assert {key: store.reply(key) for key in KEPT} == KEPT
@@ -405,12 +407,13 @@ _EVERY_STEP = textwrap.dedent(
 )
 
 
+@pytest.mark.parametrize("source", EARLIER, ids=lambda path: path.stem)
 @pytest.mark.parametrize("how", ["kill", "fail", "full"])
-def test_a_migration_may_end_at_any_step_and_nothing_is_lost(tmp_path: Path, how: str) -> None:
+def test_a_migration_may_end_at_any_step_and_nothing_is_lost(tmp_path: Path, how: str, source: Path) -> None:
     """By a kill, an error, or a disk that becomes full. The next to open it finds everything."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     ended = subprocess.run(
-        [sys.executable, "-c", _EVERY_STEP, FIRST_FORMAT, tmp_path / "s", how],
+        [sys.executable, "-c", _EVERY_STEP, source, tmp_path / "s", how],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     rounds = [line.split(" ", 2) for line in ended.stdout.splitlines()]

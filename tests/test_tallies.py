@@ -8,7 +8,7 @@ from report_cases import facts_of, plain_result
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score
 from rag_eval.results.baseline import PastRun
-from rag_eval.results.findings import flagged_words, noise_words
+from rag_eval.results.findings import Findings, flagged_words, noise_words
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.tallies import MOST_FLAGGED, Tallies
 
@@ -34,6 +34,11 @@ def test_the_noise_of_a_metric_is_pooled_over_its_scores() -> None:
 
 def test_without_samples_there_is_no_noise() -> None:
     assert NoiseTally().deviations() == {}
+
+
+def test_a_flagged_case_without_any_point_has_none() -> None:
+    findings = Findings({}, {}, None, flagged=(replace(plain_result(2, "A"), rqs=0.0),))
+    assert flagged_words(findings) == ["Please check the flagged cases with the highest RQS: row 2 A 0.00."]
 
 
 def test_the_flagged_cases_with_the_highest_rqs_are_named() -> None:

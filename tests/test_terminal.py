@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from page_cases import page_of
-from report_cases import facts_of, result_of, summary_of
+from report_cases import facts_of, plain_result, result_of, summary_of
 
 from rag_eval.cli.terminal import (
     _Counter,
@@ -93,6 +94,20 @@ def test_a_share_of_the_queries(part: int, whole: int, words: str) -> None:
     assert of_queries(part, whole) == words
 
 
+def test_the_bar_tells_pace_and_time_left() -> None:
+    stream = io.StringIO()
+    bar = _ProgressBar(100, stream)
+    for _ in range(25):
+        bar.advance()
+    bar._started -= 100  # as long ago as that
+    bar.close()
+    assert re.search(r"25/100 rows, 0\.2/s, 5 min 0\d s left\n$", stream.getvalue())
+    for _ in range(75):
+        bar.advance()
+    bar.close()
+    assert re.search(r"100/100 rows, 1\.0/s\n$", stream.getvalue())
+
+
 @pytest.mark.parametrize(
     ("total", "done", "said"),
     [
@@ -164,7 +179,7 @@ def test_the_leaderboard_and_the_counts_to_the_letter() -> None:
     assert leaderboard_lines(summary) == [
         "Rank  Bot   Avg RQS  StdDev  Faithfulness  Rows",
         "   1  B        0.75    0.00          0.75     2  ★",
-        "   2  日本     0.38    0.12          0.38     2",
+        "   2  日本     0.38    0.13          0.38     2",
     ]
     assert list(bot_lines(summary, find(summary))) == [
         "日本: RQS for 2 of 2 queries",
@@ -270,8 +285,12 @@ def test_each_bot_has_its_failures_the_first_fix_and_its_worst_row() -> None:
         "    2 of 5 failures: one (rows 2, 3)",
         "    1 of 5 failures: two (row 2)",
         "    1 of 5 failures: three (row 2)",
-        "  Worst row: 3 (RQS 0.12)",
+        "  Worst row: 3 (RQS 0.13)",
     ]
+    results = [plain_result(row, "A", 0.1 if row < 7 else 0.9) for row in range(2, 12)]
+    assert list(bot_lines(summary_of(results, facts_of("A", 10)), findings))[1] == (
+        "  Failures: 5 of 10 queries (Retrieval Failure 5, Hallucination 5, Low Quality 5; some queries have several)"
+    )
     bare = replace(CAUSES, causes=(), worst_row=None, worst_rqs=None)
     assert list(bot_lines(summary, replace(findings, causes=(bare,))))[2:] == [
         "  First fix: no evidence names a cause"
@@ -326,6 +345,7 @@ def test_colours_are_for_terminals_and_not_with_no_color(tmp_path: Path) -> None
     coloured = on_a_terminal(tmp_path)
     assert "\x1b[1mB leads A" in coloured or "\x1b[1mA leads B" in coloured
     assert "\x1b[36m  First fix: " in coloured
+    assert "\x1b[2m  Worst row: " in coloured
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         plain = on_a_terminal(tmp_path, **variables)
         assert "\x1b" not in plain

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval.texts.display import decimals, enumerated, percent
 from rag_eval.texts.words import (
     NEGATION,
     canonical_number,
@@ -156,3 +157,35 @@ def test_forgotten_texts_are_read_again_with_the_same_result():
     texts = [f"House {number} stands on hill {number} " + "and more words " * 300 for number in range(60)]
     before = [read(text).content for text in texts]
     assert [read(text).content for text in texts] == before
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.725, "0.73"),  # 0.72499999999999997780 in binary; a spreadsheet program shows 0.73
+        (0.7249999999999999, "0.73"),  # Excel sees 15 digits
+        (0.724, "0.72"),
+        (1.005, "1.01"),
+        (-0.725, "−0.73"),
+        (-0.001, "0.00"),
+        (0.0, "0.00"),
+        (1, "1.00"),
+        (None, "–"),
+    ],
+)
+def test_numbers_are_rounded_as_a_workbook_shows_them(value, shown):
+    assert decimals(value) == shown
+
+
+def test_a_sign_is_shown_on_request_and_never_on_zero():
+    assert [decimals(value, is_signed=True) for value in (0.05, -0.05, 0.001, -0.001)] == [
+        "+0.05", "−0.05", "0.00", "0.00",
+    ]  # fmt: skip
+    assert [percent(share) for share in (0.125, 0.5, 1.0, 0.0)] == ["13%", "50%", "100%", "0%"]
+
+
+def test_many_names_are_listed_in_part():
+    assert enumerated(["A"]) == "A"
+    assert enumerated(["A", "B"], "or") == "A or B"
+    assert enumerated(list("ABCDEF")) == "A, B, C, D, E and F"
+    assert enumerated([str(number) for number in range(1_205)]) == "0, 1, 2, 3, 4 and 1,200 others"

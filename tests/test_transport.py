@@ -234,7 +234,7 @@ def test_a17_r17_a_lost_connection_is_tried_again_and_possibly_billed(
     transport = make()
     assert transport.ask(call()).attempts == 3
     assert transport.possibly_billed == 2
-    assert transport.adaptations[-1].endswith("billed nevertheless: 2.")
+    assert transport.adaptations[-1].endswith("that may still be billed: 2.")
     judge.always = answer
     assert failure(transport).code == "connection_lost"
     assert len(judge.requests) == 3 + ATTEMPTS

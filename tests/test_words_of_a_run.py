@@ -94,6 +94,38 @@ def test_what_is_to_be_known_of_a_run(changes: dict[str, object], paragraph: str
     assert [each for each in told if paragraph in each] != [], told
 
 
+def test_how_the_input_was_read_is_told() -> None:
+    """Shape, the role of each column and whose it is, how cells were split, what was selected and left out, and why."""
+
+    def column(header: str, role: str, bot: str | None = None, why: str = "") -> dict[str, object]:
+        return {"letter": "A", "header": header, "role": role, "bot": bot, "metric": "", "why": why}
+
+    reading = {
+        "shape": "one row per query, one column per bot",
+        "columns": [
+            column("Frage", "query"),
+            column("Bot_A", "response", "A"),
+            column("Context_A", "context", "A"),
+            column("notes", "not used"),
+            column("truth", "not used", why="'Gold' is the reference"),
+        ],
+        "context_cells": {"JSON list": 1200, "paragraphs": 3},
+        "selection": ["lang = de", "rows 2-9"],
+        "warnings": [
+            "Column 'truth' (E) looks like the reference and was not used, because x. To use it, add --map."
+        ],
+    }
+    facts = replace(facts_of("A", 3), reading=reading)
+    told = details(facts, summary_of(run_of(0.5), facts), ())
+    place = next(number for number, each in enumerate(told) if each.startswith("Input: "))
+    assert told[place : place + 2] == [
+        "Input: one row per query, one column per bot; Frage = query, Bot_A = response of A, "
+        "Context_A = context of A. Not used: notes, truth ('Gold' is the reference). "
+        "Context cells: JSON list (1,200), paragraphs (3). Selected: lang = de; then rows 2-9.",
+        "Column 'truth' (E) looks like the reference and was not used, because x.",
+    ]
+
+
 def test_a_partial_run_says_so_between_heading_and_verdict() -> None:
     facts = replace(facts_of("A", 1), partial="stopped")
     summary = summary_of(run_of(0.5), facts)
@@ -170,7 +202,10 @@ def statement(
     ],
 )
 def test_the_note_on_a_score(score: Score, threshold: float | None, note: Note | None) -> None:
-    assert note_on(score, threshold) == note
+    found = note_on(score, threshold)
+    assert (found and (found.text, found.kind, found.weight)) == (
+        note and (note.text, note.kind, note.weight)
+    )
 
 
 @pytest.mark.parametrize(

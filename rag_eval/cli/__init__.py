@@ -18,14 +18,20 @@ log = logging.getLogger(__name__)
 
 _COMMANDS = {
     "run": "rag_eval.cli.run",
+    "compare-judges": "rag_eval.cli.compare_judges",
+    "review": "rag_eval.cli.review",
     "retrieval": "rag_eval.cli.retrieval",
     "rubric": "rag_eval.cli.rubric",
+    "history": "rag_eval.cli.history",
     "cache": "rag_eval.cli.cache",
     "init": "rag_eval.cli.init",
     "doctor": "rag_eval.cli.doctor",
     "completion": "rag_eval.cli.completion",
+    "shard": "rag_eval.cli.parts:shard",
+    "report": "rag_eval.cli.parts:report",
+    "cases": "rag_eval.cli.parts:cases",
 }
-"""Modules by the name of their command; each has it as `command`."""
+"""Modules by the name of their command; each has it as `command`, or as what is named behind the colon."""
 
 
 def main() -> NoReturn:
@@ -47,7 +53,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(_COMMANDS[cmd_name]).command
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name or "command")
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
@@ -68,7 +68,7 @@ def command(
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
     hide(secrets_of(loaded.settings))
     has_llm = not loaded.settings.provider.is_offline
-    judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge()
+    judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge(loaded.settings)
     code = _report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings))
     _show_settings(loaded, shows_all=shows_all)
     sys.exit(code)
@@ -156,8 +156,29 @@ def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
         yield _ok(f"File: {name} {'was read' if is_there else 'is not there'}")
     yield from map(_warning, loaded.warnings)
     yield _cache(loaded.settings)
+    yield from _columns(dict(loaded.settings.columns))
     if loaded.settings.rubric.file:
         yield from _rubric(loaded.settings.rubric.file)
+
+
+def _columns(columns: Mapping[str, str | tuple[str, ...]]) -> Iterator[_Finding]:
+    """The section [columns]: what it names, and whether a column is to be two things."""
+    from rag_eval.tables.names import squeezed
+
+    given = [
+        (key, name)
+        for key, names in columns.items()
+        for name in ((names,) if isinstance(names, str) else names)
+        if name
+    ]
+    first: dict[str, str] = {}
+    for key, name in given:
+        other = first.setdefault(squeezed(name), key)
+        if other != key:
+            yield _problem(f"[columns] {other} and {key}: both name '{name[:60]}'; name it once")
+    if given:
+        listed = ", ".join(f"{key} = {name[:60]}" for key, name in given)
+        yield _ok(f"Columns: {listed}; rag-eval FILE --show prints how a file is read")
 
 
 def _rubric(file: Path) -> Iterator[_Finding]:
@@ -237,8 +258,18 @@ def _environment() -> Iterator[_Finding]:
 # The judge
 
 
-def _offline_judge() -> Iterator[_Finding]:
+def _offline_judge(settings: "Settings") -> Iterator[_Finding]:
     yield _ok("Judge: offline, which needs no key and no network; nothing is called")
+    yield _processes(settings)
+
+
+def _processes(settings: "Settings") -> _Finding:
+    from rag_eval.run.parallel import most_processes, usable_cores
+
+    set_, cores = settings.evaluation.processes, usable_cores()
+    words = f"{set_}" if set_ else f"{most_processes()} for large inputs, 1 for others"
+    text = f"Processes: {words}; this process may use {cores} {'core' if cores == 1 else 'cores'}"
+    return _warning(f"{text}, and more processes make no run faster") if (set_ or 1) > cores else _ok(text)
 
 
 def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_eval.cli.console import warn
-from rag_eval.configuration.effective import endpoint_of, prices_of, store_path
+from rag_eval.cli.facts import fallback_notes
+from rag_eval.configuration.effective import batch_limits_of, endpoint_of, prices_of, store_path
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
+from rag_eval.judge.batches.client import KEPT_SECONDS
 from rag_eval.judge.transport import Transport
+from rag_eval.records import PROMPT_FORMS
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
+from rag_eval.run.waves import WaveJudge
 from rag_eval.store.reply_store import Store
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ def show_estimate(
     fresh: bool = False,
     retry_errors: bool = False,
     strict_cache: bool = False,
+    in_batches: bool = False,
 ) -> None:
     """Run the whole evaluation over a judge that makes its replies up, and say what it came to.
 
@@ -45,26 +50,63 @@ def show_estimate(
         on_damage = None if strict_cache else warn
         stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
     store = DryRunStore(stored)
-    judge = EstimatingJudge(Transport(endpoint, store), endpoint.model)
+    transport = Transport(endpoint, store)
+    limits = batch_limits_of(settings) if in_batches else None
+    judge = WaveJudge(transport, store, limits) if limits else EstimatingJudge(transport, endpoint.model)
     judges = Judges.llm(settings, judge, store, rubric)
-    evaluation = Evaluation(judges, settings, workers=1)  # so that all bundles are full but the last
     try:
-        for _ in evaluation.results(table.rows):
-            pass  # the results are made up; what was asked for is what counts
+        evaluation = _evaluated(judges, judge, settings, table)
     finally:
-        evaluation.close()
         store.end(keep=True)
-    prices = prices_of(settings)
-    say(f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Cached replies: {evaluation.usage.cached}.")
+    prices = limits.prices if limits else prices_of(settings)
+    made_up = sum(wave.calls for wave in judge.waves) if isinstance(judge, WaveJudge) else 0
+    cached = evaluation.usage.cached - made_up
+    say(f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Cached replies: {cached}.")
     if evaluation.outdated:
         say(f"Stored replies that are empty or unusable and would be requested again: {evaluation.outdated}.")
+    if (form := settings.judge.prompts) != "ragas":
+        say(f"Prompts: {form} ({PROMPT_FORMS[form]}).")
+    for line in fallback_notes(evaluation.fallbacks, sum(len(row.cases) for row in table.rows)):
+        say(line)
     for line in _call_lines(judge.estimate):
         say(line)
+    if isinstance(judge, WaveJudge):
+        for line in _wave_lines(judge):
+            say(line)
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
     say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
     sent = [column.header for column in table.columns if column.is_judged]
     say(f"A run would send the columns {', '.join(sent)} to {_place(endpoint)}. This dry run sent nothing.")
+    if in_batches:
+        say(
+            f"{_place(endpoint)} keeps the texts of a batch until its results are stored here, and at most "
+            f"{KEPT_SECONDS // 86_400} days."
+        )
+
+
+def _evaluated(judges: Judges, judge: EstimatingJudge, settings: "Settings", table: "Table") -> Evaluation:
+    """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
+    is_last = False
+    while not is_last:
+        in_batches = isinstance(judge, WaveJudge)
+        # with one worker all bundles are full but the last
+        evaluation = Evaluation(judges, settings, workers=1, in_batches=in_batches)
+        try:
+            for _ in evaluation.results(table.rows):
+                pass  # the results are made up; what was asked for is what counts
+        finally:
+            evaluation.close()
+        is_last = not (isinstance(judge, WaveJudge) and judge.end_wave())
+    return evaluation
+
+
+def _wave_lines(judge: WaveJudge) -> Iterator[str]:
+    waves = "1 wave" if len(judge.waves) == 1 else f"{len(judge.waves)} waves"
+    yield f"Batches: {waves}, each up to a day; each needs the replies of the wave before it."
+    for number, wave in enumerate(judge.waves, start=1):
+        files = f"{wave.files} file{'s' if wave.files > 1 else ''}"
+        yield f"  wave {number}: about {wave.calls:,} calls in {files}, {wave.size / 1e6:,.1f} MB"
 
 
 def _place(endpoint: "Endpoint") -> str:

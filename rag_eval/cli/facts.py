@@ -1,7 +1,7 @@
 """What a reader must know about a run, gathered at its start and at its end."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,31 +17,34 @@ if TYPE_CHECKING:
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
     from rag_eval.tables import Table
+    from rag_eval.texts.redaction import Redactor
 
 
 def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "RunFacts":
     from rag_eval.configuration.effective import (
         beyond_offline,
+        describe_judge,
         describe_thresholds,
         effective_thresholds,
         effective_weights,
         enabled_metrics,
-        endpoint_of,
         idle_thresholds,
     )
-    from rag_eval.records import FURTHER_LABELS, TOXICITY, RunFacts
+    from rag_eval.records import FURTHER_LABELS, OFFLINE, TOXICITY, RunFacts
+    from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
-    flags = {} if judges.is_proxy else _flags(table)  # words cannot talk arithmetic round
-    cuts = {} if judges.is_proxy else _cuts(settings, table)
+    flags = {} if judges.is_proxy else flags_in(table.rows)  # words cannot talk arithmetic round
+    cuts = {} if judges.is_proxy else cuts_in(settings, table.rows)
     roles = {column.role for column in table.columns}
     rubric = judges.rubric.rubric if judges.rubric else None
     asides = [beyond_offline(settings), idle_thresholds(settings, is_proxy=judges.is_proxy)]
     return RunFacts(
         input_name=readable(table.path.name),
         sheet=table.sheet,
-        judge="offline judge" if judges.is_proxy else endpoint_of(settings).description,
+        judge=OFFLINE if judges.is_proxy else describe_judge(settings),
+        prompts="" if judges.is_proxy else settings.judge.prompts,
         is_proxy=judges.is_proxy,
         version=__version__,
         started=datetime.now().astimezone(),
@@ -68,40 +71,20 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         flags=flags,
         cut_contexts=cuts,
         reading=table.reading,
-        notes=(*_flag_notes(flags), *_cut_notes(cuts), *filter(None, asides)),
+        notes=(*notes_on_marks(flags, cuts), *filter(None, asides)),
     )
 
 
-def _flags(table: "Table") -> dict[tuple[int, str], tuple[str, ...]]:
-    from rag_eval.texts.injection import flags_of
-
-    found = ((case, flags_of(case)) for row in table.rows for case in row.cases)
-    return {(case.row, case.bot): flags for case, flags in found if flags}
-
-
-def _cuts(settings: "Settings", table: "Table") -> dict[tuple[int, str], str]:
-    from rag_eval.run.evaluation import redactor_of, shortener_of
-
-    redactor, shortener = redactor_of(settings), shortener_of(settings)
-    if not shortener:
-        return {}
-    notes = ((case, shortener.note(redactor.case(case))) for row in table.rows for case in row.cases)
-    return {(case.row, case.bot): words for case, words in notes if words}
+def notes_on_marks(
+    flags: Mapping[tuple[int, str], object], cuts: Mapping[tuple[int, str], object]
+) -> tuple[str, ...]:
+    """How many cases of which bot are marked; a judge that saw less of some bots than of others matters."""
+    counts = {_FLAGGED: Counter(bot for _, bot in flags), _CUT: Counter(bot for _, bot in cuts)}
+    return tuple(text.format(_by_bot(bots)) for text, bots in counts.items() if bots)
 
 
-def _cut_notes(cuts: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    """A judge that saw less says less: whether it hit some bots more than others matters."""
-    bots = _by_bot(Counter(bot for _, bot in cuts))
-    return (f"Contexts cut to [limits] max_prompt_tokens before judging: {bots}.",) if bots else ()
-
-
-def _flag_notes(flags: Mapping[tuple[int, str], object]) -> tuple[str, ...]:
-    bots = _by_bot(Counter(bot for _, bot in flags))
-    return (
-        (f"Possible prompt injection in these numbers of cases: {bots}. No score was changed.",)
-        if bots
-        else ()
-    )
+_FLAGGED = "Possible prompt injection in these numbers of cases: {}. No score was changed."
+_CUT = "Contexts cut to [limits] max_prompt_tokens before judging: {}."
 
 
 def _by_bot(counts: Mapping[str, int]) -> str:
@@ -121,23 +104,38 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
 
 
 def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
-    redacted = [evaluation.redactor.summary()] if evaluation.redactor else []
+    beside = (
+        *fallback_notes(evaluation.fallbacks, sum(bot.total_queries for bot in summary.bots)),
+        *evaluation.judges.judge.adaptations,
+        *outdated_notes(evaluation.outdated),
+    )
     return replace(
         facts,
         seconds=evaluation.seconds,
         usage=evaluation.usage,
         partial=str(evaluation.stopped or ""),
-        notes=(
-            *facts.notes,
-            *evaluation.judges.judge.adaptations,
-            *_outdated_notes(evaluation.outdated),
-            *redacted,
-            *_imbalance_notes(summary),
-        ),
+        fallbacks=evaluation.fallbacks,
+        notes=(*facts.notes, *notes_at_end(summary, beside, evaluation.redactor)),
     )
 
 
-def _outdated_notes(outdated: int) -> tuple[str, ...]:
+def notes_at_end(summary: "Summary", beside: Iterable[str], redactor: "Redactor | None") -> tuple[str, ...]:
+    """What is known when all is judged; `beside` comes first."""
+    redacted = [redactor.summary()] if redactor else []
+    return (*beside, *redacted, *_imbalance_notes(summary))
+
+
+def fallback_notes(fallbacks: Mapping[str, int], cases: int) -> tuple[str, ...]:
+    """How many of the cases merged prompts judged in place of the single one, and why."""
+    counts = ", ".join(f"{reason} {count:,}" for reason, count in fallbacks.items())
+    number = sum(fallbacks.values())
+    note = f"Judged with merged prompts: {number:,} of {cases:,} cases ({counts})."
+    if 4 * (number - fallbacks.get("long", 0)) > cases:
+        note += " Use --prompts merged to save the calls without a usable reply."
+    return (note,) if fallbacks else ()
+
+
+def outdated_notes(outdated: int) -> tuple[str, ...]:
     return (
         (f"Stored replies that were empty or unusable and were requested again: {outdated}.",)
         if outdated

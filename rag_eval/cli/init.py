@@ -36,8 +36,8 @@ def command(folder: Path) -> None:
     """
     set_up_logging(debug=False)
     contents = {
-        folder / _CONFIG: files("rag_eval.cli").joinpath("config.ini.example").read_bytes(),
         folder / _INPUT: _template(),
+        folder / _CONFIG: files("rag_eval.cli").joinpath("config.ini.example").read_bytes(),
     }
     _refuse_existing(contents)
     _write(contents)
@@ -46,7 +46,9 @@ def command(folder: Path) -> None:
     program = _program()
     say("To score the sample with the offline judge, which needs no API key, run:")
     say(f"  {_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
-    say(f"To check key, endpoint and model of your own judge, name it in {folder / _CONFIG} and run:")
+    say("To see how it is read, or an input of your own, also a file of another tool, run:")
+    say(f"  {_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
+    say(f"To use an LLM judge, enter its key, endpoint and model in {folder / _CONFIG} and check them:")
     say(f"  {_line(*program, 'doctor', *_config_option(folder))}")
 
 

@@ -4,16 +4,26 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_eval.cli.batching import (
+    cancel_batches,
+    open_batches,
+    refuse_batches,
+    wait_for_batches,
+    waiting_line,
+)
 from rag_eval.cli.console import counting, hide, say, speaking_to, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
+from rag_eval.cli.history import HistoryOfRun
 from rag_eval.cli.judging import open_judges
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import RunOutcome, pass_gates
 from rag_eval.cli.output_paths import OutputPaths
+from rag_eval.cli.people import People
 from rag_eval.cli.signals import stopping_on_signals
 from rag_eval.cli.standard_input import received
 from rag_eval.cli.terminal import progress
@@ -26,12 +36,13 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
-    from rag_eval.report.outputs import Outputs
+    from rag_eval.report.outputs import Receiver
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.gates import Gate
     from rag_eval.results.summary import Summary
     from rag_eval.results.tallies import Tallies
     from rag_eval.rubric import EvaluationRubric
+    from rag_eval.run.batches import BatchRun
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
     from rag_eval.tables import Table, TextForm
@@ -46,7 +57,9 @@ class Job:
         self._options = options
         self._is_quiet = is_quiet
         self._past: PastRun | None = None
+        self._history: HistoryOfRun | None = None
         self._rubric: EvaluationRubric | None = None
+        self._people = People(replace(options, labels=(), calibrate=None))
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
@@ -64,13 +77,16 @@ class Job:
         form = TextForm.parse(self._options.encoding, self._options.sep)
         gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
+        self._people = People(self._options)
         loaded = self._load_settings()
         if self._options.report_only and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
+        refuse_batches(self._options, loaded.settings)
         table = self._read_table(loaded, form)
         if self._options.show:
             return self._show(table)
+        self._people.join(case for row in table.rows for case in row.cases)
         self._paths.check(loaded)
         if self._options.dry_run:
             return self._estimate(loaded, table)
@@ -78,8 +94,11 @@ class Job:
         self._paths.check_writable()
         with self._locked():
             self._paths.make_room(loaded.settings)
+            if self._options.in_batches:
+                return self._judge_in_batches(loaded, table, gates)
             judges = open_judges(loaded.settings, self._paths.report, self._options, self._rubric)
-            facts = facts_at_start(loaded.settings, table, judges)
+            facts = self._people.facts(facts_at_start(loaded.settings, table, judges))
+            self._read_history(loaded.settings, facts)
             self._announce(loaded.settings, facts, judges)
             self._manifest.began(loaded, facts)
             return self._evaluate(loaded, table, judges, facts, gates)
@@ -96,7 +115,22 @@ class Job:
             return None
         from rag_eval.results.baseline import read_past_run
 
-        return read_past_run(self._options.baseline)
+        return None if self._options.wants_latest else read_past_run(self._options.baseline)
+
+    def _read_history(self, settings: "Settings", facts: "RunFacts") -> None:
+        """What came before this run. The last comparable run is the baseline if that is wanted."""
+        if folder := settings.report.history:
+            self._history = HistoryOfRun.read(folder, self._input, facts)
+        if not self._options.wants_latest:
+            return
+        if self._history is None:
+            raise InputError(
+                "--baseline latest: no history is kept; add --history FOLDER or set [report] history"
+            )
+        self._past = self._history.past
+        if self._past is None:
+            earlier = "an earlier run" if self._history.is_first else "a comparable earlier run"
+            self._say(f"--baseline latest: {folder} does not have {earlier}; nothing is compared.")
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
@@ -146,9 +180,10 @@ class Job:
         return table
 
     def _estimate(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
+        """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
         settings = loaded.settings.without_entra()
         if settings.provider.is_offline:
-            self._say("The offline judge sends nothing and costs nothing.")
+            say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
         from rag_eval.cli.dry_run import show_estimate
         from rag_eval.configuration.effective import budget_of
@@ -159,14 +194,15 @@ class Job:
             settings,
             table,
             self._paths.report,
-            self._say,
+            say,
             self._rubric,
             fresh=self._options.fresh,
             retry_errors=self._options.retry_errors,
             strict_cache=self._options.strict_cache,
+            in_batches=self._options.batch,
         )
         if redactor := redactor_of(settings):
-            self._say(f"A run would redact before sending: {redactor.subjects}.")
+            say(f"A run would redact before sending: {redactor.subjects}.")
         try:
             loaded.require_credentials()
         except InputError as lacking:
@@ -191,6 +227,24 @@ class Job:
 
     # The run itself
 
+    def _judge_in_batches(
+        self, loaded: "LoadedSettings", table: "Table", gates: Sequence["Gate"]
+    ) -> ExitCode:
+        """Go on with the batches; the report is written when all replies are there."""
+        with open_batches(
+            loaded.settings, table.rows, self._paths.report, self._options, self._rubric
+        ) as run:
+            facts = self._people.facts(facts_at_start(loaded.settings, table, run.judges()))
+            self._read_history(loaded.settings, facts)
+            self._announce(loaded.settings, facts, run.judges())
+            self._manifest.began(loaded, facts)
+            if self._options.batch_cancel:
+                return cancel_batches(run, self._options, self._say, self._manifest)
+            if waiting := wait_for_batches(run, self._options, self._say):
+                self._manifest.waits(waiting_line(waiting), waiting)
+                return ExitCode.NOT_FINISHED
+            return self._evaluate(loaded, table, run.judges(), facts, gates, run)
+
     def _evaluate(
         self,
         loaded: "LoadedSettings",
@@ -198,24 +252,36 @@ class Job:
         judges: "Judges",
         facts: "RunFacts",
         gates: Sequence["Gate"],
+        batches: "BatchRun | None" = None,
     ) -> ExitCode:
         from rag_eval.results.tallies import Tallies
-        from rag_eval.run.evaluation import Evaluation
+        from rag_eval.run.parallel import open_evaluation, processes_for
 
         settings = loaded.settings
-        tallies = Tallies(facts, settings.report.slice_by, self._past)
-        evaluation = Evaluation(judges, settings)
+        history = self._history
+        tallies = Tallies(facts, settings.report.slice_by, self._past, history.past if history else None)
+        if batches:
+            from rag_eval.run.evaluation import Evaluation
+
+            evaluation = Evaluation(judges, settings, in_batches=True)
+        else:
+            evaluation = open_evaluation(judges, settings, processes_for(settings, table.rows))
         keep = True
         try:
-            with self._paths.open(loaded, facts, has_baseline=self._past is not None) as outputs:
+            has_baseline = self._past is not None
+            with self._paths.open(loaded, facts, has_baseline=has_baseline, history=history) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
                 _refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
                     self._say("Writing the report …")
                 summary = tallies.summary()
                 facts = facts_at_end(facts, evaluation, summary)
-                outcome = RunOutcome.written(outputs, tallies, summary, facts)
+                if batches:
+                    facts = batches.facts(facts)
+                outcome = RunOutcome.written(outputs, tallies, summary, facts, history)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
+            if batches and not evaluation.stopped:
+                batches.end()
         finally:
             evaluation.close()
             judges.store.end(keep=keep)
@@ -235,14 +301,13 @@ class Job:
         self._options.refuse_idle_again()
         settings, run = loaded.settings, RecordedRun.read(self._input)
         run.check_slices(settings.report.slice_by)
+        self._people.join(result.case for result in run.results)
         self._paths.check(loaded)
         if self._options.dry_run:
-            self._say(
-                f"Dry run: {self._paths.report} would be rebuilt from {self._input} without any judge call."
-            )
+            say(f"Dry run: {self._paths.report} would be rebuilt from {self._input} without any judge call.")
             return ExitCode.COMPLETE
         self._paths.check_writable()
-        run = run.rescored(facts_again(run.facts, settings, run.name))
+        run = run.rescored(self._people.facts(facts_again(run.facts, settings, run.name)))
         facts = run.facts
         tallies = Tallies(facts, settings.report.slice_by, self._past)
         self._manifest.began(loaded, facts)
@@ -251,7 +316,7 @@ class Job:
         with self._locked():
             self._paths.make_room(settings)
             with self._paths.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs:
-                for result in run.results:
+                for result in map(self._people.label, run.results):
                     outputs.add(result)
                     tallies.add(result)
                 outcome = RunOutcome.written(outputs, tallies, tallies.summary(), facts)
@@ -273,21 +338,24 @@ class Job:
         report, *others = outcome.paths
         for path in others:
             self._say(f"Also written: {path}")
+        for line in self._people.calibrate(outcome.findings.alignment, outcome.facts):
+            self._say(line)
         self._say(f"Report: {report}")
-        passed = pass_gates(outcome, gates, self._options, min_coverage, self._say)
+        is_first = self._options.wants_latest and self._history is not None and self._history.is_first
+        passed = pass_gates(outcome, gates, self._options, min_coverage, self._say, is_first_run=is_first)
         code = outcome.exit_code(stopped, min_coverage, passed=passed)
         self._manifest.ended(code, outcome)
         return code
 
     def _stream(
-        self, evaluation: "Evaluation", table: "Table", outputs: "Outputs", tallies: "Tallies"
+        self, evaluation: "Evaluation", table: "Table", outputs: "Receiver", tallies: "Tallies"
     ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
         with speaking_to(sys.stderr):
             bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
-                for result in results:
+                for result in map(self._people.label, results):
                     outputs.add(result)
                     tallies.add(result)
                 if _is_judged(results):

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval.cli.batching import refuse_open_batches
 from rag_eval.cli.console import warn
 from rag_eval.cli.options import Options
 
@@ -29,21 +30,18 @@ def open_judges(
 def _llm_judges(
     settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
-    from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
-    from rag_eval.judge.null_judges import StoredOnly
-    from rag_eval.judge.transport import Transport
-    from rag_eval.run.judges import Judges
+    from rag_eval.configuration.effective import store_path
+    from rag_eval.run.opening import StoredReplies, open_llm_judges
     from rag_eval.store.reply_store import Store
 
-    budget = budget_of(settings)
-    store = Store(
-        store_path(settings, target),
-        on_damage=None if options.strict_cache else warn,
+    replies = StoredReplies(
+        path=store_path(settings, target),
         fresh=options.fresh,
         retry_errors=options.retry_errors,
-        on_network=warn,
+        strict=options.strict_cache,
+        only=options.report_only,
     )
-    asked = settings.without_entra() if options.report_only else settings
-    transport = Transport(endpoint_of(asked), store, budget, announce=warn)
-    judge = StoredOnly(transport) if options.report_only else transport
-    return Judges.llm(settings, judge, store, rubric)
+    judges = open_llm_judges(settings, replies, rubric, warn)
+    if isinstance(judges.store, Store) and not options.report_only:
+        refuse_open_batches(judges.store, target)
+    return judges

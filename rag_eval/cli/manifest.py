@@ -6,7 +6,7 @@ A run that was killed leaves a manifest that says "running", with the process th
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration import LoadedSettings
     from rag_eval.records import RunFacts
+    from rag_eval.store.batch_records import BatchRecord
 
 FORMAT = "rag-eval-manifest/1"
 _STATUS = {
@@ -98,11 +99,30 @@ class Manifest:
             "ended": _now(),
             "seconds": facts.seconds,
             "usage": asdict(facts.usage),
+            "fallbacks": dict(facts.fallbacks),
             "judged": {
                 bot.bot: {"scored": bot.rqs.scored, "failed": bot.rqs.failed, "queries": bot.total_queries}
                 for bot in outcome.summary.bots
             },
             "outputs": [_plain(path) for path in outcome.paths],
+        }
+        self._write()
+
+    def waits(self, reason: str, batches: "Sequence[BatchRecord]") -> None:
+        """The run goes on with the same command; there is no new report yet."""
+        self._members |= {
+            "status": "waiting",
+            "exit_code": int(ExitCode.NOT_FINISHED),
+            "reason": reason,
+            "ended": _now(),
+            "batches": [
+                {
+                    "id": batch.id,
+                    "calls": batch.requests,
+                    "submitted": datetime.fromtimestamp(batch.submitted).astimezone().isoformat(),
+                }
+                for batch in batches
+            ],
         }
         self._write()
 
@@ -155,6 +175,7 @@ def _run(facts: "RunFacts") -> dict[str, Any]:
     """What is about to be judged, by whom and how it will be counted."""
     return {
         "judge": facts.judge,
+        "prompts": facts.prompts,
         "sheet": facts.sheet,
         "bots": facts.bots,
         "rows": facts.rows,

@@ -16,9 +16,11 @@ class Options:
     judge: str | None
     model: str | None
     temperature: float | None
+    prompts: str | None
     alpha: float | None
     beta: float | None
     gamma: float | None
+    processes: int | None
     samples: int | None
     dry_run: bool
     max_calls: int | None
@@ -34,6 +36,7 @@ class Options:
     fail_under: tuple[str, ...]
     gate_on: str
     baseline: Path | None
+    history: Path | None
     fail_on_regression: bool
     report_only: bool
     manifest: Path | None
@@ -51,6 +54,15 @@ class Options:
     random_rows: int | None
     show: bool
     redact: str | None
+    labels: tuple[Path, ...]
+    calibrate: Path | None
+    batch: bool
+    batch_wait: float | None
+    """Minutes."""
+    batch_cancel: bool
+    engine: str | None = None
+    address: str | None = None
+    shard_rows: int | None = None
 
     def given(self) -> Mapping[str, Any]:
         """By name, those that were given."""
@@ -58,6 +70,11 @@ class Options:
         return {
             name: value for name, value in every if value is not None and value is not False and value != ()
         }
+
+    @property
+    def wants_latest(self) -> bool:
+        """The baseline is the last comparable run of the history, unless there is a file of that name."""
+        return self.baseline == Path("latest") and not self.baseline.exists()
 
     def overrides(self) -> Mapping[str, Any]:
         """The values that replace those of the configuration, by 'section.key'."""
@@ -79,9 +96,17 @@ class Options:
             if key.startswith("weights.") and _field(option) in given
         }
 
+    @property
+    def in_batches(self) -> bool:
+        return self.batch or self.batch_cancel
+
     def refuse_idle_again(self) -> None:
         """Raise InputError for options that have no effect when a report is rebuilt from a run's JSON."""
         given = self.given()
+        if self.wants_latest:
+            raise InputError(
+                "--baseline latest: no history is kept with a run's JSON; name a report (.xlsx) or a run's JSON"
+            )
         if idle := [option for option in _IDLE_AGAIN if _field(option) in given]:
             raise InputError(
                 f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, since no sheet is read and "
@@ -106,6 +131,8 @@ _IDLE_AGAIN = (
     "--show",
     "--model",
     "--temperature",
+    "--prompts",
+    "--processes",
     "--samples",
     "--redact",
     "--max-calls",
@@ -114,5 +141,9 @@ _IDLE_AGAIN = (
     "--fresh",
     "--retry-errors",
     "--strict-cache",
+    "--history",
+    "--batch",
+    "--batch-wait",
+    "--batch-cancel",
 )
 """Options about reading a sheet or calling a judge."""

@@ -15,6 +15,7 @@ from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
 
 if TYPE_CHECKING:
+    from rag_eval.cli.history import HistoryOfRun
     from rag_eval.records import RunFacts
     from rag_eval.report.outputs import Outputs
     from rag_eval.results.baseline import PastRun
@@ -35,10 +36,18 @@ class RunOutcome:
     """Where the outputs are, the report first."""
 
     @classmethod
-    def written(cls, outputs: "Outputs", tallies: "Tallies", summary: "Summary", facts: "RunFacts") -> Self:
+    def written(
+        cls,
+        outputs: "Outputs",
+        tallies: "Tallies",
+        summary: "Summary",
+        facts: "RunFacts",
+        history: "HistoryOfRun | None" = None,
+    ) -> Self:
         """Finish the outputs."""
         findings = tallies.findings(summary)
-        facts = _with_cut(facts, summary)
+        if history:
+            findings = replace(findings, history=history.with_run(facts, summary, findings))
         paths = outputs.finish(summary, findings, facts)
         return cls(summary, findings, replace(facts, left_out=outputs.left_out), paths)
 
@@ -59,6 +68,16 @@ class RunOutcome:
         say(verdict(summary, findings), bold=True)
         for line in (*bot_lines(summary, findings), *beside_lines(findings), *changes):
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
+        # Unless the baseline is that run: then its changes were told above.
+        if (
+            findings.history
+            and findings.history.runs[:-1]
+            and (findings.changes is None or findings.since_last is not findings.changes)
+        ):
+            from rag_eval.results.run_history import changes_words
+
+            for line in changes_words(findings.history, findings.since_last):
+                say(line)
         if facts.is_proxy:
             say(f"Scores below these thresholds are red in the report: {self._thresholds()}.")
         for line in (usage_line(facts), *facts.notes, *facts.left_out):
@@ -99,27 +118,23 @@ _STYLES: dict[str, dict[str, Any]] = {"First fix": {"fg": "cyan"}, "Worst row": 
 """Of lines that begin so. Colour only adds to the words."""
 
 
-def _with_cut(facts: "RunFacts", summary: "Summary") -> "RunFacts":
-    """With a note if the first sheet cannot have all cases."""
-    from rag_eval.report.spool import cut_note
-    from rag_eval.report.worksheet import SHEET_ROWS
-
-    note = cut_note(sum(bot.total_queries for bot in summary.bots), SHEET_ROWS - 1)
-    return replace(facts, notes=(note, *facts.notes)) if note else facts
-
-
 def pass_gates(
     outcome: RunOutcome,
     gates: Sequence["Gate"],
     options: Options,
     min_coverage: float,
     say: Callable[..., None],
+    *,
+    is_first_run: bool = False,
 ) -> bool:
     """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted."""
     facts = outcome.facts
     results = list(evaluate_gates(gates, outcome.summary, GateOn(options.gate_on), min_coverage))
-    if options.fail_on_regression:
-        results += regression_gates(outcome.findings.changes or (), facts.bots)
+    if options.fail_on_regression and not is_first_run:
+        changes, not_comparable = outcome.findings.changes, outcome.findings.not_comparable
+        if changes is None:  # --baseline latest found no run to compare with
+            not_comparable = "the history has no comparable earlier run"
+        results += regression_gates(changes or (), facts.bots, not_comparable)
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
         say(line, fg="green") if result.passed else warn(line)

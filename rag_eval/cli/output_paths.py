@@ -9,6 +9,7 @@ from rag_eval.cli.options import Options
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
+    from rag_eval.cli.history import HistoryOfRun
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
@@ -39,7 +40,7 @@ class OutputPaths:
         read = {f"{path}, which is read": Path(path) for path, is_read in loaded.files.items() if is_read}
         others = {
             "the rubric": loaded.settings.rubric.file,
-            "the store of paid replies": store_path(loaded.settings, self.report),
+            "the reply cache": store_path(loaded.settings, self.report),
         }
         named = {"--json": self._json(loaded.settings), "--html": self._html(loaded.settings)}
         self._refuse_overwriting(named, {**read, **others})
@@ -71,6 +72,7 @@ class OutputPaths:
             options.junit,
             options.manifest,
             *self._csv_files().values(),
+            settings.report.history and settings.report.history / "runs" / "run",
         ]
         sweep([*filter(None, outputs), *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
@@ -88,23 +90,29 @@ class OutputPaths:
         *,
         has_baseline: bool,
         made_from: Mapping[str, Any] | None = None,
+        history: "HistoryOfRun | None" = None,
     ) -> "Outputs":
         """Every file that was asked for, ready to be written. `made_from`: the run that is reported once more."""
         from rag_eval.report.csv_files import CsvReport
+        from rag_eval.report.history_record import HistoryRecord
         from rag_eval.report.json_file import JsonReport
         from rag_eval.report.outputs import Outputs
         from rag_eval.report.provenance import provenance
         from rag_eval.report.workbook import ExcelReport
 
         wanted = loaded.settings.report
-        tables = {"has_evidence": wanted.evidence, "has_slices": bool(wanted.slice_by)}
+        tables = {
+            "has_evidence": wanted.evidence,
+            "has_slices": bool(wanted.slice_by),
+            "has_side_by_side": wanted.side_by_side,
+        }
         factories: list[Callable[[], Output]] = [
             lambda: ExcelReport(
                 self.report,
                 facts,
                 **tables,
                 has_baseline=has_baseline,
-                has_side_by_side=wanted.side_by_side,
+                has_history=history is not None,
             )
         ]
         if page := self._html(loaded.settings):  # before the JSON, which tells what does not fit on it
@@ -113,6 +121,8 @@ class OutputPaths:
             factories.append(lambda: JsonReport(target, facts, provenance(loaded, made_from)))
         if folder := self._options.csv:
             factories.append(lambda: CsvReport(folder, facts, **tables))
+        if history:  # after everything else: a run that has no report leaves no entry
+            factories.append(lambda: HistoryRecord(history.history.folder, history.id))
         return Outputs.opened(factories)
 
     def _page(self, target: Path, loaded: "LoadedSettings", facts: "RunFacts") -> "Output":
@@ -146,7 +156,12 @@ class OutputPaths:
                 "--manifest": self._options.manifest,
                 **self._csv_files(),
             },
-            {"the input": self._input, "the baseline": self._options.baseline, **read},
+            {
+                "the input": self._input,
+                "the baseline": self._options.baseline,
+                **{f"the labels {path.name}": path for path in self._options.labels},
+                **read,
+            },
         )
 
     def _csv_files(self) -> dict[str, Path | None]:

@@ -1,12 +1,15 @@
 """The command that holds retrieved documents against gold documents. Asks no judge."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from rag_eval.cli.console import say
+from rag_eval.cli.reading import opened, reading_options
 
 _PATH = click.Path(path_type=Path)
+_ROLES = ("id", "retrieved_docs", "gold_docs")
 
 
 def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -43,31 +46,36 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     callback=_cutoffs,
     help="Cutoffs k of the measures.",
 )
+@reading_options("key=id")
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     file: Path | None,
     results: Path | None,
     reference: Path,
     output: Path | None,
     cutoffs: tuple[int, ...],
+    **options: Any,
 ) -> None:
     """Score retrieval against gold document ids, without a judge.
 
     Prints recall, precision, F1, NDCG, MRR, MAP and hit rate. RESULTS has the retrieved document ids of each query
-    in rank order. Both files are .tsv, .csv, .json, .jsonl, .xlsx or .parquet with a column for the query id (qid,
+    in rank order. Both files have one of the types that 'rag-eval run' reads, with a column for the query id (qid,
     query_id, question_id or id) and one for the ids: doc_ids or retrieved_docs in RESULTS, document_ids or gold_docs
-    in the reference. The two may be one file.
+    in the reference. The two may be one file. Conditions and ranges select rows of the reference.
     """
     from rag_eval.report.retrieval_report import summary_lines, write_retrieval
     from rag_eval.retrieval.from_files import evaluate_files
 
     results = _the_one(ctx, file, results)
-    if output is None:
-        summary, place = evaluate_files(results, reference, cutoffs), None
-    else:
-        summary, place = write_retrieval(results, reference, output, cutoffs)
-    for line in summary_lines(summary):
+    told: list[str] = []
+    with opened((results, reference), _ROLES, told.append, options) as (ranked, gold, reading):
+        if output is None:
+            summary, place = evaluate_files(ranked, gold, cutoffs, reading=reading), None
+        else:
+            summary, place = write_retrieval(ranked, gold, output, cutoffs, reading)
+    for line in [*told, *summary_lines(summary)]:
         say(line)
     if place is not None:
         say(f"Scores: {place}")

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.reading import opened, reading_options
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
@@ -34,22 +35,29 @@ def _check(file: Path) -> None:
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
 @click.option("--rubric", "file", type=_PATH, required=True, help="Rubric file (.yaml, .yml or .json).")
-def _align(a: Path, b: Path, file: Path) -> None:
+@reading_options("verdict=grounded")
+def _align(a: Path, b: Path, file: Path, **options: Any) -> None:
     """Measure the agreement of the verdicts in files A and B, with Cohen's kappa.
 
-    Each is a .csv, .tsv, .xlsx, .json or .jsonl file with a row per response and a column per criterion that contains
-    yes or no (also true, false, pass, fail, 1, 0). Rows are paired by the column id, or by their order without it.
+    Each has one of the types that 'rag-eval run' reads, with a row per response and a column per criterion that
+    contains yes or no (also true, false, pass, fail, 1, 0). Rows are paired by the column id, or by their order
+    without it. Conditions and ranges select rows of A.
     """
     from rag_eval.rubric import load_rubric
     from rag_eval.rubric.ratings import pair_ratings
 
     rubric = load_rubric(file)
-    ratings = pair_ratings(a, b, rubric)
+    roles = ["id", *(metric.id for metric in rubric.metrics)]
+    told: list[str] = []
+    with opened((a, b), roles, told.append, options) as (a, b, reading):
+        ratings = pair_ratings(a, b, rubric, reading)
     for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
         if ids:
             warn(f"{path.name}: left out because the other file does not have them: {_listed(ids)}")
     report = rubric.align_verdicts(ratings.pairs)
     rows = [("Overall", report), *((row.metric_id, row) for row in report.criteria)]
+    for line in told:
+        say(line)
     say(f"Rubric {rubric.rubric_id}: A is {a.name}, B is {b.name}")
     for line in _table([_HEADER, *(_cells(name, agreement) for name, agreement in rows)]):
         say(line)

@@ -10,8 +10,10 @@ from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
-from rag_eval.cli.standard_input import FORMATS
+from rag_eval.cli.reading import reading_options
+from rag_eval.cli.sharded import ENGINES, ShardedJob, is_sharded
 from rag_eval.judge.providers import PROVIDERS
+from rag_eval.records import PROMPT_FORMS
 
 _PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
@@ -23,7 +25,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Score answers and write the report.",
 )
-@click.argument("input_path", metavar="INPUT", type=_PATH)
+@click.argument("inputs", metavar="INPUT...", type=_PATH, nargs=-1, required=True)
 @click.option("-o", "--output", type=_PATH, help="Report file.  [default: <input>_report.xlsx]")
 @click.option("--config", type=_PATH, help="Configuration file.  [default: ./config.ini, if present]")
 @click.option(
@@ -33,9 +35,20 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 )
 @click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")
 @click.option("--temperature", type=click.FloatRange(0.0, 2.0), help="Sampling temperature of the judge.")
+@click.option(
+    "--prompts",
+    type=click.Choice(list(PROMPT_FORMS)),
+    help="Prompts of the judge: fewer calls with merged or single.",
+)
 @click.option("--alpha", type=_WEIGHT, help="Weight of answer correctness in RQS.")
 @click.option("--beta", type=_WEIGHT, help="Weight of faithfulness in RQS.")
 @click.option("--gamma", type=_WEIGHT, help="Weight of answer relevancy in RQS.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes of the offline judge.  [default: one per core for large inputs]",
+)
 @click.option("--samples", type=click.IntRange(1, 50), help="Score each answer K times and use the mean.")
 @click.option("--dry-run", is_flag=True, help="Estimate calls, tokens and cost; send nothing.")
 @click.option("--max-calls", type=click.IntRange(min=1), help="Stop before sending more requests than this.")
@@ -58,7 +71,8 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     show_default=True,
     help="Compare gates with the lower 95% limit or the mean.",
 )
-@click.option("--baseline", type=_PATH, help="Compare with an earlier report (.xlsx) or run (JSON).")
+@click.option("--baseline", type=_PATH, help="Report, JSON or latest: the earlier run to compare with.")
+@click.option("--history", type=_PATH, metavar="FOLDER", help="Add this run to the history in FOLDER.")
 @click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if any mean is significantly worse.")
 @click.option(
     "--report-only",
@@ -73,35 +87,51 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     metavar="MINUTES",
     help="Wait up to MINUTES for a run that writes this report.",
 )
+@click.option("--labels", multiple=True, type=_PATH, help="Compare with the labels in this review sheet.")
+@click.option("--calibrate", type=_PATH, help="Write the thresholds that labels imply to this config.ini.")
 @click.option("--junit", type=_PATH, help="Write gate results as JUnit XML to this file.")
-@click.option("--sheet", help="Sheet to read.  [default: the first visible sheet]")
-@click.option("--encoding", help="Encoding of a .csv or .tsv file.  [default: detected]")
-@click.option("--sep", metavar="CHAR", help="Separator of a .csv file, or 'tab'.  [default: detected]")
-@click.option("--format", type=click.Choice(FORMATS), help="Type of the file that '-' (standard input) is.")
-@click.option("--map", multiple=True, metavar="COLUMN=ROLE", help="Give a column a role, as in answer=bot.")
+@reading_options("answer=bot")
 @click.option("--bot-name", metavar="NAME", help="Name of the bot, for one column of responses.")
-@click.option(
-    "--where", multiple=True, metavar="'NAME OP VALUE'", help="Read only rows for which this holds."
-)
-@click.option("--rows", metavar="FIRST-LAST", help="Read only these rows of the file.")
-@click.option(
-    "--random-rows", type=click.IntRange(min=1), metavar="N", help="Read N random rows, always the same."
-)
 @click.option("--show", is_flag=True, help="Print how the first rows are read; judge nothing.")
 @click.option(
     "--redact", flag_value="email, phone", help="Hide e-mail addresses and phone numbers from the judge."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    help="Judge in shards here or with Ray, or only write them.",
+)
+@click.option("--address", metavar="ADDRESS", help="Ray cluster to use; auto finds the one of this machine.")
+@click.option(
+    "--shard-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Judge in shards of N rows.  [default: 5000]",
+)
+@click.option("--batch", is_flag=True, help="Send calls in provider batches; run again to continue.")
+@click.option(
+    "--batch-wait",
+    type=click.FloatRange(min=0.0),
+    metavar="MINUTES",
+    help="With --batch: wait up to MINUTES for the batches.",
+)
+@click.option("--batch-cancel", is_flag=True, help="Cancel this report's batches; keep finished replies.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors and warnings.")
 @click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
 @click.version_option(__version__, prog_name="rag-eval")
-def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
+def command(inputs: tuple[Path, ...], output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
     """Score the answers of chatbots in a spreadsheet and write an Excel report.
 
     INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl or .parquet file with a column Query and a column
     Bot_<name> for each bot; Ground_Truth and Context are optional. Files of other tools are read as well: --show prints
-    how. '-' reads standard input.
+    how. '-' reads standard input. A folder, a pattern or several files are judged in shards, as is a file with
+    --shard-rows or --engine: -o is a folder then, and the same command continues a run that was killed.
     """
     set_up_logging(debug)
+    given = Options(**options)
+    if is_sharded(inputs, given):
+        sys.exit(ShardedJob(inputs, output, given, is_quiet=quiet).run())
+    (input_path,) = inputs
     stem = "stdin" if str(input_path) == "-" else input_path.stem
     target = output or input_path.with_name(f"{stem}_report.xlsx")
-    sys.exit(Job(input_path, target, Options(**options), is_quiet=quiet).run())
+    sys.exit(Job(input_path, target, given, is_quiet=quiet).run())

@@ -8,8 +8,9 @@ from typing import Protocol, TextIO
 
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.causes import FAILURES, MOST_CAUSES, BotCauses, cause_words
-from rag_eval.results.findings import Findings, mean_words
+from rag_eval.results.findings import ABOUT_COUNTS, Findings, mean_words
 from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
+from rag_eval.texts.display import decimals
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -61,7 +62,7 @@ def leaderboard_lines(summary: Summary) -> list[str]:
             "" if line.rank is None else str(line.rank),
             printable(line.bot),
             mean,
-            _number(line.rqs.stdev, 2),
+            decimals(line.rqs.stdev),
             *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
             str(line.rqs.scored),
             "★" if line.is_winner and len(summary.bots) > 1 else "",
@@ -73,12 +74,7 @@ def leaderboard_lines(summary: Summary) -> list[str]:
     is_explained = any(
         _is_over_others(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
     )
-    return [*table, _ABOUT_COUNTS] if is_explained else table
-
-
-_ABOUT_COUNTS = (
-    "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
-)
+    return [*table, ABOUT_COUNTS] if is_explained else table
 
 
 def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
@@ -96,6 +92,8 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
         modes = ", ".join(
             f"{mode} {count}" for mode, count in bot.failure_modes.items() if count and mode in FAILURES
         )
+        counted = sum(bot.failure_modes[mode] for mode in FAILURES)
+        modes += "; some queries have several" if counted > causes.failures else ""
         kind = "" if bot.judged_queries == bot.total_queries else "judged "
         yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
     if fix := causes.first_fix:
@@ -104,7 +102,7 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
         yield "  First fix: no evidence names a cause"
     yield from (f"    {cause_words(cause)}" for cause in causes.causes[:MOST_CAUSES])
     if causes.worst_row is not None:
-        yield f"  Worst row: {causes.worst_row} (RQS {_number(causes.worst_rqs, 2)})"
+        yield f"  Worst row: {causes.worst_row} (RQS {decimals(causes.worst_rqs)})"
 
 
 class Progress(Protocol):
@@ -238,15 +236,11 @@ def _mean(mean: Mean | None, rows: int) -> str:
     """With its count where that is not the one of the line."""
     if mean is None or mean.value is None:
         return "–"
-    return f"{mean.value:.2f} ({mean.scored})" if _is_over_others(mean, rows) else f"{mean.value:.2f}"
+    return f"{decimals(mean.value)} ({mean.scored})" if _is_over_others(mean, rows) else decimals(mean.value)
 
 
 def _is_over_others(mean: Mean, rows: int) -> bool:
     return mean.value is not None and mean.scored != rows
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

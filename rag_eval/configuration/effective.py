@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
+from rag_eval.judge.batches.outbox import BatchLimits
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
@@ -31,6 +32,16 @@ def beyond_offline(settings: Settings) -> str:
     return f"Skipped, needs an LLM judge: {', '.join(wanted)}." if wanted else ""
 
 
+def processes_problem(settings: Settings) -> str:
+    """Why the judge cannot work in as many processes as are asked for, and what to do; empty if it can."""
+    if settings.provider.is_offline or (settings.evaluation.processes or 1) == 1:
+        return ""
+    return (
+        "only the offline judge uses several processes; remove it, and raise max_workers in [evaluation] for more "
+        "concurrent calls to an LLM judge"
+    )
+
+
 def endpoint_of(settings: Settings) -> Endpoint:
     """The endpoint of the chosen provider, which is not the offline judge."""
     judge, provider, section = settings.judge, settings.provider, settings.section
@@ -49,6 +60,12 @@ def endpoint_of(settings: Settings) -> Endpoint:
         tokens_per_minute=settings.limits.tokens_per_minute,
         token_provider=token_provider() if provider.takes_tokens(section) else None,
     )
+
+
+def describe_judge(settings: Settings) -> str:
+    """The model, where it is, and the prompt form unless it is that of ragas."""
+    form = settings.judge.prompts
+    return endpoint_of(settings).description + ("" if form == "ragas" else f", {form} prompts")
 
 
 def secrets_of(settings: Settings) -> frozenset[str]:
@@ -90,6 +107,41 @@ def budget_of(settings: Settings) -> Budget:
     return Budget(
         prices, max_calls=limits.max_calls, max_cost=limits.max_cost, max_minutes=limits.max_minutes
     )
+
+
+def batch_limits_of(settings: Settings) -> BatchLimits:
+    """How the calls of a run are sent in batches. Raises SettingsError if they cannot be."""
+    rules, batch = settings.provider.batches, settings.batch
+    if rules is None:
+        raise SettingsError(
+            "--batch: the offline judge makes no calls; remove --batch, or choose an LLM judge"
+        )
+    factor = settings.prices.batch_factor
+    return BatchLimits(
+        url=rules.url,
+        most_requests=min(batch.requests_per_file or rules.most_requests, rules.most_requests),
+        most_bytes=int(batch.mb_per_file * 1_000_000),
+        most_tokens=batch.enqueued_tokens or 0,
+        deployments=_batch_deployments(settings) if rules.has_own_deployments else {},
+        prices={
+            model: Price(price.prompt * factor, price.completion * factor)
+            for model, price in prices_of(settings).items()
+        },
+    )
+
+
+def _batch_deployments(settings: Settings) -> dict[str, str]:
+    """The deployment for batches by that for single calls."""
+    wanted = {endpoint_of(settings.without_entra()).model: ("deployment", settings.batch.deployment)}
+    if settings.metrics.toxicity and (model := settings.toxicity.deployment):
+        wanted.setdefault(model, ("toxicity_deployment", settings.batch.toxicity_deployment))
+    for model, (key, name) in wanted.items():
+        if not name:
+            raise SettingsError(
+                f"[batch] {key}: not set; Azure answers batches by deployments of their own: set it to the name of a "
+                f"Global Batch deployment of the same model as {model}"
+            )
+    return {model: name for model, (_, name) in wanted.items()}
 
 
 def store_path(settings: Settings, output: Path) -> Path:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from rag_eval.configuration.effective import processes_problem
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
 from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
@@ -255,6 +256,8 @@ class _Loading:
             self._add_value_problems(error)
         else:
             self._check_weights(settings)
+            if problem := processes_problem(settings):
+                self._add_problem("evaluation.processes", problem)
         if self.problems:
             ordered = sorted(self.problems, key=lambda problem: problem[0].line)
             raise SettingsError(text for _, text in ordered)
@@ -335,6 +338,7 @@ _OTHER_TOOLS = {
     "toxicity.enabled": "here it is [metrics] toxicity",
     "toxicity.model": "here its name is deployment",
     "evaluation.threads": "here its name is max_workers",
+    "evaluation.jobs": "here its name is processes",
     "evaluation.workers": "here its name is max_workers",
     "columns.ground_truth": "here its name is reference",
     "columns.answer": "here its name is bots",

@@ -118,6 +118,14 @@ CountLimit = Annotated[
     BeforeValidator(_read_absence),
     Field(description="a whole number of at least 1, or empty"),
 ]
+ProcessCount = Annotated[
+    Annotated[int, Field(ge=1, le=64)] | None,
+    BeforeValidator(_read_absence),
+    Field(description="a whole number from 1 to 64, or empty"),
+]
+NoneOrMore = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
+Factor = Annotated[float, Field(gt=0, le=1, description="a number above 0, at most 1")]
+FileMegabytes = Annotated[float, Field(gt=0, le=200, description="a number above 0, at most 200")]
 Name = Annotated[str, Field(pattern=r"^\S+$", description="a name without white space")]
 OptionalName = Annotated[str, Field(pattern=r"^\S*$", description="a name without white space, or empty")]
 Prefix = Annotated[str, Field(min_length=1, description="text, not empty")]
@@ -143,7 +151,7 @@ Headers = Annotated[
     BeforeValidator(_read_headers),
     Field(description="headers of columns with commas between them, where * stands for anything, or empty"),
 ]
-OptionalFile = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
+OptionalPath = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
 BaseUrl = Annotated[
     str, Field(min_length=1, description="an https URL; http only for localhost, 127.0.0.0/8 and ::1")
@@ -162,6 +170,7 @@ LongPrompts = Annotated[Literal["error", "truncate"], Field(description="error o
 OfflineThresholds = Annotated[
     Literal["auto", "configured", "calibrated"], Field(description="auto, configured or calibrated")
 ]
+PromptForm = Annotated[Literal["ragas", "merged", "single"], Field(description="ragas, merged or single")]
 StructuredOutput = Annotated[
     Literal["auto", "json_schema", "json_object", "prompt"],
     Field(description="auto, json_schema, json_object or prompt"),
@@ -185,6 +194,8 @@ class _Judge(_Frozen):
     max_attempts: Attempts = 5
     """Attempts per call, the first included."""
     structured_output: StructuredOutput = "auto"
+    prompts: PromptForm = "ragas"
+    """How much one call asks: the prompts of ragas, one call per family of metrics, or one call per case."""
 
 
 class _Azure(_Frozen):
@@ -321,7 +332,7 @@ class _Diagnostics(_Frozen):
 class _Rubric(_Frozen):
     """Criteria that every response either passes or fails."""
 
-    file: OptionalFile = None
+    file: OptionalPath = None
 
 
 with warnings.catch_warnings():
@@ -335,6 +346,7 @@ with warnings.catch_warnings():
         json: Flag = False  # type: ignore[assignment]
         html: Flag = False
         html_mb: Megabytes = 8.0
+        history: OptionalPath = None
         slice_by: Header = ""
         side_by_side: Flag = False
 
@@ -352,6 +364,8 @@ class _Evaluation(_Frozen):
     max_rows: Count = 200
     parallel: Flag = True
     max_workers: Count = 2
+    processes: ProcessCount = None
+    """Processes in which the offline judge works; unset, as many as there are cores if the input is large."""
     samples: Samples = 1
     """How often the judge is asked for each score, which is then the mean."""
     min_coverage: Share = 0.95
@@ -387,6 +401,25 @@ class _Prices(_Frozen):
     toxicity_input: Price = None
     """Of [toxicity] deployment, when it is another one."""
     toxicity_output: Price = None
+    batch_factor: Factor = 0.5
+    """What a call costs in a provider batch, as a share of these prices."""
+
+
+class _Batch(_Frozen):
+    """How calls are sent in provider batches."""
+
+    deployment: OptionalName = ""
+    """The one that answers batches of the judge's deployment; Azure only."""
+    toxicity_deployment: OptionalName = ""
+    """The same for [toxicity] deployment."""
+    finish_online_below: NoneOrMore = 0
+    """When so many calls or fewer are left, they are sent one by one."""
+    requests_per_file: CountLimit = None
+    """As many as the provider allows, unless set."""
+    mb_per_file: FileMegabytes = 200.0
+    """In millions of bytes."""
+    enqueued_tokens: CountLimit = None
+    """Quota of prompt tokens that may wait in the provider's queue."""
 
 
 class _Privacy(_Frozen):
@@ -423,6 +456,7 @@ class Settings(_Frozen):
     evaluation: _Evaluation = _Evaluation()
     limits: _Limits = _Limits()
     prices: _Prices = _Prices()
+    batch: _Batch = _Batch()
     privacy: _Privacy = _Privacy()
 
     @property

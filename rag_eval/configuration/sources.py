@@ -9,14 +9,17 @@ OPTIONS = {
     "--judge": "judge.provider",
     "--model": "model",
     "--temperature": "temperature",
+    "--prompts": "judge.prompts",
     "--alpha": "weights.answer_correctness",
     "--beta": "weights.faithfulness",
     "--gamma": "weights.answer_relevancy",
+    "--processes": "evaluation.processes",
     "--samples": "evaluation.samples",
     "--max-calls": "limits.max_calls",
     "--max-cost": "limits.max_cost",
     "--max-minutes": "limits.max_minutes",
     "--redact": "privacy.redact",
+    "--history": "report.history",
 }
 """The key that each option of the command line overrides, as 'section.key'.
 

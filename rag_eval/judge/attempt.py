@@ -66,4 +66,13 @@ class Attempt:
             return False
         limited = self.met["rate_limited"]
         tries = limited if outcome.code == "rate_limited" else self.met.total() - limited
-        return tries < most and self.met[outcome.code] < outcome.most_attempts
+        worth = (
+            _WITH_FALLBACK
+            if outcome.code == "unparseable" and self.call.has_fallback
+            else outcome.most_attempts
+        )
+        return tries < most and self.met[outcome.code] < worth
+
+
+_WITH_FALLBACK = 2
+"""The number of unusable replies after which a caller that has another way takes it."""

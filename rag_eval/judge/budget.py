@@ -55,6 +55,25 @@ class Budget:
         self._spent = 0.0
         self._held = 0.0
         self._forfeited = 0.0
+        self._elsewhere_requests = 0
+        self._elsewhere_spent = 0.0
+        self._on_change: Callable[[int, float], None] = lambda requests, most: None
+
+    def carry(self, requests: int, spent: float) -> None:
+        """Count against the caps what was requested otherwise: by earlier commands, or in batches."""
+        with self._lock:
+            self._elsewhere_requests, self._elsewhere_spent = requests, spent
+
+    def report_to(self, on_change: Callable[[int, float], None]) -> None:
+        """Tell the number of requests, and what they cost at most, before each is sent and after its answer."""
+        self._on_change = on_change
+
+    def book(self, cost: float) -> None:
+        """Let one request through that is sent otherwise, and costs at most this, or raise RunStoppedError."""
+        with self._lock:
+            self._check(cost)
+            self._elsewhere_requests += 1
+            self._elsewhere_spent += cost
 
     @property
     def spent(self) -> float | None:
@@ -74,6 +93,7 @@ class Budget:
             self._check(most)
             self._requests += 1
             self._held += most
+        self._on_change(self._requests, self._spent + self._held)
         return _Reservation(model, most)
 
     def settle(self, reservation: _Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
@@ -92,14 +112,16 @@ class Budget:
         with self._lock:
             self._held -= reservation.cost
             self._spent += cost or 0.0
+        self._on_change(self._requests, self._spent + self._held)
         return cost
 
     def _check(self, most: float) -> None:
-        if self._max_calls is not None and self._requests >= self._max_calls:
+        spent, requests = self._spent + self._elsewhere_spent, self._requests + self._elsewhere_requests
+        if self._max_calls is not None and requests >= self._max_calls:
             raise _reached("max_calls", f"{self._max_calls} requests were sent (--max-calls)")
-        if self._max_cost is not None and self._spent + self._held + most > self._max_cost:
+        if self._max_cost is not None and spent + self._held + most > self._max_cost:
             held = f", open requests may cost {self._held:.4f}" if round(self._held, 4) else ""
-            raise _reached("max_cost", f"{self._spent:.4f} of {self._max_cost:g} is spent{held}; one more request "
+            raise _reached("max_cost", f"{spent:.4f} of {self._max_cost:g} is spent{held}; one more request "
                                        f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
         if self._max_minutes is not None and self._clock() - self._started >= self._max_minutes * 60:
             raise _reached(

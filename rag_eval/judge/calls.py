@@ -43,6 +43,8 @@ class Call(Generic[Reply]):
     """How several such calls are sent as one request; None if each is sent alone."""
     sample: int = 0
     """The number of the repetition, from 0: a repeated question is another call."""
+    has_fallback: bool = False
+    """The caller has another way: an unusable reply is requested only once more, and never stops the run."""
     origin: str = ""
     """What made the call first, such as 'row 7', for the log; set when the call is sent."""
 
@@ -123,6 +125,10 @@ class Answer:
     completion_tokens: int = 0
 
 
+class PendingError(Exception):
+    """The judge takes the call and answers it at another time, to whoever makes the same call then."""
+
+
 class Judge(Protocol):
     """What answers calls. Used from several threads at once."""
 
@@ -133,7 +139,10 @@ class Judge(Protocol):
         """Hash of everything that can change the reply."""
 
     def ask(self, call: Call[Any]) -> Answer:
-        """Raise JudgeError when this call has no usable reply, RunStoppedError when no call can have one."""
+        """Raise JudgeError when this call has no usable reply, RunStoppedError when no call can have one.
+
+        Raise PendingError when the reply comes at another time.
+        """
 
     def usage(self) -> Usage:
         """What was sent so far."""

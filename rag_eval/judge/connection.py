@@ -7,18 +7,18 @@ thread of its own, and workers wait for it as for any blocking call. Closing end
 import asyncio
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.proxy import Proxy
-from rag_eval.judge.request_head import Writer
+from rag_eval.judge.request_head import COMPLETIONS, Writer
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, FormData
 
 
 LARGEST_BODY = 2_000_000
@@ -62,10 +62,36 @@ class Connection:
         concurrent.futures.CancelledError when the connection was closed meanwhile.
         """
         content = json.dumps(body, ensure_ascii=False).encode()
+        return self._wait_for(self._exchange("POST", COMPLETIONS, body["model"], data=content))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        form: "Callable[[], FormData] | None" = None,
+        into: BinaryIO | None = None,
+        most: int = LARGEST_BODY,
+        seconds: float = 0.0,
+    ) -> Response:
+        """Any other request below the endpoint's address: what it carries is JSON or a form.
+
+        `into` takes the body of a successful answer, of at most `most` bytes, and the response has no text then.
+        `seconds` are added to the time that a request may take. Raises what `post` raises.
+        """
+        payload: dict[str, Any] = {"query": query, "into": into, "most": most, "seconds": seconds}
+        if body is not None:
+            payload["data"] = json.dumps(body, ensure_ascii=False).encode()
+        return self._wait_for(self._exchange(method, path, "", form=form, **payload))
+
+    def _wait_for(self, exchange: Coroutine[Any, Any, Response]) -> Response:
         with self._lock:
             if self._is_closed:
+                exchange.close()
                 raise CancelledError
-            answer = asyncio.run_coroutine_threadsafe(self._post(body["model"], content), self._loop)
+            answer = asyncio.run_coroutine_threadsafe(exchange, self._loop)
         return answer.result()
 
     def close(self) -> None:
@@ -79,20 +105,37 @@ class Connection:
         self._thread.join()
         self._loop.close()
 
-    async def _post(self, deployment: str, content: bytes) -> Response:
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        deployment: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        form: "Callable[[], FormData] | None" = None,
+        into: BinaryIO | None = None,
+        most: int = LARGEST_BODY,
+        seconds: float = 0.0,
+    ) -> Response:
         from yarl import URL
 
-        head = await self._writer.head(deployment)
+        head = await self._writer.head(deployment, path, query)
+        headers = head.headers if data is not None else _without_type(head.headers)
         async with (
-            asyncio.timeout(self._timeout),
-            self._session.post(
+            asyncio.timeout(self._timeout + seconds),
+            self._session.request(
+                method,
                 URL(head.url, encoded=True),
-                data=content,
-                headers=head.headers,
+                data=form() if form else data,
+                headers=headers,
                 **self._way,
                 allow_redirects=False,
             ) as answer,
         ):
+            if into is not None and answer.status == 200:
+                is_whole = await _stream(answer, into, most)
+                return Response(answer.status, answer.headers, "", head.path, is_whole)
             body, is_whole = await _body(answer)
         # JSON is UTF-8, whatever the headers say.
         text = body.decode("utf-8-sig", "replace")
@@ -116,6 +159,22 @@ async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
             answer.close()  # nobody reads the rest
             return bytes(body[:LARGEST_BODY]), False
     return bytes(body), True
+
+
+async def _stream(answer: "ClientResponse", into: BinaryIO, most: int) -> bool:
+    """Write the body to a file as it comes; False if there is more of it than `most` bytes."""
+    async for piece in answer.content.iter_any():
+        most -= len(piece)
+        if most < 0:
+            answer.close()
+            return False
+        await asyncio.to_thread(into.write, piece)
+    return True
+
+
+def _without_type(headers: Mapping[str, str]) -> dict[str, str]:
+    """For a request without JSON: a form has a type of its own."""
+    return {name: value for name, value in headers.items() if name.lower() != "content-type"}
 
 
 def _way(endpoint: Endpoint) -> dict[str, Any]:

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 ProviderName = Literal["azure", "openai", "offline"]
 
 
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """What a provider says of batches of requests."""
+
+    url: str
+    """Of a chat completion, as the lines of a batch and the batch itself name it."""
+    most_requests: int
+    """In one batch."""
+    has_own_deployments: bool = False
+    """Batches are answered by deployments of their own, which refuse all other requests."""
+    is_overdue_at_end: bool = False
+    """A batch that takes longer than a day goes on. Elsewhere it expires, with what is done."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
     """The names of its settings, all in the section [`name`], and its ways. The offline judge has none of them."""
@@ -39,6 +53,8 @@ class Provider:
     """The client that writes request heads for an endpoint, over the given HTTP client."""
     credentials: "Callable[[Endpoint], dict[str, Any]]" = lambda endpoint: {}
     """Headers in place of those that the client would write by itself."""
+    batches: BatchRules | None = None
+    """None if it takes no batches."""
 
     @property
     def is_offline(self) -> bool:
@@ -146,6 +162,9 @@ PROVIDERS: Mapping[str, Provider] = {
             description="Azure OpenAI, deployment {model}, at {host}",
             client=_azure_client,
             credentials=_azure_credentials,
+            batches=BatchRules(
+                "/chat/completions", 100_000, has_own_deployments=True, is_overdue_at_end=True
+            ),
         ),
         Provider(
             "openai",
@@ -157,6 +176,7 @@ PROVIDERS: Mapping[str, Provider] = {
             is_keyless_on_loopback=True,
             description="{model} at {host}",
             client=_openai_client,
+            batches=BatchRules("/v1/chat/completions", 50_000),
         ),
         Provider("offline", "Offline judge"),
     )

@@ -21,6 +21,7 @@ from rag_eval.judge.providers import PROVIDERS
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, RequestOptions
 
+COMPLETIONS = "/chat/completions"
 _SECONDS_VALID = 60.0
 """Tokens of Microsoft Entra ID are renewed in time; their provider keeps each until shortly before its end."""
 
@@ -47,33 +48,40 @@ class Writer:
         """Of Microsoft Entra ID, as far as they were sent."""
         self._base = urlsplit(endpoint.url).path.rstrip("/")
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
-        self._heads: dict[str, RequestHead] = {}
+        self._heads: dict[tuple[object, ...], RequestHead] = {}
         self._writing = asyncio.Lock()
 
-    async def head(self, deployment: str) -> RequestHead:
+    async def head(
+        self, deployment: str, path: str = COMPLETIONS, query: Mapping[str, str] | None = None
+    ) -> RequestHead:
+        """`path` is below the endpoint's own; of what is below a deployment, the client knows where it is."""
+        key = (deployment, path, *sorted((query or {}).items()))
         async with self._writing:  # all requests in flight need a new one at the same moment
-            known = self._heads.get(deployment)
+            known = self._heads.get(key)
             if known is None or time.monotonic() - known.written_at > _SECONDS_VALID:
-                known = self._heads[deployment] = await self._write(deployment)
+                known = await self._write(deployment, path, query)
+                if path == COMPLETIONS:  # no other is asked for over and over
+                    self._heads[key] = known
             return known
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _write(self, deployment: str) -> RequestHead:
+    async def _write(self, deployment: str, path: str, query: Mapping[str, str] | None) -> RequestHead:
         import httpx2
 
+        options: RequestOptions = {**self._options, "params": query} if query else self._options
         answer = await self._client.post(
-            "/chat/completions", cast_to=httpx2.Response, body={"model": deployment}, options=self._options
+            path, cast_to=httpx2.Response, body={"model": deployment}, options=options
         )
         url, headers = answer.request.url, answer.request.headers
         # The user's part of the path may contain a key; the rest is the client's own.
-        path = url.raw_path.decode("ascii", "replace")
+        whole = url.raw_path.decode("ascii", "replace")
         if self._has_tokens:
             self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
         return RequestHead(
             url=str(url),
-            path=safe_path(self._base) + path.removeprefix(self._base),
+            path=safe_path(self._base) + whole.removeprefix(self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},
             written_at=time.monotonic(),
         )

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
-from rag_eval.judge.calls import Bundle, Call, Gather, Judge, ReplyStore, T, awaited
+from rag_eval.judge.calls import Bundle, Call, Gather, Judge, PendingError, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_stored
 from rag_eval.judge.workers import Part, Request, Workers
@@ -50,13 +50,18 @@ class Scheduler:
         workers: int,
         grace_seconds: float = 10.0,
         origin: Callable[[int], str] = "coroutine {}".format,
+        in_batches: bool = False,
     ) -> None:
-        """`origin` names a coroutine, counted from 0, in the log."""
+        """`origin` names a coroutine, counted from 0, in the log. With `in_batches`, every call is asked alone, and
+        the run does not stop for equal failures: what was sent is sent.
+        """
         self._judge = judge
         self._store = store
         self._workers = Workers(judge, store, workers, settle=self._settle)
         self._grace_seconds = grace_seconds
         self._origin = origin
+        self._in_batches = in_batches
+        self._has_pending = False
         self._ready: deque[_Step] = deque()
         self._alive: set[_Task] = set()
         self._waiting: dict[str, list[_Task]] = {}
@@ -72,7 +77,11 @@ class Scheduler:
         self.counts = CallCounts()
 
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]], *, window: int) -> Iterator[T]:
-        """The coroutines' results in their order; at most `window` of them are under way at a time."""
+        """The coroutines' results in their order; at most `window` of them are under way at a time.
+
+        A coroutine that waits for replies that come at another time has no result: it is closed as soon as the
+        others of its window, too, wait for such replies alone.
+        """
         source = iter(coroutines)
         order: deque[_Task] = deque()
         while True:
@@ -86,7 +95,9 @@ class Scheduler:
             if not order[0].is_done:
                 self._wait()
             while order and order[0].is_done:
-                yield order.popleft().result
+                if (task := order.popleft()).is_closed:
+                    continue
+                yield task.result
 
     def usage(self) -> Usage:
         """What the run asked of the judge so far."""
@@ -213,7 +224,7 @@ class Scheduler:
             self._request(task, call)
 
     def _send(self, part: Part) -> None:
-        bundle = part.call.bundle
+        bundle = None if self._in_batches else part.call.bundle
         if bundle is None:
             self._workers.submit(Request(part.call, (part,)))
             return
@@ -241,11 +252,23 @@ class Scheduler:
             self._submit_bundle(next(iter(self._unsent)))
             return
         if not (self._workers.have_work or self._held):
+            if self._has_pending:
+                self._close_waiting()
+                return
             raise RuntimeError("coroutines wait, but no call is under way")
         patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
         if not self._workers.take_news(patience):
             for request in self._workers.abandon():
                 self._fail(request, self._not_run())
+
+    def _close_waiting(self) -> None:
+        """Everything that is under way waits for replies that come at another time."""
+        for task in self._alive:
+            task.coroutine.close()
+            task.is_done = task.is_closed = True
+        self._alive.clear()
+        self._waiting.clear()
+        self._has_pending = False
 
     def _settle(self, request: Request) -> None:
         future = request.future
@@ -256,6 +279,10 @@ class Scheduler:
             self._streak = ("", 0)
             for part, reply in zip(request.parts, future.result(), strict=True):
                 self._resolve(part.key, reply, None)
+        elif isinstance(error, PendingError):
+            if self.stopped:
+                self._fail(request, self._not_run())
+            self._has_pending = True
         elif isinstance(error, RunStoppedError):
             self._stop(error)
             self._fail(request, self._not_run())
@@ -275,7 +302,9 @@ class Scheduler:
         for part in request.parts:
             self._resolve(part.key, None, error)
         self.counts.failures[error.code] += 1
-        if error.code in CONTENT_CODES or error.code == NOT_RUN:
+        if self._in_batches or error.code in CONTENT_CODES or error.code == NOT_RUN:
+            return
+        if error.code == "unparseable" and request.call.has_fallback:
             return
         code, length = self._streak
         self._streak = (error.code, length + 1 if code == error.code else 1)
@@ -316,7 +345,9 @@ def _read(stored: str, call: Call[Any]) -> BaseModel | None:
 class _Task:
     """A coroutine under way, what it waits for, and where its result goes."""
 
-    __slots__ = ("coroutine", "error", "is_done", "order", "parent", "parts", "result", "slot", "unfinished")
+    __slots__ = (
+        "coroutine", "error", "is_closed", "is_done", "order", "parent", "parts", "result", "slot", "unfinished",
+    )  # fmt: skip
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, Any], order: int, parent: "_Task | None", slot: int
@@ -326,6 +357,8 @@ class _Task:
         self.parent = parent
         self.slot = slot
         self.is_done = False
+        self.is_closed = False
+        """It waits for what does not come in this run."""
         self.result: Any = None
         self.expect(0)
 

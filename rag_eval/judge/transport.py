@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
@@ -66,6 +66,8 @@ class Transport:
         self._meter: Counter[str] = Counter()
         self._by_task: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self._connection: Connection | None = None
+        self.models: defaultdict[str, set[str]] = defaultdict(set)
+        """By deployment, the models that answered, by their own names."""
 
     def prepare(self, deployment: str) -> None:
         """Send one minimal call: a wrong key, address or name stops the run here, and the dialect is settled."""
@@ -88,6 +90,29 @@ class Transport:
 
     def ask(self, call: Call[Any]) -> Answer:
         return self._ask(Attempt(call, self._deployment(call)))
+
+    def replay(self, call: Call[Any], outcomes: Iterable[Completion | Fault]) -> Answer | Attempt:
+        """What the outcomes of a call, which was sent otherwise, come to: its answer, or what is to be sent next.
+
+        Raises what `ask` raises when the last fault is final.
+        """
+        attempt = Attempt(call, self._deployment(call))
+        for outcome in outcomes:
+            attempt.number += 1
+            attempt.add(outcome.tokens)
+            meaning = self._meaning(outcome, attempt)
+            if isinstance(meaning, Answer):
+                return meaning
+            if not attempt.wants_another(meaning, self.endpoint.max_attempts):
+                raise self.error(meaning)
+            if meaning.code == "truncated":
+                attempt.max_tokens *= _MORE_ROOM
+        attempt.dialect = attempt.deployment.dialect
+        return attempt
+
+    def continue_with(self, attempt: Attempt) -> Answer:
+        """Send a call whose first attempts were sent otherwise."""
+        return self._ask(attempt)
 
     def usage(self) -> Usage:
         """What was sent so far. Tokens are the provider's counts, those of unusable replies included."""
@@ -133,12 +158,12 @@ class Transport:
         retrying = Retrying(
             retry=retry_if_result(lambda outcome: attempt.wants_another(outcome, self.endpoint.max_attempts)),
             wait=lambda state: self._wait_before_next(attempt, state),
-            sleep=self._rest,
+            sleep=self.rest,
         )
         outcome = retrying(self._try, attempt)
         if isinstance(outcome, Answer):
             return outcome
-        raise self._final(outcome)
+        raise self.error(outcome)
 
     def _try(self, attempt: Attempt) -> Answer | Fault:
         """Send one request.
@@ -171,8 +196,7 @@ class Transport:
                 limiter.pause(outcome.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
             elif outcome.wait:
                 limiter.pause(outcome.wait)
-        read = self._read(outcome, attempt) if isinstance(outcome, Completion) else outcome
-        result = read if isinstance(read, Answer) else self._second_thought(read, attempt)
+        result = self._meaning(outcome, attempt)
         _log(attempt, result, seconds, outcome.tokens)
         return result
 
@@ -182,7 +206,7 @@ class Transport:
         outcome: Completion | Fault
         body = request_body(self.endpoint, attempt.dialect, attempt.call, attempt.max_tokens)
         try:
-            response = self._connected().post(body)
+            response = self.connected().post(body)
         except aiohttp.ClientError as error:
             return outcomes.unreachable(error)
         except TimeoutError:
@@ -227,8 +251,13 @@ class Transport:
                 attempt.deployment.has_answered = True
                 attempt.deployment.refusals_for_size = 0
                 self._meter["unfiltered"] += outcome.is_unfiltered
+                self.models[attempt.deployment.name].add(outcome.model)
             else:
                 self._meter["possibly_billed"] += outcome.possibly_billed
+
+    def _meaning(self, outcome: Completion | Fault, attempt: Attempt) -> Answer | Fault:
+        read = self._read(outcome, attempt) if isinstance(outcome, Completion) else outcome
+        return read if isinstance(read, Answer) else self._second_thought(read, attempt)
 
     def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
         text = strip_fence(completion.content)
@@ -269,7 +298,8 @@ class Transport:
             return 0.0
         return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
 
-    def _final(self, fault: Fault) -> JudgeError | RunStoppedError:
+    def error(self, fault: Fault) -> JudgeError | RunStoppedError:
+        """A fault as an error that quotes no secret."""
         tokens = self._connection.tokens if self._connection else frozenset()
         message = masked(fault.message, self.endpoint.secrets | tokens)
         if fault.action is Action.STOP:
@@ -292,7 +322,7 @@ class Transport:
             if changed is None:
                 return replace(fault, action=Action.STOP if is_fixed else Action.REJECT)
             deployment.dialect = changed
-        self._store.put_note(self._note_name(deployment.name), changed.to_json())
+        self._store.put_note(self.note_name(deployment.name), changed.to_json())
         for sentence in changed.differences(used, deployment.name):
             self._announce(sentence)
         return fault
@@ -312,17 +342,19 @@ class Transport:
             self.endpoint.workers,
             requests_per_minute=self.endpoint.requests_per_minute,
             tokens_per_minute=self.endpoint.tokens_per_minute,
-            sleep=self._rest,
+            sleep=self.rest,
             clock=self._clock,
         )
         return Deployment(
-            name, Dialect.remembered(self._store.note(self._note_name(name)), self.endpoint), limiter
+            name, Dialect.remembered(self._store.note(self.note_name(name)), self.endpoint), limiter
         )
 
-    def _note_name(self, name: str) -> str:
+    def note_name(self, name: str) -> str:
+        """The name of the note on a deployment."""
         return f"dialect {self.endpoint.url.rstrip('/')} {self.endpoint.api_version} {name}"
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
+        """The connection, opened when it is first needed. Raises CancelledError when the transport is closed."""
         with self._lock:
             if self._closed.is_set():
                 raise CancelledError
@@ -333,7 +365,8 @@ class Transport:
             self._announce(f"Judge calls go through the proxy {proxy.place}, which the environment names.")
         return connection
 
-    def _rest(self, seconds: float) -> None:
+    def rest(self, seconds: float) -> None:
+        """Wait, at most until the transport is closed."""
         if seconds > 0:
             self._sleep(seconds)
         if self._closed.is_set():
@@ -371,7 +404,7 @@ _MOST_REFUSALS_FOR_SIZE = 3
 _MORE_ROOM = 4
 """A reply that was cut is requested once more with its token limit multiplied by this."""
 _REMARKS = {
-    "possibly_billed": "Requests that ended without an answer and may be billed nevertheless: {}.",
+    "possibly_billed": "Requests without an answer that may still be billed: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
 _FORFEITED = "The cost includes {:.4f} for requests without an answer, the most that they can have cost."

@@ -1,11 +1,13 @@
 """Answer correctness: how much the response says what the reference says."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call, gather
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
@@ -13,6 +15,9 @@ from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
+
+_Reasoned = Sequence[tuple[str, str]]
+"""Statements, each with a reason."""
 
 
 class _AnswerCorrectness(Metric):
@@ -30,13 +35,8 @@ class _AnswerCorrectness(Metric):
         ours, theirs = await gather(
             [statements_of(case.query, case.response), statements_of(case.query, reference)]
         )
-        if not ours and not theirs:
-            return Score.not_applicable(
-                self.name, "neither the response nor the ground truth makes a statement"
-            )
-        if not ours or not theirs:
-            side = "ground truth" if ours else "response"
-            return Score.scored(self.name, 0.0, f"the {side} makes no statement")
+        if settled := _one_sided(ours, theirs):
+            return settled
         reply = await Call(
             task="answer_correctness.classification",
             messages=prompts.classification_prompt(case.query, ours, theirs),
@@ -44,22 +44,44 @@ class _AnswerCorrectness(Metric):
             agrees_with={"response_statements": ours, "reference_statements": theirs},
             max_tokens=4096,
         )
-        hits = len(reply.TP)
-        f1 = 2 * hits / (2 * hits + len(reply.FP) + len(reply.FN)) if hits else 0.0
-        return Score.scored(self.name, f1, evidence=_classified(reply))
+        return _f1(
+            *([(each.statement, each.reason) for each in found] for found in (reply.TP, reply.FP, reply.FN))
+        )
 
 
-def _classified(classes: replies.Classification) -> tuple[Evidence, ...]:
+def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
+    ours, theirs = verdicts.response_statements, verdicts.ground_truth_statements
+    return _one_sided(ours, theirs) or _f1(
+        [(each.statement, "") for each in ours if each.in_ground_truth],
+        [(each.statement, each.reason) for each in ours if not each.in_ground_truth],
+        [(each.statement, "") for each in theirs if not each.in_response],
+    )
+
+
+def _one_sided(ours: Sequence[object], theirs: Sequence[object]) -> Score | None:
+    """The score if the response or the ground truth makes no statement."""
+    if ours and theirs:
+        return None
+    name = _AnswerCorrectness.name
+    if not ours and not theirs:
+        return Score.not_applicable(name, "neither the response nor the ground truth makes a statement")
+    return Score.scored(name, 0.0, f"the {'ground truth' if ours else 'response'} makes no statement")
+
+
+def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned) -> Score:
+    """`hits` and `extra`: statements of the response, in the ground truth or not; `missing`: not in the response."""
+    f1 = 2 * len(hits) / (2 * len(hits) + len(extra) + len(missing)) if hits else 0.0
     kinds = (
-        (classes.TP, "statement", "in the ground truth", True),
-        (classes.FP, "statement", "not in the ground truth", False),
-        (classes.FN, "reference statement", "missing from the response", False),
+        (hits, "statement", "in the ground truth", True),
+        (extra, "statement", "not in the ground truth", False),
+        (missing, "reference statement", "missing from the response", False),
     )
-    return tuple(
-        Evidence(subject, each.statement, verdict, favourable, each.reason)
-        for statements, subject, verdict, favourable in kinds
-        for each in statements
+    evidence = tuple(
+        Evidence(subject, statement, verdict, is_favourable, reason)
+        for statements, subject, verdict, is_favourable in kinds
+        for statement, reason in statements
     )
+    return Score.scored(_AnswerCorrectness.name, f1, evidence=evidence)
 
 
 SHORT = 2
@@ -127,13 +149,23 @@ def _balance(reference: Reading, response: Reading, recall: float) -> tuple[floa
 
 def _reference_evidence(reference: Reading, missing: AbstractSet[str]) -> Evidence:
     reason = f"not in the response: {quote(reference, missing)}" if missing else ""
-    return Evidence("reference", reference.text, "missing words" if missing else "found", not missing, reason)
+    return Evidence(
+        "reference",
+        reference.text,
+        "only partly in the response" if missing else "found",
+        not missing,
+        reason,
+    )
 
 
 def _response_evidence(response: Reading, extra: AbstractSet[str]) -> Evidence:
     reason = f"not in the reference: {quote(response, extra)}" if extra else ""
     return Evidence(
-        "response", response.text, "more words" if extra else "in the reference", not extra, reason
+        "response",
+        response.text,
+        "only partly in the reference" if extra else "in the reference",
+        not extra,
+        reason,
     )
 
 
@@ -145,5 +177,6 @@ INFO = MetricInfo(
     offline_threshold=0.48,
     failure=FailureMode.LOW_QUALITY,
     llm=_AnswerCorrectness,
+    from_verdicts=_from_verdicts,
     offline=_OfflineAnswerCorrectness,
 )

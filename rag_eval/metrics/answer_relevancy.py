@@ -8,6 +8,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import DECLINES, EVASIVE, Metric, MetricInfo
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
@@ -39,7 +40,7 @@ class _AnswerRelevancy(Metric):
         )
         if guess.noncommittal:
             seen = Evidence("question", guess.question, EVASIVE, favourable=False)
-            return Score.scored(self.name, 0.0, "the response is evasive", (seen,))
+            return Score.scored(self.name, 0.0, _IS_EVASIVE, (seen,))
         rating = await Call(
             task="answer_relevancy.closeness",
             messages=_closeness_prompt(case.query, guess.question),
@@ -47,8 +48,25 @@ class _AnswerRelevancy(Metric):
             max_tokens=512,
         )
         verdict = _CLOSENESS[rating.closeness]
-        seen = Evidence("question", guess.question, verdict, rating.closeness >= 3, rating.reason)
+        seen = Evidence("question", guess.question, verdict, rating.closeness >= _FAVOURABLE, rating.reason)
         return Score.scored(self.name, rating.closeness / 4, evidence=(seen,))
+
+
+def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
+    """The judge rates the response against the query at once: there is no question to be guessed."""
+    found = verdicts.relevancy
+    verdict = EVASIVE if found.evasive else _ADDRESSED[found.closeness]
+    is_favourable = not found.evasive and found.closeness >= _FAVOURABLE
+    seen = Evidence("query", case.query, verdict, is_favourable, found.reason)
+    if found.evasive:
+        return Score.scored(_AnswerRelevancy.name, 0.0, _IS_EVASIVE, (seen,))
+    return Score.scored(_AnswerRelevancy.name, found.closeness / 4, evidence=(seen,))
+
+
+_ADDRESSED = ("not addressed", "same topic only", "partly addressed", "nearly addressed", "addressed")
+_FAVOURABLE = 3
+"""From this closeness on, the evidence speaks for the response."""
+_IS_EVASIVE = "the response is evasive"
 
 
 _CLOSENESS = (
@@ -151,5 +169,6 @@ INFO = MetricInfo(
     offline_threshold=0.35,
     failure=FailureMode.LOW_QUALITY,
     llm=_AnswerRelevancy,
+    from_verdicts=_from_verdicts,
     offline=_OfflineAnswerRelevancy,
 )

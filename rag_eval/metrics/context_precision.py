@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 from rag_eval.judge.calls import Call, gather
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
@@ -47,21 +48,23 @@ class _ContextPrecision(Metric):
             )
             for chunk in chunks
         )
-        evidence = tuple(
-            Evidence(
-                "chunk",
-                chunk,
-                "useful" if each.verdict else "not useful",
-                bool(each.verdict),
-                each.reason,
-                rank=rank,
-            )
-            for rank, (chunk, each) in enumerate(zip(chunks, verdicts, strict=True), 1)
-        )
-        reason = "judged against the response" if case.reference is None else ""
-        return Score.scored(
-            self.name, average_precision([each.verdict for each in verdicts]), reason, evidence
-        )
+        return _by_verdicts(case, [(bool(each.verdict), each.reason) for each in verdicts])
+
+
+def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
+    numbers = range(1, len(case.chunks or ()) + 1)
+    return _by_verdicts(case, [(number in verdicts.useful_chunks, "") for number in numbers])
+
+
+def _by_verdicts(case: Case, verdicts: Sequence[tuple[bool, str]]) -> Score:
+    """`verdicts` has for each chunk whether it is useful, and why."""
+    evidence = tuple(
+        Evidence("chunk", chunk, "useful" if is_useful else "not useful", is_useful, reason, rank=rank)
+        for rank, (chunk, (is_useful, reason)) in enumerate(zip(case.chunks or (), verdicts, strict=True), 1)
+    )
+    reason = "judged against the response" if case.reference is None else ""
+    value = average_precision([is_useful for is_useful, _ in verdicts])
+    return Score.scored(_ContextPrecision.name, value, reason, evidence)
 
 
 USEFUL_FROM = 0.39
@@ -183,5 +186,6 @@ INFO = MetricInfo(
     offline_threshold=0.47,
     failure=FailureMode.RETRIEVAL_FAILURE,
     llm=_ContextPrecision,
+    from_verdicts=_from_verdicts,
     offline=_OfflineContextPrecision,
 )

@@ -1,5 +1,6 @@
 """Context recall: how much of the reference stands in the chunks."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
@@ -7,6 +8,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, NO_REFERENCE, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -35,19 +37,29 @@ class _ContextRecall(Metric):
             agrees_with={"text": case.reference},
             max_tokens=4096,
         )
-        if not reply.classifications:
-            return Score.not_applicable(self.name, "the ground truth makes no statement")
-        evidence = tuple(
-            Evidence(
-                "reference statement",
-                each.statement,
-                "found in the context" if each.attributed else "missing from the context",
-                bool(each.attributed),
-                each.reason,
-            )
-            for each in reply.classifications
+        return _of_statements(
+            [_evidence(each.statement, bool(each.attributed), each.reason) for each in reply.classifications]
         )
-        return Score.scored(self.name, share_favourable(evidence), evidence=evidence)
+
+
+def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
+    return _of_statements(
+        [
+            _evidence(each.statement, bool(each.chunk), chunk=each.chunk)
+            for each in verdicts.ground_truth_statements
+        ]
+    )
+
+
+def _evidence(statement: str, is_found: bool, reason: str = "", chunk: int = NO_CHUNK) -> Evidence:
+    verdict = "found in the context" if is_found else "missing from the context"
+    return Evidence("reference statement", statement, verdict, is_found, reason, rank=chunk or None)
+
+
+def _of_statements(statements: Sequence[Evidence]) -> Score:
+    if not statements:
+        return Score.not_applicable(_ContextRecall.name, "the ground truth makes no statement")
+    return Score.scored(_ContextRecall.name, share_favourable(statements), evidence=tuple(statements))
 
 
 class _OfflineContextRecall(_ContextRecall):
@@ -80,5 +92,6 @@ INFO = MetricInfo(
     offline_threshold=0.54,
     failure=FailureMode.RETRIEVAL_FAILURE,
     llm=_ContextRecall,
+    from_verdicts=_from_verdicts,
     offline=_OfflineContextRecall,
 )

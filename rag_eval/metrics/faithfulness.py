@@ -1,10 +1,12 @@
 """Faithfulness: how much of the response stands in the chunks."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rag_eval.judge.calls import Call
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
@@ -32,7 +34,7 @@ class _Faithfulness(Metric):
     async def judge(self, case: Case) -> Score:
         statements = await statements_of(case.query, case.response)
         if not statements:
-            return Score.not_applicable(self.name, "the response makes no statement")
+            return _score(())
         reply = await Call(
             task="faithfulness.verdicts",
             messages=prompts.verdicts_prompt("\n".join(case.chunks or ()), statements),
@@ -40,17 +42,29 @@ class _Faithfulness(Metric):
             agrees_with={"statements": len(statements)},
             max_tokens=4096,
         )
-        evidence = tuple(
-            Evidence(
-                "statement",
-                each.statement,
-                "supported" if each.verdict else "not supported",
-                bool(each.verdict),
-                each.reason,
-            )
-            for each in reply.statements
+        return _score(
+            [_evidence(each.statement, bool(each.verdict), each.reason) for each in reply.statements]
         )
-        return Score.scored(self.name, share_favourable(evidence), evidence=evidence)
+
+
+def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
+    return _score(
+        [
+            _evidence(each.statement, bool(each.chunk), "" if each.chunk else each.reason, each.chunk)
+            for each in verdicts.response_statements
+        ]
+    )
+
+
+def _evidence(statement: str, is_supported: bool, reason: str, chunk: int = NO_CHUNK) -> Evidence:
+    verdict = "supported" if is_supported else "not supported"
+    return Evidence("statement", statement, verdict, is_supported, reason, rank=chunk or None)
+
+
+def _score(statements: Sequence[Evidence]) -> Score:
+    if not statements:
+        return Score.not_applicable(_Faithfulness.name, "the response makes no statement")
+    return Score.scored(_Faithfulness.name, share_favourable(statements), evidence=tuple(statements))
 
 
 async def statements_of(question: str, answer: str) -> list[str]:
@@ -94,5 +108,6 @@ INFO = MetricInfo(
     offline_threshold=0.62,
     failure=FailureMode.HALLUCINATION,
     llm=_Faithfulness,
+    from_verdicts=_from_verdicts,
     offline=_OfflineFaithfulness,
 )

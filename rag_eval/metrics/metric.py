@@ -3,10 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rag_eval.errors import JudgeError
 from rag_eval.records import METRIC_LABELS, Case, Evidence, FailureMode, Score
+
+if TYPE_CHECKING:
+    from rag_eval.metrics.case_verdicts import CaseVerdicts
 
 EVASIVE = "evasive response"
 """Verdict of an LLM judge on the question behind a response that does not answer."""
@@ -28,7 +31,7 @@ class Metric(ABC):
     place where a failure becomes a score is here: a judge that fails ends one score, a bug ends the run.
     """
 
-    name: ClassVar[str]
+    name: str
     explanation: ClassVar[str] = ""
     """How the score comes about, in one sentence for readers of a report; empty when the docs must do."""
 
@@ -75,6 +78,9 @@ class MetricInfo:
     """The same for the offline judge, calibrated against people's verdicts where there are any."""
     failure: FailureMode | None = None
     """What a score below the threshold may mean; see `failure_modes` in rag_eval.results.scoring."""
+    from_verdicts: Callable[[Case, "CaseVerdicts"], Score] | None = None
+    """The score of a case that it applies to, from the verdicts that `case_verdicts` asks for. A metric without it
+    keeps its own prompts, whatever the prompt form."""
     advise: Callable[[Case, Score], Iterable[str]] = lambda case, score: ()
     """Sentences of advice about a score that leaves room, drawn from this metric alone; for more, see the module
     rag_eval.metrics.recommendations."""

@@ -44,6 +44,16 @@ def skipped_sentence(text: str, replied: Sequence[str]) -> str | None:
     return None if len(replied) >= len(sent) else _first_without_match(sent, replied)
 
 
+def skips_most(text: str, replied: Sequence[str]) -> bool:
+    """Whether more than two thirds of the sentences have no near match, and the reply has fewer statements than these.
+
+    Questions and exclamations claim nothing, and need none.
+    """
+    sent = [each for each in sentences(text) if len(_content(each)) >= _CONTENT and each[-1] not in "?!"]
+    skipped = [each for each in sent if _first_without_match([each], replied)]
+    return len(replied) < len(sent) and 3 * len(skipped) > 2 * len(sent)
+
+
 def _without_copies(sent: Sequence[str], replied: Sequence[str]) -> tuple[list[str], list[str]]:
     """What of both lists is not in the other word for word: a copy of one statement does not stand for another."""
     known, given = _plain(sent), _plain(replied)

@@ -21,8 +21,8 @@ _COLLECTIONS = (
     "context_recall",
     "faithfulness",
 )
-_TESTED = "ragas==0.4.3"
-"""Its prompts need pydantic and nothing else, so none of its requirements has to be installed."""
+_INSTALL = "python -m pip install --no-deps -r requirements-light.lock"
+"""Installs ragas among others. Its prompts need pydantic and nothing else, so its requirements are left out."""
 
 
 @cache
@@ -38,8 +38,8 @@ def load() -> Mapping[str, Any]:
             return _import_alone()
     except ImportError as error:
         raise InputError(
-            f"an LLM judge needs the package ragas, which cannot be imported ({error}); install it with "
-            f"pip install --no-deps {_TESTED}, or use --judge offline"
+            f"an LLM judge needs the package ragas, which cannot be imported ({error}); in RAG Eval's folder run "
+            f"{_INSTALL}, or use --judge offline"
         ) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.catalogue import METRICS
-from rag_eval.metrics.diagnosis import ROOM, diagnose
+from rag_eval.metrics.diagnosis import ROOM, CauseKind, diagnose
 from rag_eval.metrics.numbered import NumberedTask
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, Outcome
 
@@ -64,7 +64,7 @@ def _rules(result: CaseResult) -> Iterator[str]:
     if FailureMode.NOT_JUDGED in result.failure_modes:
         yield _judge_again(result)
     for kind, details in diagnose(result):
-        quoted = f" ({_quoted(details)})" if details else ""
+        quoted = f" ({_named(kind, details)})" if details else ""
         yield f"{kind.text[0].upper()}{kind.text[1:]}{quoted}: {kind.fix}."
     for metric in METRICS.values():
         score = result.scores.get(metric.name)
@@ -81,9 +81,10 @@ def _judge_again(result: CaseResult) -> str:
     return f"Judge this case again: {', '.join(failed)} could not be scored."
 
 
-def _quoted(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - 1} more" if len(texts) > 1 else ""
-    return f"“{_shortened(texts[0])}”{more}"
+def _named(kind: CauseKind, details: Sequence[str]) -> str:
+    """The first of the details; a quotation unless it only names a chunk."""
+    more = f" and {len(details) - 1} more" if len(details) > 1 else ""
+    return details[0] + more if kind is CauseKind.RANKING else f"“{_shortened(details[0])}”{more}"
 
 
 def _shortened(text: str, length: int = 60) -> str:

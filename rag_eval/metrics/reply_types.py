@@ -24,6 +24,8 @@ def _refuse_bool(value: object) -> object:
 
 _Number = BeforeValidator(_refuse_bool)  # in Python True equals 1; in a reply it is off the menu
 Verdict = Annotated[Literal[0, 1], _Number]
+ClosenessLevel = Annotated[Literal[0, 1, 2, 3, 4], _Number]
+"""Of two intents: 0 unrelated, 1 same topic, 2 overlapping, 3 nearly the same, 4 the same."""
 
 
 # No docstrings below: they would be sent along with the schema, and change what stored replies are kept under.
@@ -168,7 +170,7 @@ class Closeness(StrictReply):
     """How close the intents of two questions are: 0 unrelated, 1 same topic, 2 overlapping, 3 nearly, 4 same."""
 
     reason: str
-    closeness: Annotated[Literal[0, 1, 2, 3, 4], _Number]
+    closeness: ClosenessLevel
 
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:

@@ -1,6 +1,7 @@
 """What a reader must know about a run, in sentences."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from rag_eval.errors import NOT_RUN
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
@@ -79,15 +80,14 @@ def _reading(facts: RunFacts) -> list[str]:
     found = facts.reading
     if not found:
         return []
-    columns = [
-        f"{shorten(column['header'], 40)} = {column['role']}"
-        for column in found.get("columns", ())
-        if column["role"] not in ("not used", "response")
-    ]
+    every = found.get("columns", ())
+    columns = [_use(column) for column in every if column["role"] != "not used"]
+    idle = [_use(column) for column in every if column["role"] == "not used"]
     cells = ", ".join(f"{kind} ({count:,})" for kind, count in found.get("context_cells", {}).items())
     chosen = "; then ".join(found.get("selection", ()))
     sentences = [
-        f"Input: {found.get('shape', '')}; {shorten(', '.join(columns), 300)}.",
+        f"Input: {found.get('shape', '')}; {shorten(', '.join(columns), 400)}.",
+        f"Not used: {shorten(', '.join(idle), 300)}." if idle else "",
         f"Context cells: {shorten(cells, 200)}." if cells else "",
         f"Selected: {shorten(chosen, 200)}." if chosen else "",
     ]
@@ -95,6 +95,15 @@ def _reading(facts: RunFacts) -> list[str]:
         each.partition(" To use it")[0] for each in found.get("warnings", ()) if "was not used" in each
     ]
     return [" ".join(filter(None, sentences)), *(shorten(each, 200) for each in lacking[:3])]
+
+
+def _use(column: Mapping[str, Any]) -> str:
+    """What one column was used as, or why it was not."""
+    header = shorten(" ".join(column["header"].split()), 40)
+    if column["role"] == "not used":
+        return f"{header} ({column['why']})" if column.get("why") else header
+    owner = f" of {shorten(column['bot'], 40)}" if column.get("bot") else ""
+    return f"{header} = {column['role']}{owner}"
 
 
 def _coverage(summary: Summary) -> str:

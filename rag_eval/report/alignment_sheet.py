@@ -14,6 +14,7 @@ from rag_eval.results.human_alignment import (
     HumanAgreement,
     Share,
 )
+from rag_eval.results.summary import FEWEST_OF_CLASS
 
 SHEET = "Human Alignment"
 DISAGREEMENTS = "Disagreements"
@@ -21,9 +22,13 @@ DISAGREEMENTS = "Disagreements"
 
 def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     """The columns of a table with one row per measure and bot."""
+    compared: Column[HumanAgreement] = plain_column(
+        "Compared", 18, Look.NAME, lambda line: " and ".join(line.raters), _ABOUT_RATERS
+    )
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
         plain_column("Bot", name_width(facts), Look.NAME, _bot_name, _ABOUT_BOT),
+        *([compared] if facts.strata else []),
         plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Cases with a label and a score."),
         plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
         plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
@@ -64,6 +69,23 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         ),
         *interval_columns(
             "Corrected", 9.5, Look.SCORE, lambda line: line.corrected.interval if line.corrected else None
+        ),
+        plain_column(
+            "Labels to ±0.05",
+            9.5,
+            Look.COUNT,
+            lambda line: line.corrected.more_labels if line.corrected else None,
+            _ABOUT_MORE,
+        ),
+        plain_column(
+            "Implied threshold",
+            9.5,
+            Look.SCORE,
+            lambda line: line.implied.value if line.implied else None,
+            _ABOUT_IMPLIED,
+        ),
+        *interval_columns(
+            "Implied", 9.5, Look.SCORE, lambda line: line.implied.interval if line.implied else None
         ),
     ]
 
@@ -122,5 +144,17 @@ _ABOUT_UNCORRECTED = "Over all judged cases of the bot, labelled or not. The cor
 _ABOUT_CORRECTED = (
     "Estimated mean human label over all cases of the bot: the judge's mean, corrected for its bias "
     f"(prediction-powered inference). Needs {FEWEST_LABELS} labels of cases drawn at random."
+)
+_ABOUT_RATERS = (
+    "Who is compared. People: the input's labels, or the median of the raters of a review. The agreement of two raters "
+    "is the most that a judge can be expected to reach."
+)
+_ABOUT_MORE = (
+    "How many more labels narrow the interval of the corrected mean to about ±0.05. Empty if no number of labels does: "
+    "then more queries are needed."
+)
+_ABOUT_IMPLIED = (
+    "The score that parts responses that people label 0.5 or higher from the others best. Empty with fewer than "
+    f"{FEWEST_LABELS} labels, or {FEWEST_OF_CLASS} on either side."
 )
 _ABOUT_GAP = f"Up to {MOST_DISAGREEMENTS} per measure, the largest first."

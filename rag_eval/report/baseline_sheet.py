@@ -7,9 +7,9 @@ from rag_eval.records import RunFacts
 from rag_eval.report.annotations import Stack
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.baseline import NAMES, Change, Direction
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -27,7 +27,7 @@ def write_changes(
     differences: Sequence[str] = (),
 ) -> None:
     """A box below the table says what else differs from the baseline."""
-    table = Table(worksheet, change_columns(facts), formats, header_height=30, line_height=18)
+    table = SheetTable(worksheet, change_columns(facts), formats, header_height=30, line_height=18)
     for change in changes:
         table.append(change)
     table.finish(frozen=2)
@@ -64,7 +64,8 @@ def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence
     if not changes:
         return [f"Compared with {baseline}: no query is in both runs.", *differences]
     lines = [
-        f"{change.bot}: {NAMES[change.name]} {change.before:.4f} before, {change.now:.4f} now{_range(change)}: "
+        f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
+        f"{_range(change)}: "
         f"{_displayed(change.direction)} ({change.queries} of {change.of} queries)"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
@@ -78,9 +79,9 @@ def _displayed(direction: Direction) -> str:
 
 
 def _range(change: Change) -> str:
-    if change.interval is None:
-        return f", {change.difference:+.2f}"
-    return f", {change.difference:+.2f} (95% CI {change.interval.low:+.2f} to {change.interval.high:+.2f})"
+    numbers = [change.difference, *([change.interval.low, change.interval.high] if change.interval else [])]
+    change_by, *limits = [decimals(number, is_signed=True) for number in numbers]
+    return f", {change_by} (95% CI {' to '.join(limits)})" if limits else f", {change_by}"
 
 
 _ABOUT_VERDICT = "Better or worse: significant after Holm correction over all rows (5%)."

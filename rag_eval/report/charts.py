@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_eval.report.styles import BLUE, FONT, GREY, LINE
 from rag_eval.texts.display import printable, shorten
@@ -122,3 +122,65 @@ def _axis(**options: Any) -> dict[str, Any]:
 
 def _font(size: int) -> dict[str, Any]:
     return {"name": FONT, "size": size, "bold": False}
+
+
+class Curve(NamedTuple):
+    """Rows of a sheet that are one connected line of a chart over time. Rows and columns are counted from 0."""
+
+    name: str
+    number: int
+    """Lines of the same number look alike; only the first of them is in the legend."""
+    first: int
+    last: int
+    day: int
+    """Column of the days, as spreadsheets count them."""
+    value: int
+    below: int
+    """Column of how far the error bar reaches below the value."""
+    above: int
+
+
+def time_chart(workbook: "Workbook", title: str, sheet: str, curves: Sequence[Curve]) -> "Chart":
+    """Values of 0 to 1 over time with error bars; a gap lies between two curves of one number."""
+    from xlsxwriter.utility import xl_range_formula
+
+    chart = workbook.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
+    seen: set[int] = set()
+    repeated = []
+    for index, curve in enumerate(curves):
+        colour = _LINE_COLOURS[curve.number % len(_LINE_COLOURS)]
+        marker = _MARKERS[curve.number % len(_MARKERS)]
+
+        def cells(column: int, curve: Curve = curve) -> str:
+            return str(xl_range_formula(sheet, curve.first, column, curve.last, column))
+
+        chart.add_series(
+            {
+                "name": printable(curve.name),
+                "categories": cells(curve.day),
+                "values": cells(curve.value),
+                "line": {"color": colour, "width": 1.75},
+                "marker": {"type": marker, "size": 6, "fill": {"color": colour}, "border": {"color": colour}},
+                "y_error_bars": {
+                    "type": "custom",
+                    "minus_values": cells(curve.below),
+                    "plus_values": cells(curve.above),
+                    "line": {"color": colour, "width": 0.75},
+                },
+            }
+        )
+        if curve.number in seen:
+            repeated.append(index)
+        seen.add(curve.number)
+    chart.show_hidden_data()  # days and lengths of the error bars are in hidden columns
+    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
+    chart.set_x_axis(_axis(num_format="yyyy-mm-dd", major_gridlines={"visible": False}))
+    chart.set_y_axis(_axis(min=0, max=1, major_unit=0.25, num_format="0.00"))
+    chart.set_legend({"position": "bottom", "font": _font(9), "delete_series": repeated})
+    chart.set_chartarea({"border": {"color": LINE}})
+    return chart
+
+
+_LINE_COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#8A6D00", "#6A3D9A", GREY)
+_MARKERS = ("circle", "square", "diamond", "triangle")
+"""So that lines can be told apart without colour, too."""

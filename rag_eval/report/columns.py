@@ -95,6 +95,17 @@ def case_columns(
             "Row", NUMBER_WIDTH, Look.COUNT, lambda result: result.case.row, "Row number in the input."
         )
     )
+    if facts.sources:
+        columns += [
+            plain_column("Source", 16, Look.TEXT, lambda result: result.case.source, "File of the row."),
+            plain_column(
+                "Source Row",
+                NUMBER_WIDTH,
+                Look.COUNT,
+                lambda result: result.case.source_row,
+                _ABOUT_SOURCE_ROW,
+            ),
+        ]
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
     if facts.flags or facts.cut_contexts:
@@ -115,12 +126,13 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
 
 
+_ABOUT_SOURCE_ROW = "Row number in that file; Row counts through all files."
 _ABOUT_SELECTION = (
-    "Why this case is here, because not all cases fit on the sheet. worst: one of the lowest RQS of its bot. "
-    "random: drawn at random; only these may be compared with other runs."
+    "Why this query is here; not all queries fit on the sheet. worst: one of the lowest RQS of some bot. "
+    "random: drawn at random; a baseline uses only these."
 )
 _ABOUT_FLAGS = (
-    "Text that seems to address the judge rather than the reader. It changed no score; please check. "
+    "Text written for the judge, not for the reader (possible prompt injection); please check. No score was changed. "
     "Also: what the judge did not see of a context that is too long."
 )
 
@@ -429,7 +441,10 @@ _ABOUT_RQS = (
     "Empty if a metric that applies could not be scored."
 )
 _ABOUT_OK = "OK: no failure condition was met. A score can still be below its threshold."
-_ABOUT_NOT_JUDGED = "Queries without an RQS because the judge failed on a metric. No mean counts them."
+_ABOUT_NOT_JUDGED = (
+    "Queries without an RQS because the judge failed on a metric. No mean of RQS counts them. Their Failure Mode is "
+    "another one if another metric shows a failure."
+)
 _ABOUT_SHARE = "Share of the bot's queries that were judged. A query can have several failure modes."
 _ABOUT_BOUNDS = "Avg RQS if every unjudged query had an RQS of {}."
 _ABOUT_COMPARED = (

@@ -11,7 +11,7 @@ from rag_eval.report.column import BotItem
 from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS, bot_columns, standing_columns
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.causes import fix_words
 from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
 from rag_eval.results.summary import BotSummary, Summary
@@ -44,7 +44,7 @@ def write_bots(
     findings: Findings,
 ) -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
-    table = Table(worksheet, bot_columns(facts, summary, findings), formats, HEADER_HEIGHT, LINE_HEIGHT)
+    table = SheetTable(worksheet, bot_columns(facts, summary, findings), formats, HEADER_HEIGHT, LINE_HEIGHT)
     for bot in summary.bots:
         table.append(bot)
     table.finish(frozen=1)
@@ -54,7 +54,7 @@ def write_bots(
         table.add_heat([label for name, label in METRIC_LABELS.items() if name in facts.metrics])
 
 
-def _add_charts(workbook: "Workbook", table: Table[BotSummary], summary: Summary) -> None:
+def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Summary) -> None:
     """Failure modes, and each metric's means unless the table shows them as heat. Avg RQS is on the leaderboard."""
     bots = summary.bots
     charts = {}
@@ -83,7 +83,7 @@ def write_standings(
 ) -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
     height = _standing_height(summary, findings)
-    table = Table(worksheet, standing_columns(facts, summary, findings), formats, HEADER_HEIGHT, height)
+    table = SheetTable(worksheet, standing_columns(facts, summary, findings), formats, HEADER_HEIGHT, height)
     thresholds = ThresholdCells(worksheet, len(table.columns), formats, facts)
     thresholds.write_header()
     for standing in summary.standings:
@@ -139,7 +139,7 @@ def _in_page_header(text: str, limit: int) -> str:
 
 
 def _bars(
-    table: Table[BotItem],
+    table: SheetTable[BotItem],
     header: str,
     lines: Sequence[BotItem],
     error_headers: Sequence[str] = (),
@@ -151,7 +151,7 @@ def _bars(
     return Bars(header, table.worksheet.name, table.column("Bot"), index, values, errors)
 
 
-def _numbers(table: Table[BotItem], index: int, lines: Sequence[BotItem]) -> list[float | None]:
+def _numbers(table: SheetTable[BotItem], index: int, lines: Sequence[BotItem]) -> list[float | None]:
     """What a column shows in these lines; None in place of anything but a number."""
     cells = [table.columns[index].cell(line).value for line in lines]
     return [value if isinstance(value, int | float) else None for value in cells]

@@ -12,18 +12,21 @@ from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Column, Item, Value
 from rag_eval.report.columns import bot_columns, case_columns, score_headers, standing_columns
 from rag_eval.report.evidence import evidence_columns, evidence_lines
+from rag_eval.report.history_sheet import history_columns
 from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
+from rag_eval.report.side_by_side import SideBySide, query_columns
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.results.findings import Findings
+from rag_eval.results.run_history import bots_in_time
 from rag_eval.results.summary import Summary
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.texts.display import formula_safe, printable
 
 CASES, BOTS, STANDINGS = NAMES = ("per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv")
-RUBRIC, RETRIEVAL, ALIGNMENT, DISAGREEMENTS, BASELINE, SLICES, EVIDENCE = OPTIONAL = (
+RUBRIC, RETRIEVAL, ALIGNMENT, DISAGREEMENTS, BASELINE, HISTORY, SIDE_BY_SIDE, SLICES, EVIDENCE = OPTIONAL = (
     *("rubric.csv", "retrieval.csv", "human-alignment.csv", "disagreements.csv"),
-    *("vs-baseline.csv", "slices.csv", "evidence.csv"),
+    *("vs-baseline.csv", "history.csv", "side-by-side.csv", "slices.csv", "evidence.csv"),
 )
 """Written only if the report has the sheet of that name."""
 FILES = (*NAMES, *OPTIONAL)
@@ -34,7 +37,13 @@ class CsvReport:
     """CSV files that are being written. Files of an earlier run stay as they are until `finish` replaces them."""
 
     def __init__(
-        self, folder: Path, facts: RunFacts, *, has_evidence: bool = False, has_slices: bool = False
+        self,
+        folder: Path,
+        facts: RunFacts,
+        *,
+        has_evidence: bool = False,
+        has_slices: bool = False,
+        has_side_by_side: bool = False,
     ) -> None:
         self._folder = folder
         self._headers = score_headers(facts)
@@ -47,10 +56,15 @@ class CsvReport:
             undo.callback(self.discard)
             self._cases = self._open(CASES, case_columns(facts))
             self._evidence = self._open(EVIDENCE, evidence_columns()) if has_evidence else None
+            self._side_by_side: SideBySide | None = None
+            if has_side_by_side:
+                self._side_by_side = SideBySide(self._open(SIDE_BY_SIDE, query_columns(facts)).append)
             undo.pop_all()
 
     def add(self, result: CaseResult) -> None:
         self._cases.append(result)
+        if self._side_by_side:
+            self._side_by_side.add(result)
         if self._evidence:
             for line in evidence_lines(result, self._headers):
                 self._evidence.append(line)
@@ -68,8 +82,12 @@ class CsvReport:
             self._write(DISAGREEMENTS, disagreement_columns(facts), findings.alignment.disagreements)
         if findings.changes is not None:
             self._write(BASELINE, change_columns(facts), findings.changes)
+        if findings.history:
+            self._write(HISTORY, history_columns(), bots_in_time(findings.history, findings.since_last))
         if self._has_slices:
             self._write(SLICES, slice_columns(facts), list(slice_lines(summary)))
+        if self._side_by_side:
+            self._side_by_side.finish()
         for table in self._tables:
             table.close()
         for table in self._tables:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rag_eval.records import TOXICITY, CaseResult, CriterionVerdict, Evidence
 from rag_eval.report.column import Cell, Column, Place, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 
 SHEET = "Evidence"
 
@@ -31,7 +31,13 @@ def evidence_columns() -> list[Column[EvidenceLine]]:
         plain_column("Bot", 16, Look.TEXT, lambda line: line.result.case.bot),
         plain_column("Metric", 20, Look.WORD, lambda line: line.heading),
         plain_column("Subject", 20, Look.TEXT, lambda line: line.evidence.subject),
-        plain_column("Rank", 7, Look.COUNT, lambda line: line.evidence.rank, "Rank of a chunk, from 1."),
+        plain_column(
+            "Rank",
+            7,
+            Look.COUNT,
+            lambda line: line.evidence.rank,
+            "Rank of the chunk, or of the chunk that supports the statement, from 1.",
+        ),
         plain_column("Text", 80, Look.TEXT, lambda line: line.evidence.text),
         Column("Verdict", 20, _verdict_cell, Look.HEADER, "Bold and red: it counts against the score."),
         plain_column("Reason", 60, Look.TEXT, lambda line: line.evidence.reason),
@@ -39,7 +45,10 @@ def evidence_columns() -> list[Column[EvidenceLine]]:
 
 
 def append_evidence(
-    table: Table[EvidenceLine], result: CaseResult, cases: Table[CaseResult], headers: Mapping[str, str]
+    table: SheetTable[EvidenceLine],
+    result: CaseResult,
+    cases: SheetTable[CaseResult],
+    headers: Mapping[str, str],
 ) -> dict[int, Place]:
     """Write what is behind the scores of the case that `cases` will write next; `headers` are those of its scores.
 

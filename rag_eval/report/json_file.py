@@ -13,11 +13,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.results.baseline import Change
 from rag_eval.results.findings import Findings, verdict, verdict_on
+from rag_eval.results.stored import CASE_RESULT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
 
@@ -29,14 +28,13 @@ FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]
 # Nothing in a run contains itself; not looking for it saves a tenth of the time.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
-_RESULT = TypeAdapter(CaseResult)
 _NAMED_BY_KEY: Json = {
     "scores": {"__all__": {"metric"}},
     "further": {"__all__": {"metric"}},
     "toxicity": {"metric"},
 }
 """The name of a score's metric is the key that the score is under."""
-_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "left_out")
+_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "fallbacks", "left_out")
 """Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
 
 
@@ -66,7 +64,7 @@ class JsonReport:
     def add(self, result: CaseResult) -> None:
         """Write one case. Raises OutputError if the disk is full."""
         key = result.case.row, result.case.bot
-        members = _RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
+        members = CASE_RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
         marks = {"flags": self._flags.get(key, ()), "cut_context": self._cuts.get(key, "")}
         self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1
@@ -129,6 +127,7 @@ def _end(facts: RunFacts) -> Json:
         "reason": facts.partial,
         "seconds": facts.seconds,
         "notes": facts.notes,
+        "fallbacks": dict(facts.fallbacks),
         "left_out": facts.left_out,
         "usage": _usage(facts.usage),
     }

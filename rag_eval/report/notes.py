@@ -2,7 +2,7 @@
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import Evidence, Outcome, Score
 from rag_eval.report.styles import FONT, PALE
-from rag_eval.texts.display import printable, shorten
+from rag_eval.texts.display import decimals, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -34,24 +34,45 @@ class NoteKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The text of a note. Of one kind, those with the greatest weight are kept."""
+    """What a note says. Of one kind, those with the greatest weight are kept."""
 
-    text: str
+    words: str | Callable[[], str]
+    """The text, or what builds it: most notes on low scores are not kept, and building them all takes long."""
     kind: NoteKind = NoteKind.REMARK
     weight: float = 0.0
+
+    @property
+    def text(self) -> str:
+        return self.words if isinstance(self.words, str) else self.words()
 
 
 def note_on(score: Score, threshold: float | None) -> Note | None:
     """Why `score` has no value, or what speaks against it when it is below `threshold`."""
     if score.outcome is Outcome.FAILED:
-        return Note(f"Failed ({score.code}): {shorten(score.reason, NOTE_LIMIT)}", NoteKind.FAILED)
+        return Note(
+            lambda: f"Failed ({score.code}): {shorten(score.reason, NOTE_LIMIT)}",
+            NoteKind.FAILED,
+        )
     if score.outcome is Outcome.NOT_APPLICABLE:
-        return Note(f"Not applicable: {shorten(score.reason, NOTE_LIMIT)}", NoteKind.NOT_APPLICABLE)
-    if score.value is None or threshold is None or score.value >= threshold:
+        return Note(
+            lambda: f"Not applicable: {shorten(score.reason, NOTE_LIMIT)}",
+            NoteKind.NOT_APPLICABLE,
+        )
+    if score.value is None or threshold is None or score.value >= threshold or not _says_why(score):
         return None
-    why = _evidence_against(score.evidence) or shorten(score.reason, NOTE_LIMIT)
-    text = f"{score.value:.2f}, below {threshold:.2f}"
-    return Note(f"{text}\n{why}", NoteKind.LOW, -score.value) if why else None
+    value = score.value
+    return Note(
+        lambda: f"{decimals(value)}, below {decimals(threshold)}\n{_why(score)}", NoteKind.LOW, -value
+    )
+
+
+def _says_why(score: Score) -> bool:
+    """Whether anything speaks against the score, without its words."""
+    return any(not item.favourable for item in score.evidence) or bool(printable(score.reason).strip())
+
+
+def _why(score: Score) -> str:
+    return _evidence_against(score.evidence) or shorten(score.reason, NOTE_LIMIT)
 
 
 class SheetNotes:
@@ -69,15 +90,21 @@ class SheetNotes:
         """
         kept = self._kept[note.kind]
         self._seen[note.kind] += 1
+        place = note.weight, -row, -column
+        if len(kept) < note.kind.limit:
+            heapq.heappush(kept, place)
+        elif (lightest := heapq.heappushpop(kept, place)) is place:
+            return
+        else:
+            self._take_back(-lightest[1], -lightest[2])
         _write_note(self._worksheet, row, column, note.text)
-        heapq.heappush(kept, (note.weight, -row, -column))
-        if len(kept) > note.kind.limit:
-            # Taken back, because XlsxWriter has no way to add a note to a row once the next one is begun.
-            _, row, column = heapq.heappop(kept)
-            of_row = self._worksheet.comments[-row]
-            del of_row[-column]
-            if not of_row:  # what an empty one takes adds up
-                del self._worksheet.comments[-row]
+
+    def _take_back(self, row: int, column: int) -> None:
+        """XlsxWriter has no way to add a note to a row once the next one is begun, but to remove one."""
+        of_row = self._worksheet.comments[row]
+        del of_row[column]
+        if not of_row:  # what an empty one takes adds up
+            del self._worksheet.comments[row]
 
     def limits_reached(self) -> tuple[str, ...]:
         """One sentence for each kind that had more notes than a sheet carries."""

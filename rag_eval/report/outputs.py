@@ -10,10 +10,15 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
 
 
-class Output(Protocol):
-    """One file, or one folder of files."""
+class Receiver(Protocol):
+    """Is told of every result, in order."""
 
     def add(self, result: CaseResult) -> None: ...
+
+
+class Output(Receiver, Protocol):
+    """One file, or one folder of files."""
+
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path: ...
     def discard(self) -> None: ...
 

@@ -71,7 +71,9 @@ class RecordedRun:
         A recommendation is recomputed by rule if none was recorded or if the failure modes changed; a note gives
         their number. The judge is not called.
         """
-        results = tuple(self._rescored(result, facts) for result in self.results)
+        results = tuple(
+            rescored(result, facts, had_diagnostics=self.facts.diagnostics) for result in self.results
+        )
         pairs = zip(self.results, results, strict=True)
         renewed = sum(now.recommendation != before.recommendation for before, now in pairs)
         if renewed:
@@ -79,14 +81,19 @@ class RecordedRun:
             facts = replace(facts, notes=(*facts.notes, note))
         return replace(self, facts=facts, results=results)
 
-    def _rescored(self, result: CaseResult, facts: RunFacts) -> CaseResult:
-        recall = doc_recall(result.case) if facts.gold_ids else None
-        modes = failure_modes(result.scores, facts.thresholds, recall)
-        rescored = replace(result, rqs=rqs(result.scores, facts.weights), failure_modes=modes)
-        is_kept = self.facts.diagnostics and modes == result.failure_modes
-        if is_kept or not facts.diagnostics:
-            return rescored
-        return replace(rescored, recommendation=advice_by_rule(rescored))
+
+def rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> CaseResult:
+    """The same scores with RQS and failure modes for the weights and thresholds of `facts`.
+
+    The recommendation is recomputed by rule if none was recorded or if the failure modes changed.
+    """
+    recall = doc_recall(result.case) if facts.gold_ids else None
+    modes = failure_modes(result.scores, facts.thresholds, recall)
+    now = replace(result, rqs=rqs(result.scores, facts.weights), failure_modes=modes)
+    is_kept = had_diagnostics and modes == result.failure_modes
+    if is_kept or not facts.diagnostics:
+        return now
+    return replace(now, recommendation=advice_by_rule(now))
 
 
 _PROVENANCE = ("configuration", "versions", "made_from")

@@ -16,16 +16,21 @@ from rag_eval.errors import InputError
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Cell, Column
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
 from rag_eval.retrieval.from_files import AnyPath, evaluate_files
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.replacement import Replacement, output_errors
-from rag_eval.texts.display import formula_safe
+from rag_eval.tables.record_files import AS_FOUND, ReadOptions
+from rag_eval.texts.display import decimals, formula_safe
 
 
 def write_retrieval(
-    results: AnyPath, references: AnyPath, output: AnyPath, cutoffs: Iterable[int] = DEFAULT_CUTOFFS
+    results: AnyPath,
+    references: AnyPath,
+    output: AnyPath,
+    cutoffs: Iterable[int] = DEFAULT_CUTOFFS,
+    reading: ReadOptions = AS_FOUND,
 ) -> tuple[RetrievalSummary, Path]:
     """Score every reference and write the scores to `output` (.xlsx, .csv or .jsonl), in the order of the references.
 
@@ -46,7 +51,7 @@ def write_retrieval(
             Scratch(target) as scratch,
             opener(replacement.path, wanted, scratch) as writer,
         ):
-            summary = evaluate_files(results, references, wanted, writer.add)
+            summary = evaluate_files(results, references, wanted, writer.add, reading)
             writer.finish(summary)
         if opener is _workbook:
             check_readable(replacement.path, target, (RETRIEVAL, SUMMARY))
@@ -59,7 +64,7 @@ def summary_lines(summary: RetrievalSummary) -> list[str]:
     """The means and the numbers of queries as lines of plain text. Query ids are not made safe for a terminal."""
     width = max(len(label_of(name)) for name in summary.means)
     table = [
-        f"{label_of(name):<{width}}  {'–' if mean is None else format(mean, '.4f'):>6}  {summary.scored:>7,}"
+        f"{label_of(name):<{width}}  {decimals(mean, 4):>6}  {summary.scored:>7,}"
         for name, mean in summary.means.items()
     ]
     counts = [
@@ -73,7 +78,10 @@ def _counts(summary: RetrievalSummary) -> Iterator[tuple[str, QueryIds]]:
     yield "Scored", QueryIds(summary.scored)
     yield "Not applicable, without gold documents", summary.not_applicable
     yield "References without a result, scored as nothing retrieved", summary.without_result
-    yield "Results without a reference, left out", summary.without_reference
+    if summary.selection:
+        yield "Results without a selected reference, left out", summary.without_reference
+    else:
+        yield "Results without a reference, left out", summary.without_reference
 
 
 def _examples(ids: QueryIds) -> str:
@@ -178,14 +186,14 @@ class _Workbook:
     def __init__(self, book: Any, cutoffs: tuple[int, ...]) -> None:
         self._formats = Formats(book)
         self._sheets = [book.add_worksheet(name) for name in (RETRIEVAL, SUMMARY)]
-        self._queries = Table(self._sheets[0], _query_columns(cutoffs), self._formats, 44, 18)
+        self._queries = SheetTable(self._sheets[0], _query_columns(cutoffs), self._formats, 44, 18)
 
     def add(self, scores: RetrievalScores) -> None:
         self._queries.append(scores)
 
     def finish(self, summary: RetrievalSummary) -> None:
         self._queries.finish(frozen=1)
-        lines = Table(self._sheets[1], _SUMMARY_COLUMNS, self._formats, 30, 18)
+        lines = SheetTable(self._sheets[1], _SUMMARY_COLUMNS, self._formats, 30, 18)
         for line in _summary_items(summary, self._queries.left_out):
             lines.append(line)
         lines.finish(frozen=1)
@@ -240,6 +248,8 @@ def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_Summar
     nothing = Cell(None, Look.WORD)
     for what, ids in _counts(summary):
         yield what, nothing, Cell(ids.count, Look.COUNT), _examples(ids)
+    if summary.selection:
+        yield "Selection of references", nothing, nothing, "; then ".join(summary.selection)
     if left_out:
         yield (
             f"In the means, but not on sheet {RETRIEVAL}: too many rows",

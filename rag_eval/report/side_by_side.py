@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.column import NUMBER_WIDTH, Column, Value, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
-from rag_eval.report.worksheet import SHEET_ROWS, Table
+from rag_eval.report.worksheet import SHEET_ROWS, SheetTable
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -19,30 +19,30 @@ _Query = Sequence[CaseResult]
 
 
 class SideBySide:
-    """Told of every result in order; holds those of one query."""
+    """Told of every result in order; passes the results of each query on together."""
 
-    def __init__(
-        self, worksheet: "Worksheet", formats: Formats, facts: RunFacts, sheet_rows: int = SHEET_ROWS
-    ) -> None:
-        height = _LINES * LINE_HEIGHT
-        columns = query_columns(facts)
-        self.table = Table(worksheet, columns, formats, 3 * LINE_HEIGHT, height, sheet_rows)
+    def __init__(self, append: Callable[[_Query], None]) -> None:
+        self._append = append
         self._query: list[CaseResult] = []
 
     def add(self, result: CaseResult) -> None:
         if self._query and self._query[0].case.row != result.case.row:
-            self._write()
+            self.finish()
         self._query.append(result)
 
     def finish(self) -> None:
-        """Write the last query, and what goes over the whole table."""
+        """Pass on the last query."""
         if self._query:
-            self._write()
-        self.table.finish(frozen=2)
-
-    def _write(self) -> None:
-        self.table.append(tuple(self._query))
+            self._append(tuple(self._query))
         self._query.clear()
+
+
+def query_table(
+    worksheet: "Worksheet", formats: Formats, facts: RunFacts, sheet_rows: int = SHEET_ROWS
+) -> SheetTable[_Query]:
+    """The sheet's table: one row per query."""
+    height = _LINES * LINE_HEIGHT
+    return SheetTable(worksheet, query_columns(facts), formats, 3 * LINE_HEIGHT, height, sheet_rows)
 
 
 def query_columns(facts: RunFacts) -> list[Column[_Query]]:

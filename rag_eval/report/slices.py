@@ -8,7 +8,7 @@ from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.column import NUMBER_WIDTH, Column, name_width, plain_column
 from rag_eval.report.columns import mean_column
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import Table
+from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.summary import BotSummary, Mean, Summary
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class SliceLine:
 def write_slices(worksheet: "Worksheet", formats: Formats, facts: RunFacts, summary: Summary) -> None:
     from xlsxwriter.utility import xl_rowcol_to_cell
 
-    table = Table(worksheet, slice_columns(facts), formats, header_height=44, line_height=18)
+    table = SheetTable(worksheet, slice_columns(facts), formats, header_height=44, line_height=18)
     for line in slice_lines(summary):
         table.append(line)
     table.finish(frozen=2)

@@ -20,17 +20,19 @@ from rag_eval.report.core_sheets import HEADER_HEIGHT, set_up_page, write_bots, 
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
 from rag_eval.report.extra_metrics import FAILED_CRITERIA
+from rag_eval.report.history_sheet import SHEET as HISTORY
+from rag_eval.report.history_sheet import write_history
 from rag_eval.report.retrieval_sheet import SHEET as RETRIEVAL
 from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import SHEET as RUBRIC
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.side_by_side import SHEET as SIDE_BY_SIDE
-from rag_eval.report.side_by_side import SideBySide
+from rag_eval.report.side_by_side import SideBySide, query_table
 from rag_eval.report.slices import SHEET as SLICES
 from rag_eval.report.slices import write_slices
 from rag_eval.report.spool import CaseSpool
 from rag_eval.report.styles import LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, Table
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable
 from rag_eval.results.findings import Findings, verdict
 from rag_eval.results.summary import Summary
 from rag_eval.store.leftovers import Scratch
@@ -56,6 +58,7 @@ class ExcelReport:
         has_slices: bool = False,
         has_baseline: bool = False,
         has_side_by_side: bool = False,
+        has_history: bool = False,
         sheet_rows: int = SHEET_ROWS,
     ) -> None:
         """`sheet_rows` are as many as a sheet can have, the header's included."""
@@ -67,13 +70,14 @@ class ExcelReport:
             ALIGNMENT: facts.has_labels,
             DISAGREEMENTS: facts.has_labels,
             BASELINE: has_baseline,
+            HISTORY: has_history,
             SIDE_BY_SIDE: has_side_by_side,
             SLICES: has_slices,
             EVIDENCE: has_evidence,
         }
         names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
         try:
-            with _errors(target):
+            with workbook_errors(target):
                 self._workbook = _StreamedWorkbook(self._replacement.path, names, Scratch(target))
         except OutputError:
             self._replacement.discard()
@@ -81,7 +85,7 @@ class ExcelReport:
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
         self._spool = self._open_spool(facts, sheet_rows - 1)
-        self._cases = Table(
+        self._cases = SheetTable(
             sheet,
             case_columns(facts, self._reason if self._spool else None),
             self._formats,
@@ -91,20 +95,36 @@ class ExcelReport:
             group_of=lambda result: result.case.row,
         )
         self._headers = score_headers(facts)
-        self._queries: SideBySide | None = None
+        self._queries: SheetTable[Sequence[CaseResult]] | None = None
+        self._side_by_side: SideBySide | None = None
         if has_side_by_side:
             sheet = self._workbook.sheets[SIDE_BY_SIDE]
-            self._queries = SideBySide(sheet, self._formats, facts, sheet_rows)
-        self._evidence: Table[EvidenceLine] | None = None
+            self._queries = query_table(sheet, self._formats, facts, sheet_rows)
+            self._side_by_side = SideBySide(self._queries.append)
+        self._evidence: SheetTable[EvidenceLine] | None = None
         if has_evidence:
             sheet = self._workbook.sheets[EVIDENCE]
-            self._evidence = Table(sheet, evidence_columns(), self._formats, HEADER_HEIGHT, 3 * LINE_HEIGHT)
+            self._evidence = SheetTable(
+                sheet, evidence_columns(), self._formats, HEADER_HEIGHT, 3 * LINE_HEIGHT
+            )
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What does not fit, one sentence each; complete once the report is finished."""
+        cut_texts = self._cases.cut_texts + (self._queries.cut_texts if self._queries else 0)
+        sentences = [
+            self._spool.cut_note if self._spool else "",
+            _cut_texts(cut_texts),
+            _rows_left_out(self._queries, SIDE_BY_SIDE, "queries"),
+            _rows_left_out(self._evidence, EVIDENCE, "pieces of evidence"),
+        ]
+        return [*filter(None, sentences)]
 
     def add(self, result: CaseResult) -> None:
         """Write one row of the first sheet, and the evidence if it is wanted; later if not all cases fit."""
         with output_errors(self._target):
-            if self._queries:
-                self._queries.add(result)
+            if self._side_by_side:
+                self._side_by_side.add(result)
             if self._spool:
                 self._spool.add(result)
             else:
@@ -130,20 +150,20 @@ class ExcelReport:
         `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
         """
         book, sheets = self._workbook.book, self._workbook.sheets
-        with _errors(self._target):
+        with workbook_errors(self._target):
             for result in self._spool.chosen() if self._spool else ():
                 self._append(result)
             self._cases.finish(frozen=3)
             self._cases.print_up_to("Row")
             if self._evidence:
                 self._evidence.finish(frozen=3)
-            if self._queries:
-                self._queries.finish()
+            if self._queries and self._side_by_side:
+                self._side_by_side.finish()
+                self._queries.finish(frozen=2)
             self._write_optional(sheets, summary, findings, facts)
             write_bots(book, sheets[BOTS], self._formats, facts, summary, findings)
-            write_standings(
-                book, sheets[STANDINGS], self._formats, facts, summary, findings, self._left_out()
-            )
+            limits = [*self._cases.notes.limits_reached(), *self._links_left_out(), *self.left_out]
+            write_standings(book, sheets[STANDINGS], self._formats, facts, summary, findings, limits)
             for name, sheet in sheets.items():
                 has_charts = name in (BOTS, STANDINGS) and len(facts.bots) <= MOST_BOTS
                 set_up_page(sheet, facts, is_one_page=has_charts)
@@ -175,6 +195,11 @@ class ExcelReport:
                 sheets[BASELINE], self._formats, facts, findings.changes or (), findings.beside_changes
             )
 
+        if HISTORY in sheets and findings.history:
+            write_history(
+                self._workbook.book, sheets[HISTORY], self._formats, findings.history, findings.since_last
+            )
+
     def _fill(
         self,
         sheet: Any,
@@ -184,7 +209,7 @@ class ExcelReport:
         frozen: int,
         line_height: float = 18,
     ) -> None:
-        table = Table(sheet, columns, self._formats, header_height, line_height)
+        table = SheetTable(sheet, columns, self._formats, header_height, line_height)
         for item in items:
             table.append(item)
         table.finish(frozen)
@@ -197,21 +222,21 @@ class ExcelReport:
         self._workbook.abandon()
         self._replacement.discard()
 
-    def _left_out(self) -> list[str]:
-        sentences = [*self._cases.notes.limits_reached()]
-        if cut := self._cases.cut_texts + (self._queries.table.cut_texts if self._queries else 0):
-            sentences.append(f"{cut:,} texts are longer than a cell can hold and were cut.")
-        if self._evidence:
-            sentences += self._evidence_left_out(self._evidence)
-        return sentences
+    def _links_left_out(self) -> list[str]:
+        if not self._evidence or max(self._evidence.links, self._cases.links) < SHEET_LINKS:
+            return []
+        return [f"Links to and from the evidence end after {SHEET_LINKS:,} on a sheet."]
 
-    def _evidence_left_out(self, evidence: Table[EvidenceLine]) -> list[str]:
-        sentences = []
-        if evidence.left_out:
-            sentences.append(f"{evidence.left_out:,} pieces of evidence do not fit on their sheet.")
-        if max(evidence.links, self._cases.links) >= SHEET_LINKS:
-            sentences.append(f"Links to and from the evidence end after {SHEET_LINKS:,} on a sheet.")
-        return sentences
+
+def _cut_texts(count: int) -> str:
+    several = f"{count:,} texts are longer than a cell can be and were cut." if count else ""
+    return "1 text is longer than a cell can be and was cut." if count == 1 else several
+
+
+def _rows_left_out(table: SheetTable[Any] | None, sheet: str, what: str) -> str:
+    return (
+        f"Sheet {sheet} is full: {table.left_out:,} {what} did not fit." if table and table.left_out else ""
+    )
 
 
 class _StreamedWorkbook:
@@ -245,7 +270,7 @@ class _StreamedWorkbook:
 
 
 @contextmanager
-def _errors(target: Path) -> Iterator[None]:
+def workbook_errors(target: Path) -> Iterator[None]:
     """Like output_errors, for XlsxWriter too, which wraps what went wrong when it writes the file."""
     from xlsxwriter.exceptions import FileCreateError
 
@@ -263,7 +288,7 @@ def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
         "subject": shorten(subject, 200),
         "author": "RAG Eval",
         "keywords": "PARTIAL" if facts.partial else "",
-        "comments": f"Judged by {shorten(facts.judge, 120)}, RAG Eval {shorten(facts.version, 40)}",
+        "comments": f"Judged by {shorten(facts.judge, 180)}, RAG Eval {shorten(facts.version, 40)}",
         "created": _in_utc(facts.started),
     }
 

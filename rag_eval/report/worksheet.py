@@ -22,7 +22,7 @@ SHEET_LINKS = 65_530
 """As many as a sheet can have."""
 
 
-class Table(Generic[Item]):
+class SheetTable(Generic[Item]):
     """Writes rows from top to bottom and keeps none of them."""
 
     def __init__(
@@ -138,12 +138,7 @@ class Table(Generic[Item]):
         if not fits_cell(text):
             self.cut_texts += 1
             text = cut_to_cell(text)
-        if text.startswith("<r>") and text.endswith("</r>"):
-            # XlsxWriter takes such a text for XML of its own making and lets it through unescaped.
-            # Split in two runs it is built, and so escaped, by XlsxWriter itself.
-            self.worksheet.write_rich_string(row, index, text[:1], self._formats.run, text[1:], style)
-        else:
-            self.worksheet.write_string(row, index, text, style)
+        write_text(self.worksheet, row, index, text, style, self._formats.run)
 
     def _add_threshold_rules(self) -> None:
         from xlsxwriter.utility import xl_rowcol_to_cell
@@ -163,3 +158,15 @@ class Table(Generic[Item]):
                 index,
                 {"type": "formula", "criteria": rule, "format": self._formats.below},
             )
+
+
+def write_text(
+    worksheet: "Worksheet", row: int, column: int, text: str, style: "Format", run: "Format"
+) -> None:
+    """Write printable text from data as text, whatever it looks like; `run` is a format of its characters."""
+    if text.startswith("<r>") and text.endswith("</r>"):
+        # XlsxWriter takes such a text for XML of its own making and lets it through unescaped.
+        # Split in two runs it is built, and so escaped, by XlsxWriter itself.
+        worksheet.write_rich_string(row, column, text[:1], run, text[1:], style)
+    else:
+        worksheet.write_string(row, column, text, style)

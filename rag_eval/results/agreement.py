@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,8 @@ from rag_eval.results.intervals import (
     Interval,
     bca_levels,
     chunks,
+    pooled,
+    resampled_counts,
     student_quantile,
 )
 
@@ -113,10 +115,59 @@ def _kappa_interval(
     ]
     replicates = np.concatenate(draws)
     replicates = replicates[~np.isnan(replicates)]
+    return _bounds(replicates, kappa, count, confidence)
+
+
+def _bounds(replicates: Floats, estimate: float, count: int, confidence: float) -> Interval:
+    """By the bias-corrected bootstrap over `count` units, as wide as Student's t has it for so few."""
     reach = math.sqrt(count / (count - 1)) * student_quantile((1 + confidence) / 2, count - 1)
-    levels = bca_levels(replicates, kappa, 0.0, reach)
-    low, high = np.quantile(replicates, levels)
+    low, high = np.quantile(replicates, bca_levels(replicates, estimate, 0.0, reach))
     return Interval(float(low), float(high))
+
+
+def kappa_difference(
+    first: Sequence[Hashable],
+    second: Sequence[Hashable],
+    reference: Sequence[Hashable],
+    groups: Sequence[int],
+    *,
+    categories: Sequence[Hashable],
+    weights: Literal["quadratic"] | None = None,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Interval | None:
+    """Interval of the kappa of `second` and `reference` minus that of `first` and `reference`, of the same items.
+
+    A paired bootstrap (Vanbelle and Albert 2008): each resample has whole groups of items, such as the rows that
+    several bots answer, and both kappas are computed from it. None for fewer than two groups, where a kappa is
+    undefined, and where no resample changes the difference.
+    """
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    size = len(categories)
+    tables = np.zeros((len(numbers), 2, size, size))
+    position = {name: index for index, name in enumerate(categories)}
+    for one, other, label, group in zip(first, second, reference, groups, strict=True):
+        for rater, rating in enumerate((one, other)):
+            tables[numbers[group], rater, position[rating], position[label]] += 1
+    disagreement = _disagreement(size, weights)
+    estimate = _difference(tables.sum(axis=0), disagreement)
+    if len(numbers) < 2 or math.isnan(estimate):
+        return None
+    rng = np.random.default_rng(seed)
+    blocks = pooled(tables.reshape(len(numbers), -1), rng)
+    sums = [counts @ blocks for counts in resampled_counts(len(blocks), resamples, rng)]
+    replicates = _difference(np.concatenate(sums).reshape(-1, 2, size, size), disagreement)
+    replicates = replicates[~np.isnan(replicates)]
+    if not len(replicates) or float(np.ptp(replicates)) < TINY:
+        return None
+    return _bounds(replicates, float(estimate), len(blocks), confidence)
+
+
+def _difference(tables: Floats, disagreement: Floats) -> Any:
+    """The second kappa minus the first, of one pair of tables or of many."""
+    kappas = _kappas(tables, disagreement)
+    return kappas[..., 1] - kappas[..., 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +217,8 @@ class CorrectedMean:
     """0..1: how far the judge's scores of unlabelled items were used; 0 is labels alone."""
     labelled: int
     count: int
+    more_labels: int | None = None
+    """Further labels until the interval is about ±0.05; None if unknown, or if no number of labels would do."""
 
 
 def ppi_mean(

@@ -1,20 +1,26 @@
 """What changed since an earlier run: per bot and metric, on the queries that both runs judged."""
 
 import json
+import math
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property, lru_cache
+from hashlib import blake2b, sha256
 from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_eval.errors import InputError
-from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RunFacts
+from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, CaseResult, Outcome
+from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
+from rag_eval.results.stored import State
 from rag_eval.results.summary import RQS, rqs_outcome
 from rag_eval.tables.bounds import Room
 from rag_eval.tables.content import WORKBOOK, check_content
@@ -28,9 +34,9 @@ NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
 SELECTION = "Selection"
 """Header of a column that only a sheet that could not have all cases has; it says why each of its cases is there."""
-WORST, RANDOM = "worst", "random"
-"""What that column says. The worst are no sample: in another run of the same quality they would score higher."""
 _REPORT_SHEET = "Per-Query Metrics"
+_LARGEST_REPORT = 8 * 2**30
+"""Bytes that a report may unpack to. One with a full sheet needs more than an input may; it is read row by row."""
 _ALPHA = 0.05
 _ROUNDING_ERROR = 1e-9
 """Of a composite that was computed twice."""
@@ -90,6 +96,8 @@ class PastRun:
     decimals; 0 when absent."""
     is_cut: bool = False
     """Read from a sheet that could not have all cases: these are the random ones among them."""
+    is_hashed: bool = False
+    """The keys have digests in place of query and ground truth, whose texts were not kept."""
 
     def has_rqs_of(self, weights: Mapping[str, float]) -> bool:
         """Whether every RQS is what `weights` make of its metrics; a report tells no weights to be compared."""
@@ -113,46 +121,88 @@ def read_past_run(path: Path) -> PastRun:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path}: cannot be read as a report of an earlier run ({reason})") from error
-    keys = _numbered((query, reference, bot) for query, reference, bot, _ in cases)
+    keys = numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
     return PastRun(path.name, values, judge, _roundings(values.values()), is_cut)
 
 
-class BaselineComparison:
-    """Folds the results of this run into its changes since an earlier one."""
+class _ThisRun(Protocol):
+    """What a comparison must know of the run besides its results."""
 
-    def __init__(self, past: PastRun, facts: RunFacts) -> None:
-        """`facts` are those of this run."""
-        self._past = past
+    @property
+    def judge(self) -> str: ...
+    @property
+    def prompts(self) -> str: ...
+    @property
+    def weights(self) -> Mapping[str, float]: ...
+
+
+def _prompts_of(judge: str) -> str:
+    """The prompt form, which a judge's description ends with unless it is the default."""
+    if not judge or judge == OFFLINE:
+        return ""
+    named = re.search(r", (\w+) prompts$", judge)
+    return named[1] if named else next(iter(PROMPT_FORMS))
+
+
+class BaselineComparison:
+    """Folds the results of this run into its changes since an earlier one.
+
+    How often a query came before is known only when all parts of a run are together: until then, what is kept of a
+    result is a digest of its texts, and its numbers.
+    """
+
+    def __init__(self, past: PastRun | None, facts: "_ThisRun") -> None:
+        """`facts` are those of this run. `past` is None in a part of a run, which is merged and never asked."""
+        self._past = past or PastRun("", {})
         self._facts = facts
-        self._then: set[str] = set()
-        self._now: set[str] = set()
-        self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._before = {
+            (_digest(*key[:3], is_hashed=self._past.is_hashed), key[3]): values
+            for key, values in self._past.values.items()
+        }
+        self._wanted = None if past is None else {digest for digest, _ in self._before}
         self._queries: Counter[str] = Counter()
-        self._pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-        self._halves: dict[tuple[str, str], list[tuple[float | None, float | None]]] = defaultdict(list)
+        self._digests = bytearray()
+        self._bots = array("q")
+        self._numbers = array("d")
         self._changes: tuple[Change, ...] | None = None
 
-    def add(self, result: CaseResult) -> None:
+    def add(self, result: CaseResult, *, is_hashed: bool = False) -> None:
+        """`is_hashed`: the case has digests of query and ground truth instead of the texts."""
         case = result.case
         self._queries[case.bot] += 1
-        text = (_comparable(case.query), _comparable(case.reference or ""), _comparable(case.bot))
-        before = self._past.values.get((*text, self._seen[text]))
-        self._seen[text] += 1
-        if before is None:
-            return
-        self._then |= before.keys()
-        for name in NAMES:
-            then, now = before.get(name), result.rqs if name == RQS else result.value(name)
-            if now is not None:
-                self._now.add(name)
-            if then is not None and now is not None:
-                self._pairs[case.bot, name].append((then, now))
-            elif now is not None or (then is not None and _has_failed(result, name)):
-                self._halves[case.bot, name].append((then, now))
+        texts = comparable(case.query), comparable(case.reference or ""), comparable(case.bot)
+        digest = _digest(*texts, is_hashed=is_hashed)
+        if self._wanted is None or digest in self._wanted:
+            bot = list(self._queries).index(case.bot)
+            self._keep(digest, bot, [_number_of(result, name) for name in NAMES])
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {
+            "queries": self._queries,
+            "digests": self._digests,
+            "bots": self._bots,
+            "numbers": self._numbers,
+        }
+
+    def merge(self, state: State) -> None:
+        """Add the rows of a part of the run, which come after those that were added so far."""
+        self._queries.update(state["queries"])
+        bots, numbers = state["bots"], state["numbers"]
+        names, places = list(state["queries"]), {bot: place for place, bot in enumerate(self._queries)}
+        for index, bot in enumerate(bots):
+            digest = bytes(state["digests"][index * _DIGEST : (index + 1) * _DIGEST])
+            if self._wanted is None or digest in self._wanted:
+                self._keep(digest, places[names[bot]], numbers[index * len(NAMES) : (index + 1) * len(NAMES)])
+
+    def _keep(self, digest: bytes, bot: int, numbers: Iterable[float]) -> None:
+        self._digests.extend(digest)
+        self._bots.append(bot)
+        self._numbers.extend(numbers)
 
     def differences(self) -> tuple[str, ...]:
-        """What beside the answers differs between the runs, one sentence each."""
+        """What else differs between the runs, one sentence each."""
         judge, metrics = self._past.judge, METRIC_LABELS.keys()
         sentences = []
         if judge and judge != self._facts.judge:
@@ -165,24 +215,55 @@ class BaselineComparison:
                 f"The baseline's sheet does not have all its cases: only its {len(self._past.values):,} random ones "
                 "are compared."
             )
-        if missing := {key[2] for key in self._past.values} - set(map(_comparable, self._queries)):
+            if repeated := sum(self._paired.times[digest] > 1 for digest, _ in self._before):
+                sentences.append(
+                    f"Not compared, because their query occurs more than once: {repeated:,} cases."
+                )
+        if missing := {key[2] for key in self._past.values} - set(map(comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
-        if gone := metrics & self._then - self._now:
+        then, now = self._paired.then, self._paired.now
+        if gone := metrics & then - now:
             sentences.append(f"Judged in the baseline only: {_listed(gone)}.")
-        if new := metrics & self._now - self._then:
+        if new := metrics & now - then:
             sentences.append(f"Judged in this run only: {_listed(new)}.")
         if not self._is_rqs_alike():
-            sentences.append("RQS is not compared: its weights or metrics are others than in the baseline.")
+            sentences.append("RQS is not compared: its weights or metrics differ from those of the baseline.")
         sentences.extend(self._reversible(change) for change in self.changes() if change.is_reversible)
         return tuple(sentences)
 
     def _reversible(self, change: Change) -> str:
-        count = len(self._halves[change.bot, change.name])
+        count = len(self._paired.halves[change.bot, change.name])
         queries = "1 query that has" if count == 1 else f"{count:,} queries that have"
         return (
-            f"{change.bot}: {NAMES[change.name]} is not decided because of {queries} a value in only one of "
+            f"{change.bot}: {NAMES[change.name]} is not significant because of {queries} a value in only one of "
             "the two runs."
         )
+
+    @cached_property
+    def _paired(self) -> "_Paired":
+        """The numbers of both runs. A query that comes several times is paired in the order of the rows.
+
+        Unless the baseline is cut: it does not show how often a query came before its random cases.
+        """
+        digests = [
+            bytes(self._digests[start : start + _DIGEST]) for start in range(0, len(self._digests), _DIGEST)
+        ]
+        paired, seen, bots = _Paired(Counter(digests)), Counter[bytes](), list(self._queries)
+        for index, (bot, digest) in enumerate(zip(self._bots, digests, strict=True)):
+            before = self._before.get((digest, seen[digest]))
+            seen[digest] += 1
+            if before is not None and not (self._past.is_cut and paired.times[digest] > 1):
+                numbers = self._numbers[index * len(NAMES) : (index + 1) * len(NAMES)]
+                paired.add(bots[bot], before, dict(zip(NAMES, numbers, strict=True)))
+        return paired
+
+    @property
+    def not_comparable(self) -> str:
+        """Why no change says anything of the bots, in words; empty if the changes may."""
+        then, now = _prompts_of(self._past.judge), self._facts.prompts
+        if not then or not now or then == now:
+            return ""
+        return f"not comparable: the baseline was judged with {then} prompts, this run with {now} prompts"
 
     def changes(self) -> tuple[Change, ...]:
         """In the order of the bots and of the report's columns; empty when no query is in both runs.
@@ -198,7 +279,8 @@ class BaselineComparison:
         from rag_eval.results.comparison import holm, paired_permutation_pvalue
 
         names = NAMES if self._is_rqs_alike() else METRIC_LABELS
-        keys = [(bot, name) for bot in self._queries for name in names if (bot, name) in self._pairs]
+        pairs = self._paired.pairs
+        keys = [(bot, name) for bot in self._queries for name in names if (bot, name) in pairs]
         differences = [self._differences(*key) for key in keys]
         pvalues = [paired_permutation_pvalue(each) for each in differences]
         tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
@@ -211,10 +293,10 @@ class BaselineComparison:
     ) -> Change:
         from rag_eval.results.intervals import bootstrap_mean_interval
 
-        pairs = self._pairs[bot, name]
+        pairs = self._paired.pairs[bot, name]
         interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
         seen = direction = _direction(differences, interval, pvalue)
-        if seen in _WORST and self._halves[bot, name]:
+        if seen in _WORST and self._paired.halves[bot, name]:
             worst = [*differences, *self._worst(bot, name, seen)]
             direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
         return Change(
@@ -232,7 +314,7 @@ class BaselineComparison:
     def _differences(self, bot: str, name: str) -> list[float]:
         """Those that are not the rounding of the earlier report."""
         least = max(_ROUNDING_ERROR, self._past.roundings.get(name, 0.0) * (1 + _ROUNDING_ERROR))
-        changes = (now - before for before, now in self._pairs[bot, name])
+        changes = (now - before for before, now in self._paired.pairs[bot, name])
         return [change if abs(change) > least else 0.0 for change in changes]
 
     def _worst(self, bot: str, name: str, seen: Direction) -> list[float]:
@@ -240,14 +322,40 @@ class BaselineComparison:
         then, now = _WORST[seen]
         return [
             (now if value is None else value) - (then if before is None else before)
-            for before, value in self._halves[bot, name]
+            for before, value in self._paired.halves[bot, name]
         ]
 
     def _is_rqs_alike(self) -> bool:
         """By the metrics that the queries of both runs have, and by what the weights make of them."""
         weights = {name: weight for name, weight in self._facts.weights.items() if weight > 0}
-        same = weights.keys() & self._then == weights.keys() & self._now
+        same = weights.keys() & self._paired.then == weights.keys() & self._paired.now
         return same and self._past.has_rqs_of(weights)
+
+
+class _Paired:
+    """What is compared, by bot and name."""
+
+    def __init__(self, times: Counter[bytes]) -> None:
+        self.times = times
+        """How often this run has each query, by digest."""
+        self.then: set[str] = set()
+        """Names of what the earlier run has for these queries …"""
+        self.now: set[str] = set()
+        """… and this run."""
+        self.pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self.halves: dict[tuple[str, str], list[tuple[float | None, float | None]]] = defaultdict(list)
+        """Of queries that only one of the two runs has a value for."""
+
+    def add(self, bot: str, before: Mapping[str, float], numbers: Mapping[str, float]) -> None:
+        self.then |= before.keys()
+        for name, number in numbers.items():
+            then, now = before.get(name), number if number >= 0 else None
+            if now is not None:
+                self.now.add(name)
+            if then is not None and now is not None:
+                self.pairs[bot, name].append((then, now))
+            elif now is not None or (then is not None and number == _FAILED):
+                self.halves[bot, name].append((then, now))
 
 
 def regressions(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -256,6 +364,32 @@ def regressions(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 _WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
 """What a missing value then, or now, would be if it spoke against the change."""
+
+
+_DIGEST = 16
+"""Bytes of a digest: two texts of ten million have the same one with a probability of 1e-25."""
+_FAILED = -1.0
+"""Stands for a value that is missing although there should be one; NaN for one that does not apply."""
+
+
+@lru_cache(maxsize=8)  # the bots of a row share query and ground truth
+def text_digest(text: str) -> str:
+    """What stands for a query or ground truth where its text is not kept: 32 hexadecimal digits of its SHA-256."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _digest(query: str, reference: str, bot: str, *, is_hashed: bool = False) -> bytes:
+    if not is_hashed:
+        query, reference = text_digest(query), text_digest(reference)
+    key = "\0".join((query, reference, bot))
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
+
+
+def _number_of(result: CaseResult, name: str) -> float:
+    value = result.rqs if name == RQS else result.value(name)
+    if value is not None:
+        return value
+    return _FAILED if _has_failed(result, name) else math.nan
 
 
 def _has_failed(result: CaseResult, name: str) -> bool:
@@ -333,24 +467,25 @@ _Case = tuple[str, str, str, dict[str, float]]
 
 
 _Past = tuple[list[_Case], str, bool]
-"""Cases and judge."""
+"""Cases, judge, and whether the cases are only the random ones of a sheet."""
 
 
 def _read_report(path: Path) -> _Past:
-    check_content(path, WORKBOOK)
+    check_content(path, WORKBOOK, most_unpacked=_LARGEST_REPORT)
     with open_reader(path, Room(path.name, path.stat().st_size)) as reader:
         sheet = next((sheet for sheet in reader.sheets if sheet.name == _REPORT_SHEET), None)
         if sheet is None:
             raise ValueError(f"it has no sheet {_REPORT_SHEET!r}")
         rows = (cells for _, cells in value_rows(path, reader.rows(sheet, [])))
         header = [str(cell) for cell in next(rows, [])]
-        lines = (dict(zip_longest(header, row[: len(header)])) for row in rows)
-        cases = [
-            _case_of(line, "Query", "Ground Truth", "Bot", NAMES)
-            for line in lines
-            if line.get(SELECTION) != WORST
-        ]
-        return cases, _judge_of(reader.description), SELECTION in header
+        cases: list[_Case] = []
+        is_cut = False
+        for row in rows:
+            line = dict(zip_longest(header, row[: len(header)]))
+            is_cut = is_cut or line.get(SELECTION) == WORST
+            if line.get(SELECTION) != WORST:
+                cases.append(_case_of(line, "Query", "Ground Truth", "Bot", NAMES))
+        return cases, _judge_of(reader.description), is_cut
 
 
 def _judge_of(comments: str) -> str:
@@ -377,11 +512,11 @@ def _case_of(
         for name, column in names.items()
         if isinstance(record.get(column), int | float)
     }
-    texts = [_comparable(record[column] or "") for column in (query, reference, bot)]
+    texts = [comparable(record[column] or "") for column in (query, reference, bot)]
     return texts[0], texts[1], texts[2], values
 
 
-def _comparable(text: str) -> str:
+def comparable(text: str) -> str:
     """What a cell of the report keeps of it: line ends alike, no more than fits, and nothing that shows as U+FFFD."""
     return _NOT_KEPT.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n")[:_LEAST_KEPT])
 
@@ -391,7 +526,7 @@ _LEAST_KEPT = 16_000
 _NOT_KEPT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffd-\uffff]")
 
 
-def _numbered(texts: Iterable[tuple[str, str, str]]) -> Iterator[Key]:
+def numbered(texts: Iterable[tuple[str, str, str]]) -> Iterator[Key]:
     seen: Counter[tuple[str, str, str]] = Counter()
     for text in texts:
         yield (*text, seen[text])

@@ -3,10 +3,10 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode
+from rag_eval.results.stored import State
 
 MOST_CAUSES = 3
 """Causes that page, terminal and notes show for a bot; the JSON has all."""
@@ -71,9 +71,13 @@ class CauseTally:
     def add(self, result: CaseResult) -> None:
         self._bots[result.case.bot].add(result)
 
-    def merge(self, other: Self) -> None:
-        """Add what `other` has counted over further rows of the same bots."""
-        for bot, tally in other._bots.items():
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {bot: tally.state() for bot, tally in self._bots.items()}
+
+    def merge(self, state: State) -> None:
+        """Add what another tally has counted over further rows of the same bots."""
+        for bot, tally in state.items():
             self._bots[bot].merge(tally)
 
     def causes(self) -> tuple[BotCauses, ...]:
@@ -94,10 +98,13 @@ class _Counted:
         if first:
             self.rows.setdefault(first.kind, array("q")).append(result.case.row)
 
-    def merge(self, other: "_Counted") -> None:
-        self.cases += other.cases
-        for kind, rows in other.rows.items():
-            self.rows.setdefault(kind, array("q")).extend(rows)
+    def state(self) -> State:
+        return {"cases": self.cases, "rows": {kind.name: rows for kind, rows in self.rows.items()}}
+
+    def merge(self, state: State) -> None:
+        self.cases += state["cases"]
+        for name, rows in state["rows"].items():
+            self.rows.setdefault(CauseKind[name], array("q")).extend(rows)
 
 
 class _BotTally:
@@ -114,11 +121,15 @@ class _BotTally:
         if result.rqs is not None:
             self._meet((result.rqs, result.case.row))
 
-    def merge(self, other: "_BotTally") -> None:
-        self._failures.merge(other._failures)
-        self._roomy.merge(other._roomy)
-        if other._worst:
-            self._meet(other._worst)
+    def state(self) -> State:
+        return {"failures": self._failures.state(), "roomy": self._roomy.state(), "worst": self._worst}
+
+    def merge(self, state: State) -> None:
+        self._failures.merge(state["failures"])
+        self._roomy.merge(state["roomy"])
+        if state["worst"]:
+            rqs, row = state["worst"]
+            self._meet((rqs, row))
 
     def causes(self, bot: str) -> BotCauses:
         counted = self._failures if self._failures.cases else self._roomy

@@ -21,7 +21,7 @@ from rag_eval.results.intervals import (
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.summary import FEWEST_ROWS
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, enumerated, percent, shorten
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -307,8 +307,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     if not comparison.rivals:
         return f"{comparison.winner} is the only bot: there is nothing to compare it with."
     if len(comparison.winners) > 1:
-        *others, last = comparison.winners
-        return f"{', '.join(others)} and {last} share the lead."
+        return f"{enumerated(comparison.winners)} share the lead."
     runner_up = comparison.rivals[0]
     lead = (
         f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
@@ -327,8 +326,8 @@ def sentence_on(bot: str, comparison: Comparison) -> str:
         return "the only bot: there is nothing to compare it with"
     winner = shorten(comparison.winner, _CELL_NAME)
     if bot in comparison.winners and len(comparison.winners) > 1:
-        others = ", ".join(shorten(each, _CELL_NAME) for each in comparison.winners if each != bot)
-        return f"shares the lead with {others}: tie"
+        others = [shorten(each, _CELL_NAME) for each in comparison.winners if each != bot]
+        return f"shares the lead with {enumerated(others)}: tie"
     is_winner = bot == comparison.winner
     rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
     if rival.verdict is Verdict.NOT_COMPARABLE and not is_winner:
@@ -359,8 +358,8 @@ def difference_words(rival: Rival, confidence: float) -> str:
     bounds = [rival.interval.low, rival.interval.high] if rival.interval else []
     numbers = [rival.difference, *bounds]
     hidden = any(number and abs(number) < 0.005 for number in numbers)
-    lead, *limits = [f"{number:.{4 if hidden else 2}f}".replace("-", "−") for number in numbers]
-    return f"{lead} ({confidence:.0%} CI {' to '.join(limits)})" if limits else lead
+    lead, *limits = [decimals(number, 4 if hidden else 2) for number in numbers]
+    return f"{lead} ({percent(confidence)} CI {' to '.join(limits)})" if limits else lead
 
 
 def verdict_words(rival: Rival) -> str:
@@ -387,7 +386,7 @@ def _advice(rival: Rival) -> list[str]:
     needed = _needed(rival)
     if not needed:
         return []
-    return [f"{needed[0].upper()}{needed[1:]} would be needed; fix their number before you test again."]
+    return [f"{needed[0].upper()}{needed[1:]} would be needed; set their number before you test again."]
 
 
 def _needed(rival: Rival) -> str:

@@ -11,11 +11,12 @@ from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, Summary, of_queries
 from rag_eval.retrieval import RetrievalSummary
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, enumerated, shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
     from rag_eval.results.intervals import Floats, Interval
+    from rag_eval.results.run_history import History
 
 NAME_LIMIT = 60
 
@@ -36,6 +37,8 @@ class Findings:
     """Since the baseline; None without one."""
     beside_changes: tuple[str, ...] = ()
     """What else differs from the baseline, one sentence each: judge, metrics, weights."""
+    not_comparable: str = ""
+    """Why no change since the baseline counts, in words; empty if changes may."""
     not_judged: int = 0
     """Responses of the best bot and of the challengers that were not judged, if there are challengers."""
     pass_rates: tuple[BotPassRates, ...] = ()
@@ -51,6 +54,10 @@ class Findings:
     flagged: tuple[CaseResult, ...] = ()
     """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
 
+    since_last: tuple[Change, ...] | None = None
+    """Since the last comparable run of the history; None without one."""
+    history: "History | None" = None
+    """The runs so far, this one the last; None if none is kept."""
     causes: tuple[BotCauses, ...] = ()
     """Why each bot fails, in the order of the bots."""
 
@@ -206,14 +213,16 @@ def _without_claims_about(bots: Collection[str], comparison: "Comparison") -> "C
 
 def noise_words(findings: Findings) -> list[str]:
     """A sentence on how far the judge's samples of one score lie apart; none without samples."""
-    told = ", ".join(f"{SCORE_LABELS.get(name, name)} {value:.3f}" for name, value in findings.noise.items())
+    told = ", ".join(
+        f"{SCORE_LABELS.get(name, name)} {decimals(value, 3)}" for name, value in findings.noise.items()
+    )
     return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
 
 
 def flagged_words(findings: Findings) -> list[str]:
     """A sentence that names the flagged cases with the highest RQS; none without any."""
     named = [
-        f"row {result.case.row} {_short(result.case.bot)} {result.rqs or 0:.2f}"
+        f"row {result.case.row} {_short(result.case.bot)} {decimals(result.rqs or 0)}"
         for result in findings.flagged
     ]
     return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
@@ -232,7 +241,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
         sentences = [f"{_short(comparison.winner)} has a mean RQS of {mean_words(means)[0]} {over}."]
     else:
         shown = means[:1] if len(comparison.winners) > 1 else means[:2]
-        basis = f"Mean RQS {' vs '.join(mean_words(shown))} {over}."
+        basis = f"Mean RQS {' vs '.join(_compared_words(shown))} {over}."
         sentences = [verdict_sentence(_with_short_names(comparison)), basis]
     return " ".join(
         [
@@ -256,17 +265,31 @@ def verdict_on(bot: str, findings: Findings) -> str:
     return sentence_on(bot, findings.comparison)
 
 
+def _compared_words(means: Sequence[float]) -> list[str]:
+    """Means beside their difference: with four decimals if those with two seem to differ by another amount."""
+    words = mean_words(means)
+    apparent = max(map(float, words)) - min(map(float, words))
+    if decimals(apparent) == decimals(max(means) - min(means)):
+        return words
+    return [decimals(mean, 4) for mean in means]
+
+
+ABOUT_COUNTS = (
+    "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
+)
+"""Below a table with counts in brackets."""
+
+
 def mean_words(means: Sequence[float | None]) -> list[str]:
     """Means with two decimals, or four if two different ones would look equal; '–' for None."""
-    present = {round(mean, 4) for mean in means if mean is not None}
-    digits = 2 if len({f"{mean:.2f}" for mean in present}) == len(present) else 4
-    return ["–" if mean is None else f"{mean:.{digits}f}" for mean in means]
+    long, short = ({decimals(mean, digits) for mean in means if mean is not None} for digits in (4, 2))
+    return [decimals(mean, 2 if len(long) == len(short) else 4) for mean in means]
 
 
 def _other_metrics(findings: Findings) -> list[str]:
     if not findings.unlike:
         return []
-    bots = ", ".join(map(_short, findings.unlike))
+    bots = enumerated([*map(_short, findings.unlike)])
     concerned = {name for names in findings.unlike.values() for name in names}
     labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
     return [
@@ -282,6 +305,8 @@ def _few_compared(summary: Summary) -> list[str]:
         return []
     bot, fewest = min(scored.items(), key=lambda item: item[1])
     reason = f"{_short(bot)} has an RQS for only {fewest:,}"
+    if fewest > summary.compared * 2:
+        reason = "different bots lack an RQS for different queries"
     return [
         f"Few queries are compared because {reason}. Bot Summary shows the mean of each bot over its own queries."
     ]
@@ -300,8 +325,7 @@ def _doubt(findings: Findings) -> list[str]:
     responses = "1 unjudged case" if count == 1 else f"{count:,} unjudged cases"
     if findings.comparison and len(findings.comparison.winners) > 1:
         return [f"The {responses} could still change who is first."]
-    *others, last = map(_short, findings.challengers)
-    names = f"{', '.join(others)} or {last}" if others else last
+    names = enumerated([*map(_short, findings.challengers)], "or")
     return [f"The {responses} could still put {names} first."]
 
 

@@ -8,6 +8,7 @@ from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES, Change, regressions
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
+from rag_eval.texts.display import decimals
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
@@ -72,12 +73,22 @@ def evaluate(
     return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
 
 
-def regression_gates(changes: Sequence[Change], bots: Sequence[str]) -> tuple[GateResult, ...]:
-    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed."""
+def regression_gates(
+    changes: Sequence[Change], bots: Sequence[str], not_comparable: str = ""
+) -> tuple[GateResult, ...]:
+    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed.
+
+    `not_comparable` says why the changes do not count, if they do not: then no gate passes.
+    """
+    if not_comparable:
+        return tuple(GateResult(bot, _NO_REGRESSION, passed=False, reason=not_comparable) for bot in bots)
     results = []
     for bot in bots:
         own = [change for change in changes if change.bot == bot]
-        worse = [f"{NAMES[change.name]} {change.difference:+.4f}" for change in regressions(own)]
+        worse = [
+            f"{NAMES[change.name]} {decimals(change.difference, 4, is_signed=True)}"
+            for change in regressions(own)
+        ]
         reason = (
             f"significantly worse than the baseline: {', '.join(worse)}"
             if worse
@@ -110,7 +121,7 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -
     interval = reported_interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
     if interval is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few for an interval")
-    limits = f"95% CI {_beside(gate.least, interval.low)} to {interval.high:.4f}"
+    limits = f"95% CI {_beside(gate.least, interval.low)} to {decimals(interval.high, 4)}"
     reason = f"{value} ({limits}, {queries}); the lower limit {required}"
     return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
 
@@ -122,7 +133,7 @@ def _reaches(value: float, least: float) -> bool:
 
 def _beside(least: float, value: float) -> str:
     """The value with four decimals, or with as many more as show on which side of `least` it is."""
-    texts = (f"{value:.{digits}f}" for digits in range(4, 12))
+    texts = (decimals(value, digits) for digits in range(4, 12))
     return next((text for text in texts if (float(text) >= least) is _reaches(value, least)), repr(value))
 
 

@@ -7,15 +7,21 @@ Toxicity is one of the query: each query counts once, however many bots answer i
 import heapq
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from statistics import fmean
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
+from rag_eval.results.stored import State
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa, CorrectedMean, Correlation
+    from rag_eval.results.implied_threshold import ImpliedThreshold
+    from rag_eval.results.stratified import LabelledSample
 
 BANDS = 5
 FEWEST_LABELS = 20
@@ -38,9 +44,13 @@ class Share:
         return self.count / self.of if self.of else None
 
 
+JUDGE, PEOPLE = "judge", "people"
+"""Who is compared, besides raters by their names. People are the input's labels, or the median of a review's raters."""
+
+
 @dataclass(frozen=True, slots=True)
 class HumanAgreement:
-    """Judge and people on one measure of one bot, or of all of them."""
+    """Judge and people, judge and a rater, or two raters, on one measure of one bot or of all of them."""
 
     measure: str
     """A metric's name or a criterion's id."""
@@ -60,8 +70,8 @@ class HumanAgreement:
     correlation: "Correlation | None"
     """Spearman's, of numbers."""
     mean_absolute_error: float | None
-    threshold: float
-    """From this on a score is positive."""
+    threshold: float | None
+    """From this on a score is positive; None for two raters."""
     positives: Share
     """Positive for the judge, of those that are for people: the true-positive rate."""
     negatives: Share
@@ -69,6 +79,10 @@ class HumanAgreement:
     corrected: "CorrectedMean | None"
     """What people would say of all the bot's cases, or of all queries; None for several bots together, and where labels
     are few or all errors are the same."""
+    raters: tuple[str, str] = (JUDGE, PEOPLE)
+    """Who is compared. Of two raters there are neither means nor rates."""
+    implied: "ImpliedThreshold | None" = None
+    """The threshold of the judge's scores that the labels imply; with all bots together, and of metrics only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +109,14 @@ class Disagreement:
 @dataclass(frozen=True, slots=True)
 class Alignment:
     agreements: tuple[HumanAgreement, ...]
-    """By measure; each bot, then all together where there are several, or toxicity's one line. Only what was
-    labelled."""
+    """By measure; each bot, then all together where there are several, or toxicity's one line; then the judge with
+    each rater of a review, and each two raters. Only what was labelled."""
+
+    @property
+    def implied_thresholds(self) -> Mapping[str, "ImpliedThreshold"]:
+        """By metric, where the labels imply one."""
+        return {line.measure: line.implied for line in self.agreements if line.implied}
+
     disagreements: tuple[Disagreement, ...]
     """By measure, the largest first, at most MOST_DISAGREEMENTS of each."""
 
@@ -105,10 +125,16 @@ class AlignmentTally:
     """Folds results and the labels of their cases into an Alignment. Of texts it keeps a few queries only."""
 
     def __init__(
-        self, bots: Sequence[str], thresholds: Mapping[str, float], criteria: Sequence[str] = ()
+        self,
+        bots: Sequence[str],
+        thresholds: Mapping[str, float],
+        criteria: Sequence[str] = (),
+        strata: Mapping[str, Mapping[str, Mapping[str, int]]] = MappingProxyType({}),
     ) -> None:
-        """`thresholds` by name of a metric, or toxicity; for everything else it is 0.5."""
+        """`thresholds` by name of a metric, or toxicity; for everything else it is 0.5. `strata` as in RunFacts."""
         self._bots = tuple(bots)
+        self._strata = strata
+        self._rated: dict[str, list[tuple[float | None, Mapping[str, float]]]] = {}
         self._thresholds = thresholds
         self._criteria = frozenset(criteria)
         self._labels = {**SCORE_LABELS, **{criterion: criterion for criterion in criteria}}
@@ -123,14 +149,41 @@ class AlignmentTally:
             judge, human = self._judged(result, name), case.human.get(name)
             bot = ALL_BOTS if name == TOXICITY else case.bot
             pairs = self._columns[name][bot]
+            if said := {rater: labels[name] for rater, labels in case.labels.items() if name in labels}:
+                self._rated.setdefault(name, []).append((judge, said))
             if name != TOXICITY or case.row != self._row:
-                pairs.add(judge, human)
+                pairs.add(judge, human, case.stratum)
             elif human is None or not pairs.label_last(human):
                 continue  # the query was counted with another bot's case
             if judge is not None and human is not None and judge != human:
                 self._keep(Disagreement(name, label, self._lines, case.row, bot, case.query, judge, human))
         self._lines += 1
         self._row = case.row
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {
+            "lines": self._lines,
+            "row": self._row,
+            "columns": {
+                name: {bot: pairs.state() for bot, pairs in bots.items()}
+                for name, bots in self._columns.items()
+            },
+            "rated": self._rated,
+            "largest": [asdict(found) for largest in self._largest.values() for _, _, found in largest],
+        }
+
+    def merge(self, state: State) -> None:
+        """Add the rows of a part of the run, which come after those that were added so far."""
+        for name, bots in state["columns"].items():
+            for bot, pairs in bots.items():
+                self._columns[name][bot].merge(pairs)
+        for name, cases in state["rated"].items():
+            self._rated.setdefault(name, []).extend((judge, said) for judge, said in cases)
+        for each in state["largest"]:
+            self._keep(Disagreement(**{**each, "line": self._lines + each["line"]}))
+        self._lines += state["lines"]
+        self._row = state["row"]
 
     def alignment(self) -> Alignment:
         labelled = [
@@ -167,17 +220,68 @@ class AlignmentTally:
 
     def _agreements(self, name: str) -> Iterator[HumanAgreement]:
         columns = {bot: pairs for bot, pairs in self._columns[name].items() if pairs.has_labels}
+        implied = self._implied(name, columns)
         for bot, pairs in columns.items():
-            yield self._agreement(name, bot, pairs, pairs.corrected_mean())
+            corrected = pairs.corrected_mean(self._sizes(name, bot))
+            found = self._agreement(name, bot, pairs.both(), pairs.unjudged)
+            yield replace(found, corrected=corrected, implied=implied if len(columns) == 1 else None)
         if len(columns) > 1:
-            yield self._agreement(name, ALL_BOTS, _together(columns.values()), None)
+            together = [pairs.both() for pairs in columns.values()]
+            both = tuple([value for each in together for value in each[side]] for side in (0, 1))
+            unjudged = sum(pairs.unjudged for pairs in columns.values())
+            yield replace(self._agreement(name, ALL_BOTS, (both[0], both[1]), unjudged), implied=implied)
+        yield from self._agreements_of_raters(name)
+
+    def _agreements_of_raters(self, name: str) -> Iterator[HumanAgreement]:
+        """The judge with each rater, if there are several, and each rater with the others: all bots together."""
+        cases = self._rated.get(name, [])
+        raters = list(dict.fromkeys(rater for _, said in cases for rater in said))
+        for rater in raters if len(raters) > 1 else ():
+            both = [(judge, said[rater]) for judge, said in cases if judge is not None and rater in said]
+            unjudged = sum(judge is None and rater in said for judge, said in cases)
+            found = self._agreement(name, ALL_BOTS, _columns(both), unjudged)
+            yield replace(found, raters=(JUDGE, rater))
+        for one, other in combinations(raters, 2):
+            said_both = [(said[one], said[other]) for _, said in cases if one in said and other in said]
+            found = self._agreement(name, ALL_BOTS, _columns(said_both), 0)
+            yield replace(
+                found,
+                raters=(one, other),
+                human_mean=None,
+                judge_mean=None,
+                threshold=None,
+                positives=Share(0, 0),
+                negatives=Share(0, 0),
+            )
+
+    def _sizes(self, name: str, bot: str) -> Mapping[str, int] | None:
+        """By stratum: the bot's cases with a score; None if its labels are not those of a review."""
+        if bot not in self._strata:
+            return None
+        return {stratum: sizes.get(name, 0) for stratum, sizes in self._strata[bot].items()}
+
+    def _implied(self, name: str, columns: Mapping[str, "_Pairs"]) -> "ImpliedThreshold | None":
+        """Of a metric with enough labels; those of a review count for as many cases as they stand for."""
+        from rag_eval.results.implied_threshold import implied_threshold
+
+        if name in self._criteria or name == TOXICITY:
+            return None
+        judge: list[float] = []
+        human: list[float] = []
+        weights: list[float] = []
+        for bot, pairs in columns.items():
+            for score, label, weight in pairs.weighted(self._sizes(name, bot)):
+                judge.append(score)
+                human.append(label)
+                weights.append(weight)
+        return implied_threshold(judge, human, weights) if len(judge) >= FEWEST_LABELS else None
 
     def _agreement(
-        self, name: str, bot: str, pairs: "_Pairs", corrected: "CorrectedMean | None"
+        self, name: str, bot: str, both: tuple[Sequence[float], Sequence[float]], unjudged: int
     ) -> HumanAgreement:
         from rag_eval.results.agreement import cohen_kappa, spearman
 
-        judge, human = pairs.both()
+        judge, human = both
         is_criterion = name in self._criteria
         threshold = 0.5 if is_criterion else self._thresholds.get(name, 0.5)
         return HumanAgreement(
@@ -185,18 +289,18 @@ class AlignmentTally:
             label=self._labels[name],
             bot=bot,
             count=len(judge),
-            unjudged=pairs.unjudged,
+            unjudged=unjudged,
             human_mean=_mean(human),
             judge_mean=_mean(judge),
             kappa=cohen_kappa(judge, human, categories=(0.0, 1.0))
             if is_criterion
-            else cohen_kappa(_bands(judge), _bands(human), categories=range(BANDS), weights="quadratic"),
+            else cohen_kappa(bands(judge), bands(human), categories=range(BANDS), weights="quadratic"),
             correlation=None if is_criterion or not judge else spearman(judge, human),
             mean_absolute_error=_mean([abs(a - b) for a, b in zip(judge, human, strict=True)]),
             threshold=threshold,
             positives=_share([a >= threshold for a, b in zip(judge, human, strict=True) if b >= threshold]),
             negatives=_share([a < threshold for a, b in zip(judge, human, strict=True) if b < threshold]),
-            corrected=corrected,
+            corrected=None,
         )
 
 
@@ -206,10 +310,23 @@ class _Pairs:
     def __init__(self) -> None:
         self.judge = array("d")
         self.human = array("d")
+        self._strata: dict[int, str] = {}
 
-    def add(self, judge: float | None, human: float | None) -> None:
+    def add(self, judge: float | None, human: float | None, stratum: str = "") -> None:
+        if stratum:
+            self._strata[len(self.judge)] = stratum
         self.judge.append(math.nan if judge is None else judge)
         self.human.append(math.nan if human is None else human)
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {"judge": self.judge, "human": self.human, "strata": list(self._strata.items())}
+
+    def merge(self, state: State) -> None:
+        """Add the cases of a part of the run, which come after those that were added so far."""
+        self._strata.update({len(self.judge) + place: stratum for place, stratum in state["strata"]})
+        self.judge.extend(state["judge"])
+        self.human.extend(state["human"])
 
     def label_last(self, human: float) -> bool:
         """Give what was added last its label; False if it has one."""
@@ -233,16 +350,52 @@ class _Pairs:
         found = [(a, b) for a, b in pairs if not math.isnan(a) and not math.isnan(b)]
         return [a for a, _ in found], [b for _, b in found]
 
-    def corrected_mean(self) -> "CorrectedMean | None":
+    def corrected_mean(self, sizes: Mapping[str, int] | None) -> "CorrectedMean | None":
+        """`sizes` are those of the strata of a review; without them the labelled cases are any, taken for random."""
         from rag_eval.results.agreement import ppi_mean
+        from rag_eval.results.stratified import stratified_mean
 
-        judged = [(a, None if math.isnan(b) else b) for a, b in self._judged()]
-        if sum(human is not None for _, human in judged) < FEWEST_LABELS:
+        sample = self._sample(sizes)
+        if sample is None or len(sample.human) < FEWEST_LABELS:
             return None
-        corrected = ppi_mean([judge for judge, _ in judged], [human for _, human in judged])
+        judged = [score for score in self.judge if not math.isnan(score)]
+        corrected = stratified_mean(judged, sample)
+        if sizes is None and corrected:
+            plain = ppi_mean([judge for judge, _ in self._judged()], self._labels_of_judged())
+            corrected = plain and replace(plain, more_labels=corrected.more_labels)
         if corrected is None or corrected.interval.low == corrected.interval.high:
             return None
         return _within_scale(corrected)
+
+    def weighted(self, sizes: Mapping[str, int] | None) -> Iterator[tuple[float, float, float]]:
+        """Score, label and the number of cases that these stand for, of the random sample."""
+        sample = self._sample(sizes)
+        if sample is None:
+            return
+        labels = Counter(sample.strata)
+        for judge, human, stratum in zip(sample.judge, sample.human, sample.strata, strict=True):
+            yield judge, human, sample.sizes[stratum] / labels[stratum]
+
+    def _sample(self, sizes: Mapping[str, int] | None) -> "LabelledSample | None":
+        """The labelled cases that were drawn at random; None without any, and if nothing was drawn so."""
+        from rag_eval.results.stratified import LabelledSample
+
+        both = [
+            (judge, human, self._strata.get(line, ""))
+            for line, (judge, human) in enumerate(zip(self.judge, self.human, strict=True))
+            if not math.isnan(judge) and not math.isnan(human)
+        ]
+        if sizes is None:
+            sizes = {_ANY: sum(not math.isnan(score) for score in self.judge)}
+            both = [(judge, human, _ANY) for judge, human, _ in both]
+        drawn = [each for each in both if each[2] in sizes]
+        if not drawn:
+            return None
+        judge, human, strata = zip(*drawn, strict=True)
+        return LabelledSample(human, judge, strata, sizes)
+
+    def _labels_of_judged(self) -> list[float | None]:
+        return [None if math.isnan(human) else human for _, human in self._judged()]
 
     def _judged(self) -> Iterator[tuple[float, float]]:
         return (pair for pair in zip(self.judge, self.human, strict=True) if not math.isnan(pair[0]))
@@ -259,16 +412,16 @@ def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":
     return replace(corrected, value=value, interval=Interval(low, high))
 
 
-def _together(columns: Iterable[_Pairs]) -> _Pairs:
-    every = _Pairs()
-    for pairs in columns:
-        every.judge.extend(pairs.judge)
-        every.human.extend(pairs.human)
-    return every
+_ANY = "any"
+"""The stratum of labels that are not those of a review."""
 
 
-def _bands(values: Sequence[float]) -> list[int]:
-    """Numbers of the bands, from 0; 1.0 is in the last."""
+def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def bands(values: Sequence[float]) -> list[int]:
+    """Which of the BANDS bands of equal width each value, 0..1, is in, from 0; 1.0 is in the last."""
     return [min(int(value * BANDS), BANDS - 1) for value in values]
 
 

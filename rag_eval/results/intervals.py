@@ -128,8 +128,8 @@ def bca_levels(replicates: Floats, estimate: float, acceleration: float, reach: 
     return level(-reach), level(reach)
 
 
-def student_quantile(level: float, freedom: int) -> float:
-    """Quantile of Student's t: exact for 1 and 2 degrees of freedom, else Abramowitz and Stegun 26.7.5."""
+def student_quantile(level: float, freedom: float) -> float:
+    """Quantile of Student's t: exact for 1 and 2 degrees of freedom, else Abramowitz and Stegun 26.7.5 (from 3 on)."""
     if freedom == 1:
         return math.tan(math.pi * (level - 0.5))
     if freedom == 2:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval.records import Outcome, RubricOutcome
+from rag_eval.results.stored import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,20 @@ class PassRateTally:
         for criterion, count in self._criteria[bot].items():
             count.add(*outcome.on(criterion))
 
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {
+            bot: [overall.state(), {name: count.state() for name, count in self._criteria[bot].items()}]
+            for bot, overall in self._overall.items()
+        }
+
+    def merge(self, state: State) -> None:
+        """Add what a part of the run has."""
+        for bot, (overall, criteria) in state.items():
+            self._overall[bot].merge(overall)
+            for name, count in criteria.items():
+                self._criteria[bot][name].merge(count)
+
     def pass_rates(self) -> tuple[BotPassRates, ...]:
         """In the order of the bots given."""
         return tuple(
@@ -63,6 +78,13 @@ class _Count:
     def add(self, outcome: Outcome, passed: bool | None) -> None:
         self._passed += passed is True
         self._outcomes[outcome] += 1
+
+    def state(self) -> State:
+        return {"passed": self._passed, "outcomes": self._outcomes}
+
+    def merge(self, state: State) -> None:
+        self._passed += state["passed"]
+        self._outcomes.update({Outcome(name): count for name, count in state["outcomes"].items()})
 
     def rate(self) -> PassRate:
         return PassRate(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rag_eval.metrics.catalogue import metrics_behind
 from rag_eval.records import FailureMode, Outcome, Score
+from rag_eval.texts.display import decimals
 
 
 def rqs(scores: Mapping[str, Score], weights: Mapping[str, float]) -> float | None:
@@ -47,7 +48,7 @@ def mean_score(samples: Sequence[Score]) -> Score:
         if len(scored) == len(samples)
         else f"{len(values)} of {len(samples)} samples"
     )
-    listed = ", ".join(f"{value:.2f}" for value in values)
+    listed = ", ".join(map(decimals, values))
     return replace(scored[0], value=mean, reason=f"mean of {counted}: {listed}", samples=values)
 
 

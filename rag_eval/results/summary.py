@@ -9,8 +9,13 @@ from statistics import fmean, pstdev
 
 from rag_eval.errors import CONTENT_CODES
 from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
+from rag_eval.results.stored import State
 
 RQS = "rqs"
+FEWEST_OF_CLASS = 5
+"""Labels of good responses, and of bad ones, below which labels imply no threshold."""
+GOAL = 0.05
+"""Half the width of the interval that the advice on further labels aims at."""
 FEWEST_ROWS = 5
 """With fewer values reports and gates show no interval."""
 RELIABLE_ROWS = 10
@@ -157,6 +162,25 @@ class Summarizer:
                 self._slices[name] = self._columns(self._bots)
             self._slices[name][result.case.bot].add(result)
 
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {
+            "bots": {bot: columns.state() for bot, columns in self._bots.items()},
+            "slices": [
+                [name, {bot: columns.state() for bot, columns in bots.items()}]
+                for name, bots in self._slices.items()
+            ],
+        }
+
+    def merge(self, state: State) -> None:
+        """Add the rows of a part of the run, which come after those that were added so far."""
+        for bot, columns in state["bots"].items():
+            self._bots[bot].merge(columns)
+        for name, bots in state["slices"]:
+            slice_ = self._slices.setdefault(name, self._columns(self._bots))
+            for bot, columns in bots.items():
+                slice_[bot].merge(columns)
+
     def summary(self) -> Summary:
         ranked = [bot for bot, columns in self._bots.items() if columns.has_rqs()]
         columns_of_ranked = [self._bots[bot].values[RQS] for bot in ranked]
@@ -242,6 +266,29 @@ class _BotColumns:
         self._empty_answers += not result.case.has_response
         codes = {score.code for score in result.scores.values()}
         self._failed_by_content += result.rqs is None and not codes.isdisjoint(CONTENT_CODES)
+
+    def state(self) -> State:
+        return {
+            "cases": self.cases,
+            "values": self.values,
+            "outcomes": self._outcomes,
+            "modes": self._modes,
+            "failures": self._failures,
+            "counts": [self._toxic, self._empty_contexts, self._empty_answers, self._failed_by_content],
+        }
+
+    def merge(self, state: State) -> None:
+        self.cases += state["cases"]
+        for name, values in state["values"].items():
+            self.values[name].extend(values)
+            self._outcomes[name].extend(state["outcomes"][name])
+        self._modes.update({FailureMode(mode): count for mode, count in state["modes"].items()})
+        self._failures.update(state["failures"])
+        toxic, empty_contexts, empty_answers, failed_by_content = state["counts"]
+        self._toxic += toxic
+        self._empty_contexts += empty_contexts
+        self._empty_answers += empty_answers
+        self._failed_by_content += failed_by_content
 
     def has_rqs(self) -> bool:
         return _CODES[Outcome.SCORED] in self._outcomes[RQS]

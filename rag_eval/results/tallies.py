@@ -1,5 +1,8 @@
 """Everything that is counted while the results of a run go by, and what it comes to at the end."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from rag_eval.records import TOXICITY, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
@@ -7,6 +10,7 @@ from rag_eval.results.findings import Findings, find
 from rag_eval.results.human_alignment import AlignmentTally
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.pass_rates import PassRateTally
+from rag_eval.results.stored import State, from_json, to_json
 from rag_eval.results.summary import Summarizer, Summary
 from rag_eval.retrieval import RetrievalTally, scores_of_case
 
@@ -15,13 +19,32 @@ MOST_FLAGGED = 10
 
 
 class Tallies:
-    """Told of every result once, in order. Keeps numbers, and hardly any text."""
+    """Told of every result once, in order. Keeps numbers, and hardly any text.
 
-    def __init__(self, facts: RunFacts, slice_by: str = "", past: PastRun | None = None) -> None:
+    A run in parts has one for each part. Their states, merged in the order of the input, come to the same figures, to
+    the last bit. A part has all bots of each of its rows.
+    """
+
+    def __init__(
+        self,
+        facts: RunFacts,
+        slice_by: str = "",
+        past: PastRun | None = None,
+        last: PastRun | None = None,
+        *,
+        is_part: bool = False,
+    ) -> None:
+        """`past` is the baseline, `last` the last comparable run of the history; the two may be one.
+
+        A part of a run keeps what a baseline may be compared with, and knows none.
+        """
         self._summarizer = Summarizer(
             facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further
         )
-        self._comparison = BaselineComparison(past, facts) if past else None
+        self._comparison = BaselineComparison(past, facts) if past or is_part else None
+        self._since_last = (
+            self._comparison if last is past else BaselineComparison(last, facts) if last else None
+        )
         self._pass_rates = PassRateTally(facts.bots, facts.criteria) if facts.rubric else None
         self._noise = NoiseTally()
         self._causes = CauseTally(facts.bots, facts.thresholds)
@@ -30,7 +53,9 @@ class Tallies:
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
         thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
-        self._alignment = AlignmentTally(facts.bots, thresholds, facts.criteria) if facts.has_labels else None
+        self._alignment = (
+            AlignmentTally(facts.bots, thresholds, facts.criteria, facts.strata) if facts.has_labels else None
+        )
 
     def add(self, result: CaseResult) -> None:
         self._summarizer.add(result)
@@ -38,16 +63,47 @@ class Tallies:
         self._causes.add(result)
         if self._comparison:
             self._comparison.add(result)
+        if self._since_last and self._since_last is not self._comparison:
+            self._since_last.add(result)
         if self._pass_rates and result.rubric:
             self._pass_rates.add(result.case.bot, result.rubric)
         if self._alignment:
             self._alignment.add(result)
         if result.rqs is not None and (result.case.row, result.case.bot) in self._flags:
-            self._flagged.append(result)
-            self._flagged.sort(key=lambda flagged: -(flagged.rqs or 0.0))
-            del self._flagged[MOST_FLAGGED:]
+            self._flag([result])
         if scores := scores_of_case(result.case):
             self._retrieval.setdefault(result.case.bot, RetrievalTally()).add(scores)
+
+    def state(self) -> State:
+        """All that was counted, for `merge`."""
+        counted = {name: tally.state() for name, tally in self._parts().items()}
+        retrieval = {bot: tally.state() for bot, tally in self._retrieval.items()}
+        return {**counted, "retrieval": retrieval, "flagged": list(map(to_json, self._flagged))}
+
+    def merge(self, state: State) -> None:
+        """Add the rows of a part of the run, which come after those that were added so far."""
+        for name, tally in self._parts().items():
+            tally.merge(state[name])
+        for bot, tally in state["retrieval"].items():
+            self._retrieval.setdefault(bot, RetrievalTally()).merge(tally)
+        self._flag(map(from_json, state["flagged"]))
+
+    def _parts(self) -> dict[str, Any]:
+        tallies = {
+            "summary": self._summarizer,
+            "noise": self._noise,
+            "causes": self._causes,
+            "baseline": self._comparison,
+            "pass_rates": self._pass_rates,
+            "alignment": self._alignment,
+        }
+        return {name: tally for name, tally in tallies.items() if tally is not None}
+
+    def _flag(self, results: Iterable[CaseResult]) -> None:
+        """Of equal ones the first stay."""
+        self._flagged.extend(results)
+        self._flagged.sort(key=lambda flagged: -(flagged.rqs or 0.0))
+        del self._flagged[MOST_FLAGGED:]
 
     def summary(self) -> Summary:
         return self._summarizer.summary()
@@ -58,10 +114,12 @@ class Tallies:
             self._comparison.changes() if self._comparison else None,
             self._weights,
             beside_changes=self._comparison.differences() if self._comparison else (),
+            not_comparable=self._comparison.not_comparable if self._comparison else "",
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,
             flagged=tuple(self._flagged),
             noise=self._noise.deviations(),
             causes=self._causes.causes(),
+            since_last=self._since_last.changes() if self._since_last else None,
         )

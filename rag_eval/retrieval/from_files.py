@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Self, TypeAlias
 
@@ -21,8 +22,12 @@ from rag_eval.retrieval import (
     RetrievalSummary,
     RetrievalTally,
 )
+from rag_eval.tables.bounds import first_of
+from rag_eval.tables.cells import ABSENT
+from rag_eval.tables.column_uses import ROLES
 from rag_eval.tables.document_ids import parse_documents, parse_query_id
-from rag_eval.tables.record_files import Problems, find_column, listed, open_records, row_unit
+from rag_eval.tables.record_files import AS_FOUND, ReadOptions, Records, check_named, open_records
+from rag_eval.tables.selection import EVERYTHING
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -32,22 +37,31 @@ def evaluate_files(
     references: AnyPath,
     cutoffs: Iterable[int] = DEFAULT_CUTOFFS,
     each: Callable[[RetrievalScores], object] | None = None,
+    reading: ReadOptions = AS_FOUND,
 ) -> RetrievalSummary:
     """The summary over all references. `each` is called with the scores of every query, in their order in the file.
 
-    Raises TableError with all problems of a file, OutputError if the temporary disk space is full.
+    What `reading` selects are references. Raises TableError with all problems of a file, OutputError if the temporary
+    disk space is full.
     """
     tally = RetrievalTally(cutoffs)
-    with _Join.opened() as join:
-        join.load("retrieved", read_documents(results, RETRIEVED_NAMES), Path(results))
-        join.load("gold", read_documents(references, GOLD_NAMES), Path(references))
+    with (
+        open_records(Path(results), replace(reading, selection=EVERYTHING)) as retrieved,
+        open_records(Path(references), reading) as gold,
+        _Join.opened() as join,
+    ):
+        ranked = read_documents(retrieved, "retrieved_docs", RETRIEVED_NAMES)
+        wanted = read_documents(gold, "gold_docs", GOLD_NAMES)
+        check_named(reading, retrieved, gold)
+        join.load("retrieved", ranked, retrieved.place)
+        join.load("gold", wanted, gold.place)
         for scores in join.scores():
             tally.add(scores)
             if each:
                 each(scores)
         for qid in join.without_reference():
             tally.add_without_reference(qid)
-    return tally.summary()
+    return replace(tally.summary(), selection=reading.selection.words())
 
 
 class _Join:
@@ -67,7 +81,7 @@ class _Join:
         for setting in ("cache_size = -65536", "journal_mode = OFF", "synchronous = OFF"):
             database.execute(f"PRAGMA {setting}")
 
-    def load(self, table: str, rows: Iterable["QueryDocuments"], path: Path) -> None:
+    def load(self, table: str, rows: Iterable["QueryDocuments"], place: str) -> None:
         """Store all rows of a file. Raises TableError if it has no queries, or a query twice."""
         run = self._database.execute
         run(f"CREATE TABLE {table} (row INTEGER PRIMARY KEY, qid TEXT NOT NULL, documents TEXT NOT NULL)")
@@ -76,13 +90,18 @@ class _Join:
             ((row, qid, "\n".join(documents)) for row, qid, documents in rows),
         )
         if not inserted.rowcount:
-            raise TableError(f"{path.name}: contains no queries; add a row for each query")
+            raise TableError(f"{place}: contains no queries; add a row for each query")
         run(f"CREATE INDEX {table}_by_qid ON {table} (qid)")
-        problems = Problems()
-        for qid, first, second in run(_DUPLICATES.format(table=table)):
-            places = f"{row_unit(path)}s {first} and {second}"
-            problems.add(f"{path.name}, {places}: query id {qid!r} occurs more than once")
-        problems.raise_if_any()
+        twice = run(_DUPLICATES.format(table=table)).fetchall()
+        if twice:
+            raise TableError(
+                first_of(
+                    [
+                        f"{place}, rows {a} and {b}: query id {qid!r} occurs more than once"
+                        for qid, a, b in twice
+                    ]
+                )
+            )
 
     def scores(self) -> Iterator[RetrievalScores]:
         """The scores of each query, in the order of the references."""
@@ -109,39 +128,39 @@ class QueryDocuments(NamedTuple):
     """The documents of one query: a ranking or a gold set, normalised and each once."""
 
     row: int
-    """Line or row of the file, as counted there."""
+    """As counted in the file."""
     qid: str
     documents: tuple[str, ...]
 
 
-def read_documents(path: AnyPath, names: Sequence[Sequence[str]]) -> Iterator[QueryDocuments]:
-    """Query ids and documents of a file, row by row; `names` are RETRIEVED_NAMES or GOLD_NAMES.
+def read_documents(records: Records, role: str, names: Sequence[Sequence[str]]) -> Iterator[QueryDocuments]:
+    """Query ids and documents of a file, row by row.
 
-    After the last row, raises TableError with every bad cell.
+    `role` is retrieved_docs or gold_docs, and `names` are RETRIEVED_NAMES or GOLD_NAMES. Raises TableError if a column
+    is missing, and after the last row with every bad cell.
     """
-    path = Path(path)
-    problems = Problems()
-    with open_records(path) as records:
-        columns = [_column(path, records.names, wanted) for wanted in (QUERY_ID_NAMES, names)]
-        for number, (qid_cell, ids_cell) in records.rows(columns):
-            column = columns[0]
-            try:
-                qid = parse_query_id(qid_cell)
-                column = columns[1]
-                documents = parse_documents(ids_cell)
-            except ValueError as error:
-                name = records.names[column]
-                problems.add(f"{path.name}, {row_unit(path)} {number}, column {name!r}: {error}")
-            else:
-                yield QueryDocuments(number, qid, documents)
-    problems.raise_if_any()
+    columns = _column(records, "id", QUERY_ID_NAMES), _column(records, role, names)
+    records.tell([(columns[0], ROLES["id"]), (columns[1], ROLES[role])])
+    return _documents_of(records, *columns)
 
 
-def _column(path: Path, names: Sequence[str], wanted: Sequence[Sequence[str]]) -> int:
-    """Position of the one column with a wanted name. A group of names counts only if no earlier group fits."""
-    for group in wanted:
-        position = find_column(path, names, group)
-        if position is not None:
-            return position
-    known = ", ".join(name for group in wanted for name in group)
-    raise TableError(f"{path.name}: has none of the columns {known}; it has {listed(names)}")
+def _documents_of(records: Records, of_id: int, of_documents: int) -> Iterator[QueryDocuments]:
+    for number, (id_cell, cell) in records.rows([of_id, of_documents]):
+        qid = records.parsed(number, of_id, id_cell, parse_query_id)
+        if cell is ABSENT:
+            records.report(number, "is missing; write [] if there are no documents", of_documents)
+            continue
+        documents = records.parsed(number, of_documents, cell, parse_documents)
+        if qid is not None and documents is not None:
+            yield QueryDocuments(number, qid, documents)
+
+
+def _column(records: Records, role: str, names: Sequence[Sequence[str]]) -> int:
+    found = records.column(role, *names)
+    if found is not None:
+        return found
+    known = ", ".join(name for group in names for name in group)
+    raise TableError(
+        f"{records.place}: has none of the columns {known}; rename one, or add --map COLUMN={role} (found: "
+        f"{records.columns()})"
+    )

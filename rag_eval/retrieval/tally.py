@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores
 
@@ -30,6 +31,8 @@ class RetrievalSummary:
     """References with gold documents but without a result. They count as 0 in the means."""
     without_reference: QueryIds
     """Results without a reference. They count nowhere."""
+    selection: tuple[str, ...] = ()
+    """Which references were wanted, condition by condition; () for all of them."""
 
     @property
     def queries(self) -> int:
@@ -58,12 +61,15 @@ _PUBLIC_NAMES = {
 
 
 class RetrievalTally:
-    """Sums scores into a summary, one query at a time, in memory that does not grow with their number."""
+    """Sums scores into a summary, one query at a time, in memory that does not grow with their number.
+
+    Sums have no rounding errors, so that they are the same whatever the parts are that they were added in.
+    """
 
     def __init__(self, cutoffs: Iterable[int] = DEFAULT_CUTOFFS) -> None:
         self.cutoffs = tuple(sorted(set(cutoffs)))
         names = RetrievalScores.of("", (), ()).values(self.cutoffs)
-        self._sums = dict.fromkeys(names, 0.0)
+        self._sums = dict.fromkeys(names, Fraction())
         self._patterns: Counter[_Pattern] = Counter()
         self._scored = 0
         self._not_applicable = QueryIds()
@@ -84,11 +90,32 @@ class RetrievalTally:
     def add_without_reference(self, qid: str) -> None:
         self._without_reference = _counted(self._without_reference, qid)
 
+    def state(self) -> Mapping[str, Any]:
+        """What was added, in values that JSON knows, for `merge`."""
+        self._sum_up()
+        return {
+            "sums": {name: str(total) for name, total in self._sums.items()},
+            "scored": self._scored,
+            "ids": [
+                astuple(each)
+                for each in (self._not_applicable, self._without_result, self._without_reference)
+            ],
+        }
+
+    def merge(self, state: Mapping[str, Any]) -> None:
+        """Add a part of the queries, which come after those that were added so far."""
+        for name, total in state["sums"].items():
+            self._sums[name] += Fraction(total)
+        self._scored += state["scored"]
+        parts = (QueryIds(count, tuple(examples)) for count, examples in state["ids"])
+        before = (self._not_applicable, self._without_result, self._without_reference)
+        self._not_applicable, self._without_result, self._without_reference = map(_together, before, parts)
+
     def summary(self) -> RetrievalSummary:
         self._sum_up()
         scored = self._scored
         return RetrievalSummary(
-            means={name: total / scored if scored else None for name, total in self._sums.items()},
+            means={name: float(total) / scored if scored else None for name, total in self._sums.items()},
             scored=scored,
             not_applicable=self._not_applicable,
             without_result=self._without_result,
@@ -99,7 +126,7 @@ class RetrievalTally:
         """Add each pattern's measures once, times the queries that share it."""
         for pattern, queries in self._patterns.items():
             for name, value in RetrievalScores("", *pattern).values(self.cutoffs).items():
-                self._sums[name] += queries * (value or 0.0)
+                self._sums[name] += queries * Fraction(value or 0.0)
         self._patterns.clear()
 
 
@@ -113,3 +140,7 @@ _EXAMPLES = 10
 def _counted(ids: QueryIds, qid: str) -> QueryIds:
     examples = ids.examples if ids.count >= _EXAMPLES else (*ids.examples, qid)
     return QueryIds(ids.count + 1, examples)
+
+
+def _together(first: QueryIds, second: QueryIds) -> QueryIds:
+    return QueryIds(first.count + second.count, (*first.examples, *second.examples)[:_EXAMPLES])

@@ -28,7 +28,7 @@ class RubricJudge:
         """
         metrics = [metric for metric in self.rubric.metrics if metric.covers(case.columns)]
         if not metrics:
-            return RubricOutcome.not_applicable("no criterion of the rubric is meant for this row")
+            return RubricOutcome.not_applicable("no criterion of the rubric applies to this row")
         if not case.has_response:
             return self._scored([_verdict(metric, False, _NO_RESPONSE) for metric in metrics], _NO_RESPONSE)
         try:

@@ -1,6 +1,7 @@
 """One run: rows in order → results in order, by one judge, over one store of paid replies."""
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,8 +32,12 @@ _Verdicts = tuple[_Scores, _Scores, RubricOutcome | None]
 class Evaluation:
     """A run under way. `results` may be called once; `close` ends it."""
 
-    def __init__(self, judges: Judges, settings: Settings, *, workers: int | None = None) -> None:
-        """`workers` are as many as the settings say unless others are given."""
+    def __init__(
+        self, judges: Judges, settings: Settings, *, workers: int | None = None, in_batches: bool = False
+    ) -> None:
+        """`workers` are as many as the settings say unless others are given. `in_batches` is
+        for Scheduler.
+        """
         self._began = time.monotonic()
         self.judges = judges
         self.redactor = Redactor() if judges.is_proxy else redactor_of(settings)
@@ -43,6 +48,7 @@ class Evaluation:
             judges.store,
             workers=self._workers,
             origin=lambda number: f"row {self._rows[number]}",
+            in_batches=in_batches,
         )
         self._rows: list[int] = []  # their numbers, in order
         self._thresholds = effective_thresholds(settings, is_proxy=judges.is_proxy)
@@ -73,6 +79,11 @@ class Evaluation:
     def outdated(self) -> int:
         """Stored replies that were asked for again, since they are empty or do not fit any more."""
         return self._scheduler.counts.outdated
+
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """Number of cases so far that merged prompts judged in place of the single one, by reason."""
+        return dict(sorted(Counter(self.judges.fallbacks.values()).items()))
 
     def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of each row, bots in the order of the sheet, rows in the order given.

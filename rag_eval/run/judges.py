@@ -1,6 +1,6 @@
 """The judges of a run: what scores its cases, as the settings ask for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from rag_eval.configuration.effective import enabled_metrics
@@ -10,6 +10,7 @@ from rag_eval.judge.length import LengthGuard
 from rag_eval.judge.null_judges import NoJudge, NoStore
 from rag_eval.metrics.catalogue import llm_metrics, offline_metrics
 from rag_eval.metrics.metric import Metric
+from rag_eval.metrics.prompt_forms import Fallbacks, metrics_by_verdicts
 from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.metrics.toxicity import LlmToxicity, OfflineToxicity, QueryJudge
 from rag_eval.records import FURTHER_LABELS, TOXICITY
@@ -33,6 +34,8 @@ class Judges:
     extra_metrics: tuple[Metric, ...] = ()
     """Additional metrics, which enter neither RQS nor the failure modes."""
     rubric: "RubricJudge | None" = None
+    fallbacks: Fallbacks = field(default_factory=dict)
+    """Grows while the metrics judge."""
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
 
@@ -59,19 +62,35 @@ class Judges:
     def llm(
         cls, settings: Settings, judge: Judge, store: ReplyStore, rubric: "EvaluationRubric | None" = None
     ) -> Self:
-        """A model as the judge, asked with ragas' prompts of no more than [limits] max_prompt_tokens."""
+        """A model as the judge, asked in the form of [judge] prompts, with no more than [limits] max_prompt_tokens."""
         from rag_eval.rubric.judge import RubricJudge
 
         most = settings.limits.max_prompt_tokens
+        fallbacks: Fallbacks = {}
         return cls(
             judge=judge if most is None else LengthGuard(judge, most),
             store=store,
-            metrics=llm_metrics(enabled_metrics(settings)),
+            metrics=_llm_metrics(settings, fallbacks),
             toxicity=LlmToxicity(settings.toxicity.deployment) if settings.metrics.toxicity else None,
-            adviser=LlmAdviser() if settings.diagnostics.enabled else None,
+            adviser=_adviser(settings),
+            fallbacks=fallbacks,
             extra_metrics=_extra_metrics(settings),
             rubric=RubricJudge(rubric) if rubric else None,
         )
+
+
+def _llm_metrics(settings: Settings, fallbacks: Fallbacks) -> tuple[Metric, ...]:
+    names, form = enabled_metrics(settings), settings.judge.prompts
+    if form == "ragas":
+        return llm_metrics(names)
+    return metrics_by_verdicts(names, form, fallbacks, settings.limits.max_prompt_tokens)
+
+
+def _adviser(settings: Settings) -> Adviser | None:
+    """Forms with fewer calls take none for advice either: other thresholds would need other advice."""
+    if not settings.diagnostics.enabled:
+        return None
+    return LlmAdviser() if settings.judge.prompts == "ragas" else RuleAdviser()
 
 
 def _extra_metrics(settings: Settings) -> tuple[Metric, ...]:

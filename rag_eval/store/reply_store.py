@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rag_eval.errors import StoreError
 from rag_eval.store.file_systems import NETWORK, kind_of
@@ -74,6 +75,11 @@ class Store:
         row = self._row("replies", "reply", "key = ? AND stored_at >= ?", key, self._replies_since)
         return None if row is None else str(row[0])
 
+    def paid(self, key: str) -> tuple[str, int, int] | None:
+        """Task, prompt tokens and completion tokens of the stored reply, retries included; None if none is stored."""
+        row = self._row("replies", "task, prompt_tokens, completion_tokens", "key = ?", key)
+        return None if row is None else (str(row[0]), int(str(row[1])), int(str(row[2])))
+
     def failure(self, key: str) -> tuple[str, str] | None:
         """Code and message of the failure journaled last under the key, or None."""
         row = self._row("failures", "code, message", "key = ? AND stored_at >= ?", key, self._failures_since)
@@ -84,13 +90,13 @@ class Store:
     ) -> None:
         """Commit a validated reply; it replaces a failure journaled under the same key."""
         tokens = min(prompt_tokens, _MOST), min(completion_tokens, _MOST)
-        self._commit(
-            insertion("replies", (key, task, _encodable(reply), attempts, *tokens, time.time())),
+        self.commit(
+            insertion("replies", (key, task, encodable(reply), attempts, *tokens, time.time())),
             ("DELETE FROM failures WHERE key = ?", (key,)),
         )
 
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
-        self._commit(insertion("failures", (key, task, code, _encodable(message), time.time())))
+        self.commit(insertion("failures", (key, task, code, encodable(message), time.time())))
 
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""
@@ -98,7 +104,19 @@ class Store:
         return None if row is None else str(row[0])
 
     def put_note(self, name: str, value: str) -> None:
-        self._commit(insertion("notes", (name, value)))
+        self.commit(insertion("notes", (name, value)))
+
+    def serve_since(self, replies: float, failures: float) -> None:
+        """Ignore replies and failures stored before these times, in seconds since 1970."""
+        self._replies_since, self._failures_since = replies, failures
+
+    def rows(
+        self, table: str, columns: str, condition: str = "1", *arguments: Value
+    ) -> list[tuple[Any, ...]]:
+        """The intact rows for which an SQL condition holds, in the order of their keys."""
+        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)} ORDER BY 1"  # noqa: S608
+        with self._reporting("read"), self._reading:
+            return self._reader.execute(query, arguments).fetchall()
 
     def overview(self) -> "list[StoredTask]":
         """Number, tokens and times of the stored replies, one item per task, sorted by its name."""
@@ -139,7 +157,7 @@ class Store:
             row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
         return row
 
-    def _commit(self, *statements: "_Statement") -> None:
+    def commit(self, *statements: "Statement") -> None:
         """Return when the statements are on the disk. Who waits for it meanwhile is served by one commit together."""
         mine = _Write(statements)
         self._unwritten.append(mine)
@@ -199,19 +217,20 @@ class StoredTask:
     """Time at which the newest reply was stored, in seconds since 1970."""
 
 
-_Statement = tuple[str, tuple[Value | bytes, ...]]
+Statement = tuple[str, tuple[Value | bytes, ...]]
+"""SQL and its arguments."""
 
 
 @dataclass(slots=True, eq=False)
 class _Write:
     """Statements of one thread, which waits until they are committed."""
 
-    statements: Sequence[_Statement]
+    statements: Sequence[Statement]
     is_done: bool = False
     """Committed, or failed."""
     error: Exception | None = None
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     r"""Lone surrogates, which UTF-8 has no bytes for, are spelled \udXXX, as JSON spells them too."""
     return text.encode("utf-8", "backslashreplace").decode()

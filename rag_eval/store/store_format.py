@@ -9,9 +9,12 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-VERSION = 2
+VERSION = 3
 FIRST_VERSION = 1
 """Its rows have no checksum. A row counts as intact if it can be read."""
+_WITH_CHECKSUMS = 2
+_WITH_BATCHES = 3
+"""Since this version, what was sent in batches is kept as well."""
 APPLICATION_ID = int.from_bytes(b"RAGe")
 """Distinguishes a store of RAG Eval from other SQLite files."""
 
@@ -32,18 +35,39 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
     },
     "failures": {**_KEYED, "code": "TEXT", "message": "TEXT", _TIME: "REAL"},
     "notes": {"name": "TEXT", "value": "TEXT"},
+    "jobs": {"id": "TEXT", "value": "TEXT", _TIME: "REAL"},
+    "batches": {
+        "token": "TEXT",
+        "job": "TEXT",
+        "place": "TEXT",
+        "state": "TEXT",
+        "value": "TEXT",
+        _TIME: "REAL",
+    },
+    "batch_calls": {
+        "id": "TEXT",
+        "token": "TEXT",
+        "job": "TEXT",
+        "task": "TEXT",
+        "model": "TEXT",
+        "state": "TEXT",
+        "result": "TEXT",
+        "prompt_tokens": "INTEGER",
+        "completion_tokens": "INTEGER",
+        _TIME: "REAL",
+    },
 }
 """By table; the first column is the key."""
 TABLES = tuple(_COLUMNS)
+_NEW_TABLES = ("jobs", "batches", "batch_calls")
+"""Those that earlier versions did not have."""
 _CHECKSUM = "checksum"
 _NO_CHECKSUM = b""
 
 
 def begin(connection: sqlite3.Connection) -> None:
     """Create the tables, in one transaction."""
-    tables = "".join(
-        f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID;" for table in TABLES
-    )
+    tables = "".join(f"{_creation(table)};" for table in TABLES)
     connection.executescript(
         f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; {tables} COMMIT;"
     )
@@ -73,7 +97,7 @@ def is_intact(table: str, version: int) -> str:
 def count_damaged(connection: sqlite3.Connection, version: int) -> Counter[str]:
     """Number of damaged rows, by table; tables without damaged rows are left out."""
     found: Counter[str] = Counter()
-    for table in TABLES:
+    for table in _tables_of(version):
         query = f"SELECT count(*) FROM {table} WHERE NOT {is_intact(table, version)}"  # noqa: S608 - names of ours
         (found[table],) = connection.execute(query).fetchone()
     return +found
@@ -85,27 +109,34 @@ def mend(connection: sqlite3.Connection) -> Counter[str]:
     The caller commits.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    lost = _with_checksums(connection) if version < _WITH_CHECKSUMS else _without_damaged(connection, version)
+    if version < _WITH_BATCHES:
+        for table in _NEW_TABLES:
+            connection.execute(_creation(table))
     if version != VERSION:
-        return _migrated(connection)
-    return +Counter(
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    return +lost
+
+
+def _without_damaged(connection: sqlite3.Connection, version: int) -> Counter[str]:
+    return Counter(
         {
-            table: connection.execute(f"DELETE FROM {table} WHERE NOT {is_intact(table, VERSION)}").rowcount  # noqa: S608
-            for table in TABLES
+            table: connection.execute(f"DELETE FROM {table} WHERE NOT {is_intact(table, version)}").rowcount  # noqa: S608
+            for table in _tables_of(version)
         }
     )
 
 
-def _migrated(connection: sqlite3.Connection) -> Counter[str]:
-    """From the first version to this one: add checksums to rows that can be read, and remove and count the others."""
+def _with_checksums(connection: sqlite3.Connection) -> Counter[str]:
+    """Add checksums to the rows of the first version that can be read, and remove and count the others."""
     lost: Counter[str] = Counter()
-    for table in TABLES:
+    for table in _tables_of(FIRST_VERSION):
         connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CHECKSUM_DEFINITION}")
         connection.execute(
             f"UPDATE {table} SET {_CHECKSUM} = _checksum_of_readable('{table}', {_typed_columns(table)})"  # noqa: S608
         )
         lost[table] = connection.execute(f"DELETE FROM {table} WHERE {_CHECKSUM} = x''").rowcount  # noqa: S608
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    return +lost
+    return lost
 
 
 def intact_rows(connection: sqlite3.Connection, table: str, *, is_reversed: bool) -> Iterator[Row]:
@@ -119,15 +150,23 @@ def intact_rows(connection: sqlite3.Connection, table: str, *, is_reversed: bool
 
 def difference(connection: sqlite3.Connection, version: int) -> str:
     """What is different from the tables of a store of that version, in words; empty if nothing is."""
-    for table in TABLES:
+    for table in _tables_of(version):
         found = connection.execute("SELECT name, type, pk FROM pragma_table_info(?)", (table,)).fetchall()
-        columns = [*_COLUMNS[table].items(), *([(_CHECKSUM, "BLOB")] if version >= VERSION else [])]
+        columns = [*_COLUMNS[table].items(), *([(_CHECKSUM, "BLOB")] if version >= _WITH_CHECKSUMS else [])]
         if found != [(name, kind, int(place == 0)) for place, (name, kind) in enumerate(columns)]:
             return f"it has no table of {table}" if not found else f"its table of {table} has other columns"
     return ""
 
 
 _CHECKSUM_DEFINITION = f"{_CHECKSUM} BLOB NOT NULL DEFAULT x''"
+
+
+def _tables_of(version: int) -> tuple[str, ...]:
+    return TABLES if version >= _WITH_BATCHES else tuple(each for each in TABLES if each not in _NEW_TABLES)
+
+
+def _creation(table: str) -> str:
+    return f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID"
 
 
 def _definitions(table: str) -> Iterator[str]:

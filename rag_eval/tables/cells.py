@@ -24,6 +24,13 @@ class JsonText(str):
     __slots__ = ()
 
 
+class _Absent(str):
+    __slots__ = ()
+
+
+ABSENT = _Absent()
+"""A field that a record does not have: blank, and told apart from null where that matters."""
+
 Cell = str | BadCell
 
 EXCEL_LIMIT = 32_767

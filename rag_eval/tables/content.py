@@ -44,8 +44,10 @@ _REMEDIES = {
 }
 
 
-def check_content(path: Path, expected: str, *, is_encoding_known: bool = False) -> None:
-    """Raise TableError unless the file is what it should be.
+def check_content(
+    path: Path, expected: str, *, is_encoding_known: bool = False, most_unpacked: int = MAX_UNPACKED
+) -> None:
+    """Raise TableError unless the file is what it should be, and unpacks to at most so many bytes.
 
     A text whose encoding is known may hold zero bytes, which are otherwise taken for a sign of something else.
     """
@@ -64,7 +66,7 @@ def check_content(path: Path, expected: str, *, is_encoding_known: bool = False)
         remedy = _REMEDIES.get(content, "open it in a spreadsheet program and save it as .xlsx")
         raise TableError(f"{path.name}: is {content}, not {expected}; {remedy}")
     if expected in (WORKBOOK, OPEN_DOCUMENT):
-        _check_unpacked_size(path)
+        _check_unpacked_size(path, most_unpacked)
 
 
 def _content(path: Path) -> str:
@@ -105,13 +107,13 @@ def _ole_content(file: IO[bytes]) -> str:
     return PROTECTED if is_protected else OLD_EXCEL
 
 
-def _check_unpacked_size(path: Path) -> None:
+def _check_unpacked_size(path: Path, most: int) -> None:
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
     megabytes = unpacked // 2**20
-    if unpacked > MAX_UNPACKED:
+    if unpacked > most:
         raise TableError(
-            f"{path.name}: would unpack to {megabytes} MB, more than the {MAX_UNPACKED // 2**20} MB allowed; "
+            f"{path.name}: would unpack to {megabytes} MB, more than the {most // 2**20} MB allowed; "
             "remove the sheets that are not needed, or save it as .csv"
         )
     # Measured against the file itself: what the directory says about packed sizes may be made up.

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at
+from rag_eval.tables.column_uses import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
-from rag_eval.tables.header import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.names import folded
 from rag_eval.tables.spool import Spool
 
@@ -43,7 +43,7 @@ class Grouped:
     """Each context is one passage of a row, or several of several rows."""
 
 
-class _Line(NamedTuple):
+class _LongLine(NamedTuple):
     number: int
     cells: Mapping[int, Cell]
 
@@ -158,15 +158,15 @@ class _Grouping:
                 is_found = True
         return is_found
 
-    def _line(self, number: int) -> _Line:
+    def _line(self, number: int) -> _LongLine:
         row, *values = self._spool.at(number)
-        return _Line(row, dict(zip(self._used, map(_restored, values), strict=True)))
+        return _LongLine(row, dict(zip(self._used, map(_restored, values), strict=True)))
 
-    def _unit(self, layout: "_Layout", lines: list[_Line], has_passages: bool) -> Unit:
+    def _unit(self, layout: "_Layout", lines: list[_LongLine], has_passages: bool) -> Unit:
         cells: list[Cell] = [""] * layout.width
         numbers: dict[int, int] = {}
 
-        def put(place: int, line: _Line, cell: Cell) -> None:
+        def put(place: int, line: _LongLine, cell: Cell) -> None:
             cells[place], numbers[place] = cell, line.number
 
         for index, place in layout.shared.items():
@@ -196,7 +196,7 @@ class _Grouping:
     def _bot_column(self) -> int:
         return self._answer if self._columns.bot is None else self._columns.bot
 
-    def _agreed(self, index: int, lines: list[_Line]) -> _Line:
+    def _agreed(self, index: int, lines: list[_LongLine]) -> _LongLine:
         """The row whose cell counts for the query: the first that is not blank; all others must say the same."""
         told = [line for line in lines if line.cells[index]] or lines[:1]
         for line in told[1:]:
@@ -210,7 +210,7 @@ class _Grouping:
                 break
         return told[0]
 
-    def _of_bot(self, index: int, its: list[_Line], bot: str, has_passages: bool) -> Cell:
+    def _of_bot(self, index: int, its: list[_LongLine], bot: str, has_passages: bool) -> Cell:
         """The cell of a bot: what its rows agree on, or its passages one after the other."""
         if index in (self._context, self._retrieved) and has_passages:
             return self._joined(index, its)
@@ -228,7 +228,7 @@ class _Grouping:
                 break
         return told.cells[index]
 
-    def _joined(self, index: int, its: list[_Line]) -> Cell:
+    def _joined(self, index: int, its: list[_LongLine]) -> Cell:
         items: list[str] = []
         for line in its:
             cell = line.cells[index]
@@ -294,8 +294,8 @@ class _Layout:
         return self.shared.get(index, next((its[index] for its in self.own.values() if index in its), 0))
 
 
-def _by_bot(lines: Sequence[_Line], bot: int | None) -> dict[str, list[_Line]]:
-    found: dict[str, list[_Line]] = defaultdict(list)
+def _by_bot(lines: Sequence[_LongLine], bot: int | None) -> dict[str, list[_LongLine]]:
+    found: dict[str, list[_LongLine]] = defaultdict(list)
     for line in lines:
         cell = "" if bot is None else line.cells[bot]
         found[folded(cell) if isinstance(cell, str) else ""].append(line)

@@ -15,13 +15,15 @@ def parse_score(text: str) -> float:
 def parse_verdict(text: str) -> float:
     """A criterion's label: 1.0 for yes, true, pass and 1, 0.0 for no, false, fail and 0, in any case."""
     word = text.strip().casefold()
-    if word in (*_YES, "1"):
+    if word in _YES or _ONE.fullmatch(word):
         return 1.0
-    if word in (*_NO, "0"):
+    if word in _NO or _ZERO.fullmatch(word):
         return 0.0
     raise ValueError(f"{_shown(text)} is not a label; expected yes or no (or true, false, pass, fail, 1, 0)")
 
 
+_ONE, _ZERO = re.compile(r"1(?:\.0+)?"), re.compile(r"0(?:\.0+)?")
+"""Data frames write whole numbers with a fraction in a column where some are missing."""
 _DECIMAL = re.compile(r"(?:\d++(?:\.\d++)?|\.\d++)(?:e-\d++)?", re.ASCII | re.IGNORECASE)
 
 

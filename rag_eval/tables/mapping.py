@@ -1,9 +1,9 @@
 """What somebody says about columns, with --map or in [columns], as one thing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rag_eval.errors import InputError
-from rag_eval.tables.header import ROLES, Named
+from rag_eval.tables.column_uses import ROLES, Named
 from rag_eval.tables.selection import nearest
 
 _SEVERAL = {"bot": "bots", "ignore": "ignore"}
@@ -12,14 +12,27 @@ _SEVERAL = {"bot": "bots", "ignore": "ignore"}
 
 def parse_map(entries: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
     """The options --map COLUMN=ROLE, by key of [columns]. Raises InputError with all that is wrong with them."""
+    found = _by_role(entries, ROLES)
+    return {
+        _SEVERAL.get(role, role): tuple(its) if role in _SEVERAL else its[0] for role, its in found.items()
+    }
+
+
+def roles_of(entries: Sequence[str], roles: Collection[str]) -> tuple[Named, ...]:
+    """The options --map COLUMN=ROLE of a command with roles of its own. Raises InputError as `parse_map` does."""
+    found = _by_role(entries, roles)
+    return tuple(Named(its[0], role, f"--map {its[0][:60]}={role}") for role, its in found.items())
+
+
+def _by_role(entries: Sequence[str], roles: Collection[str]) -> dict[str, list[str]]:
     problems: list[str] = []
     found: dict[str, list[str]] = {}
     for entry in entries:
         column, sign, role = (part.strip() for part in entry.rpartition("="))
         if not (column and sign and role):
             problems.append(f"--map: {entry[:80]!r} has no COLUMN=ROLE; expected one such as answer=bot")
-        elif role not in ROLES:
-            problems.append(f"--map: {role[:40]!r} is not a role{nearest(role, ROLES, 'roles')}")
+        elif role not in roles:
+            problems.append(f"--map: {role[:40]!r} is not a role{nearest(role, roles, 'roles')}")
         elif column not in found.setdefault(role, []):
             found[role].append(column)
     for role, columns in found.items():
@@ -28,9 +41,7 @@ def parse_map(entries: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
             problems.append(f"--map: the columns {listed} cannot both be the {role}; keep one of them")
     if problems:
         raise InputError(problems)
-    return {
-        _SEVERAL.get(role, role): tuple(its) if role in _SEVERAL else its[0] for role, its in found.items()
-    }
+    return found
 
 
 def named_columns(

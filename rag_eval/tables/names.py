@@ -35,7 +35,7 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
         QUERY: (
             "user_input", "user_query", "user_question", "user_prompt", "user_message", "user_request", "query_text",
             "question_text", "input_text", "input_query", "input_question", "query_str", "search_query", "instruction",
-            "message", "messages", "conversation", "inputs",
+            "message", "messages", "conversation", "inputs", "questions", "queries", "prompts",
         ),
         REFERENCE: (
             "ground_truths", "ground_truth_answer", "reference_answer", "reference_answers", "reference_response",
@@ -43,7 +43,7 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "expected_answers", "expected_response", "gold_answer", "gold_answers", "gold_response",
             "golden_answer", "golden_answers", "golden_response", "truth", "true_answer", "gt_answer", "gt_answers",
             "correct_answer", "correct_answers", "correct_response", "target_answer", "targets", "ideal",
-            "ideal_answer", "ideal_response", "standard_answer", "well_formed_answers", "answers",
+            "ideal_answer", "ideal_response", "standard_answer", "best_answer", "well_formed_answers", "answers",
         ),
         CONTEXT: (
             "retrieved_contexts", "retrieved_context", "retrieval_context", "retrieval_contexts", "contexts",
@@ -63,6 +63,7 @@ ANSWERS = (
     "model_answer", "model_response", "model_output", "llm_answer", "llm_response", "llm_output", "system_answer",
     "system_response", "system_output", "rag_answer", "rag_response", "ai_response", "ai_answer", "assistant_response",
     "chatbot_response", "final_answer", "completion", "hypothesis", "candidate_answer", "reply", "predictions",
+    "predicted_answers", "generated_answers", "model_answers", "responses", "completions",
 )  # fmt: skip
 """Names of a response where no column names a bot by its prefix."""
 ANSWER_ENDS = ("answer", "response", "output", "prediction")
@@ -134,6 +135,8 @@ def meanings(header: str, *, has_prefixed: bool) -> tuple[Meaning, ...]:
     parts = [squeezed(part) for part in (header.split(".") if _PATH.fullmatch(header) else [header])]
     depth = len(parts)
     name = parts.pop()
+    if any(part.endswith(_OF_NUMBERS) for part in parts):
+        return ()
     if name in _WRAPPINGS and parts:
         name = parts.pop()
     elif name in _LABELS and parts and parts[-1] in _BOTS and not has_prefixed:
@@ -204,6 +207,8 @@ _ROLES = {squeezed(name): role for names in (FIRST, SECOND) for role, its in nam
 _FIRST = _squeezed_all(name for names in FIRST.values() for name in names)
 _ANSWERS, _BOTS, _IDS = _squeezed_all(ANSWERS), _squeezed_all(BOTS), _squeezed_all(IDS)
 _RETRIEVED_FIRST, _PASSAGES = _squeezed_all(RETRIEVED_FIRST), _squeezed_all(PASSAGES)
+_OF_NUMBERS = ("usage", "used", "tokens", "cost", "stats", "scores")
+"""Ends of the names of fields that hold numbers about a call: `tokenUsage.completion` is no response."""
 _ABOUT_ANSWERS = ("has", "is", "no")
 _PARTS: Mapping[str, tuple[str, ...]] = {
     QUERY: ("query", "question", "prompt"),

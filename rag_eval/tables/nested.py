@@ -67,7 +67,7 @@ def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
     with _opened(path) as file:
         text = file.read()
     try:
-        document = _parse(text)
+        document = parse_json(text)
     except (ValueError, RecursionError) as error:
         if "\n" in text.strip() and _is_record(text.lstrip().partition("\n")[0]):
             return (), None
@@ -79,7 +79,7 @@ def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
 
 def _is_record(line: str) -> bool:
     try:
-        return isinstance(_parse(line), dict)
+        return isinstance(parse_json(line), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -87,6 +87,8 @@ def _is_record(line: str) -> bool:
 def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[Any], str]:
     if isinstance(document, list):
         return document, where
+    if (records := _records_of_columns(document)) is not None:
+        return records, where
     lists: dict[str, list[Any]] = {}
     if isinstance(document, dict):
         if str(document.get("format", "")).startswith("rag-eval-run/"):
@@ -115,12 +117,34 @@ def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[An
     )
 
 
+def _records_of_columns(document: Any) -> list[dict[str, Any]] | None:
+    """The records of a table that is written column by column, or as pandas' other forms have it; None without one."""
+    if not isinstance(document, dict) or len(document) < 2:
+        return None
+    names, rows = document.get("columns"), document.get("data")
+    if isinstance(names, list) and isinstance(rows, list):  # orient="split"
+        if rows and all(isinstance(row, list) and len(row) == len(names) for row in rows):
+            return [dict(zip(map(str, names), row, strict=True)) for row in rows]
+        return None
+    values = list(document.values())
+    if all(isinstance(value, dict) and value for value in values):
+        keys = list(values[0])
+        if any(list(value) != keys for value in values):
+            return None
+        if all(key.isdecimal() for key in keys):  # a column to values by their index
+            return [{name: value[key] for name, value in document.items()} for key in keys]
+        return values if all(name.isdecimal() for name in document) else None
+    lengths = {len(value) if isinstance(value, list) else -1 for value in values}
+    if len(lengths) != 1 or not lengths.isdisjoint((-1, 0)) or any(map(_holds_records, values)):
+        return None
+    return [dict(zip(document, row, strict=True)) for row in zip(*values, strict=True)]
+
+
 def _holds_records(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_float=str, parse_constant=lambda _: None)
+parse_json = json.JSONDecoder(parse_float=str, parse_constant=lambda _: None).decode
 
 
 @contextmanager
@@ -145,7 +169,7 @@ def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
         if line.isspace():
             continue
         try:
-            yield number, _parse(line)
+            yield number, parse_json(line)
         except (ValueError, RecursionError) as error:
             raise TableError(
                 f"{path.name}, line {number}: is not JSON ({error}); write one record per line"
@@ -290,3 +314,14 @@ def _first_alternative(text: str) -> tuple[Cell, bool]:
     if found.kind not in LISTS:
         return text, False
     return (found.chunks[0], len(found.chunks) > 1) if found.chunks else ("", False)
+
+
+def is_list_of_texts(text: str) -> bool:
+    """Whether the cell is a list of several texts, as JSON or Python writes it."""
+    if not text.startswith("["):
+        return False
+    try:
+        found = split_cell(text)
+    except InputError:
+        return False
+    return found.kind in LISTS and len(found.chunks) > 1

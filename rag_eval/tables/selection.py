@@ -33,9 +33,19 @@ class Condition(NamedTuple):
                 f"--where: {text[:80]!r} is not a condition; expected 'NAME OP VALUE', OP one of {' '.join(_OPERATORS)}"
             )
         quoted, name, operator, value = found.groups()
-        value = value.strip()
+        if value[:1] in tuple("=!~<>"):
+            raise InputError(
+                f"--where: {text[:80]!r}: {operator}{value[:1]} is not an operator; expected one of "
+                f"{' '.join(_OPERATORS)}, or quotes around the value"
+            )
+        value, operator = value.strip(), "=" if operator == "==" else operator
         is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
         return cls(quoted or name.strip(), operator, value[1:-1] if is_quoted else value)
+
+    @property
+    def is_of_number(self) -> bool:
+        """Whether the value is a number, or blank, which a missing one is equal to."""
+        return not self.value or _number(self.value) is not None
 
     def holds(self, cell: Cell) -> bool:
         """Two numbers are compared as numbers, all else as text; `~` finds a part of it in any case."""
@@ -136,6 +146,9 @@ class Selection:
             else f"is not a column{nearest(condition.column, names.values())}"
         )
         raise TableError(f"{place}: --where: '{condition.column[:60]}' {fault}")
+
+
+EVERYTHING = Selection()
 
 
 def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:

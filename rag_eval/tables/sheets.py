@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_CELL, Room, too_long
-from rag_eval.tables.cells import ERROR, UNCACHED, Area, BadCell, Cell, as_cell, cell_text
+from rag_eval.tables.cells import ABSENT, ERROR, UNCACHED, Area, BadCell, Cell, as_cell, cell_text
 from rag_eval.tables.content import (
     OLD_EXCEL,
     OPEN_DOCUMENT,
@@ -81,6 +81,11 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
     opener = _open_json if suffix in _NESTED else _OPENERS[content]
     with opener(path, name) as sheet:
         yield replace(sheet, warnings=(*sheet.warnings, *notes))
+
+
+def place_of(path: Path, sheet: str) -> str:
+    """How messages call a sheet, or a file without sheets."""
+    return f"{path.name}, sheet '{sheet}'" if sheet else path.name
 
 
 def _choose(
@@ -369,7 +374,7 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
     with open_nested(path) as records:
         rows = (
-            (number, [_json_cell(values.get(each)) for each in records.paths])
+            (number, [value_cell(values[each]) if each in values else ABSENT for each in records.paths])
             for number, values in records.rows
         )
         header = [(0, [as_cell(without_half_pairs(each)) for each in records.paths])] if records.paths else []
@@ -377,7 +382,8 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
         yield Sheet("", held, Room(path.name, path.stat().st_size), layout=records.layout, shares_texts=False)
 
 
-def _json_cell(value: object) -> Cell:
+def value_cell(value: object) -> Cell:
+    """The cell of a value from JSON."""
     if isinstance(value, str):
         return as_cell(value if value.isascii() else without_half_pairs(value))
     return _parquet_cell(value)
@@ -400,6 +406,7 @@ _CONTENTS = {
     ".ndjson": TEXT,
     ".json": TEXT,
 }
+WITH_SHEETS = tuple(suffix for suffix, content in _CONTENTS.items() if content not in (TEXT, PARQUET))
 _NESTED = (".jsonl", ".ndjson", ".json")
 _OPENERS: dict[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]] = {
     WORKBOOK: _open_workbook,

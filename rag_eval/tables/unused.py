@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from rag_eval.tables.bounds import first_of
 from rag_eval.tables.cells import Cell, cell_at
-from rag_eval.tables.header import LONG, ROLES, WIDE, Columns, ColumnUse, Named, map_option, matches
+from rag_eval.tables.column_uses import LONG, WIDE, WORDS, Columns, ColumnUse, Named, map_option, matches
 from rag_eval.tables.names import (
     CONTEXT,
     QUERY,
@@ -20,7 +20,6 @@ from rag_eval.tables.names import (
 _ROWS_SEEN = 50
 _LONG = 80
 """Characters on average from which on texts are long."""
-_WORDS = {role: word for word, role in ROLES.items()}
 _PLAIN = re.compile(r"[\d.,:/%+\-\sTZ]*|true|false|yes|no", re.IGNORECASE | re.ASCII)
 """Numbers, dates and flags: no role is filled by these."""
 
@@ -89,7 +88,7 @@ class UnusedColumns:
 
     @staticmethod
     def _sentence(use: ColumnUse, problem: str, roles: Sequence[str]) -> str:
-        options = " or ".join(map_option(use, _WORDS[role]) for role in roles)
+        options = " or ".join(map_option(use, WORDS[role]) for role in roles)
         return (
             f"Column {use} {problem}. To use it, add {options}; to silence this, {map_option(use, 'ignore')}."
         )

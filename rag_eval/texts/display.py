@@ -1,6 +1,8 @@
-"""Text that comes from data, made fit for a workbook: nothing that XML forbids, nothing longer than a cell."""
+"""Texts and numbers as a reader sees them: nothing that XML forbids or longer than a cell, and one way to round."""
 
 import re
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 CELL_LIMIT = 32_767
 """What a cell can hold, in UTF-16 units."""
@@ -58,6 +60,34 @@ def join_chunks(chunks: tuple[str, ...]) -> str:
     if len(chunks) == 1:
         return chunks[0]
     return "\n\n".join(f"[{rank}] {chunk}" for rank, chunk in enumerate(chunks, 1))
+
+
+def enumerated(names: Sequence[str], conjunction: str = "and") -> str:
+    """'A, B and C', or 'A, B, C and 12 others' for more than _MOST_NAMES; at least one name."""
+    if len(names) > _MOST_NAMES:
+        names = [*names[: _MOST_NAMES - 1], f"{len(names) - _MOST_NAMES + 1:,} others"]
+    *others, last = names
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
+
+
+_MOST_NAMES = 6
+
+
+def decimals(value: float | None, digits: int = 2, *, is_signed: bool = False) -> str:
+    """`value` rounded as Excel shows it: half up, seen in 15 digits, so that 0.725 is 0.73. '–' for None.
+
+    `is_signed` puts a plus before what is above 0; a minus is U+2212, and 0 has no sign.
+    """
+    if value is None:
+        return "–"
+    number = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    sign = "−" if number < 0 else "+" if is_signed and number > 0 else ""
+    return f"{sign}{abs(number):f}"
+
+
+def percent(share: float) -> str:
+    """A share, 0..1, in whole per cents."""
+    return f"{decimals(100 * share, 0)}%"
 
 
 def _utf16_units(text: str) -> int:

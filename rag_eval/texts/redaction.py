@@ -64,10 +64,14 @@ class Redactor:
         return bool(self._patterns)
 
     def row(self, row: "Row") -> "Row":
+        if not self:
+            return row
         return replace(row, query=self.text(row.query), cases=tuple(map(self.case, row.cases)))
 
     def case(self, case: "Case") -> "Case":
         """The case as others may see it; chunks that cases share stay shared."""
+        if not self:
+            return case
         return replace(
             case,
             query=self.text(case.query),

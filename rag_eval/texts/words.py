@@ -158,16 +158,19 @@ def stem(word: str) -> str:
 def names(sentence: Reading) -> list[list[str]]:
     """Stems of each run of capitalised words inside a sentence: people, places, products, titles.
 
-    The first word of a sentence is left out, because its capital says nothing. Scripts without capitals have
-    no names, and in German every noun is one.
+    The first word of a sentence is left out, because its capital says nothing. Nor does a capital in a heading
+    or in a text all in capitals. Scripts without capitals have no names, and in German every noun is one.
     """
     if sentence.text[1:].islower():  # the same answer as below, without looking at the pieces
         return []
     pieces = sentence.pieces
+    places = [place for place, piece in enumerate(pieces) if place and not piece.islower()]
+    if len(places) > _CAPITALISED_HEADING * (len(pieces) - 1) and _is_heading(sentence):
+        return []
     found: list[list[str]] = []
     last = -1
-    for place in [place for place, piece in enumerate(pieces) if not piece.islower()]:
-        if not place or pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
+    for place in places:
+        if pieces[place - 1][-1] in _NAME_BOUNDARIES or not _is_capitalised(pieces[place]):
             continue
         if found and place == last + 1:
             found[-1].extend(sentence.stems_by_piece[place])
@@ -231,25 +234,26 @@ def _spaced(text: str) -> str:
 
 
 def _sentence_pieces(text: str) -> Iterator[list[str]]:
-    """The pieces of each sentence or line."""
+    """The pieces of each sentence or line. In a text without any capital, a sentence may begin with a small letter."""
+    has_capitals = not text.islower()
     for line in text.splitlines():
         pieces = line.split()
         start = 0
         for end in [number for number, piece in enumerate(pieces, 1) if piece[-1] in _MAY_END]:
-            if end < len(pieces) and _ends_sentence(pieces[end - 1], pieces[end]):
+            if end < len(pieces) and _ends_sentence(pieces[end - 1], pieces[end], has_capitals):
                 yield pieces[start:end]
                 start = end
         if start < len(pieces):
             yield pieces[start:]
 
 
-def _ends_sentence(piece: str, following: str) -> bool:
-    if following[0].islower():
+def _ends_sentence(piece: str, following: str, has_capitals: bool) -> bool:
+    if has_capitals and following[0].islower():
         return False
     bare = piece.rstrip(_CLOSERS)
     if not bare or bare[-1] not in ".!?" or bare in _ABBREVIATIONS or _INITIALS.fullmatch(bare):
         return False
-    return not following.lstrip(_OPENERS)[:1].islower()
+    return not has_capitals or not following.lstrip(_OPENERS)[:1].islower()
 
 
 def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Reading:
@@ -260,6 +264,20 @@ def _sentence(pieces: list[str], stems_by_piece: list[tuple[str, ...]]) -> Readi
 
 def _begins_with_marker(pieces: list[str]) -> bool:
     return not pieces[0].isalpha() and _LIST_MARKER.fullmatch(pieces[0]) is not None
+
+
+_CAPITALISED_HEADING = 2 / 3
+"""A longer sentence with a greater share of words that are not in small letters is taken for a heading."""
+_SHORTEST_HEADING = 6
+"""Words. A shorter sentence may hold little besides a name."""
+
+
+def _is_heading(sentence: Reading) -> bool:
+    """Of a sentence with many capitals: whether they are the style of the whole text."""
+    letters = [piece for piece in sentence.pieces if _is_capitalised(piece) or piece.islower()]
+    n_capitalised = sum(map(_is_capitalised, letters))
+    is_long = len(letters) >= _SHORTEST_HEADING and n_capitalised > _CAPITALISED_HEADING * len(letters)
+    return is_long or sentence.text.isupper()
 
 
 def _is_capitalised(piece: str) -> bool:

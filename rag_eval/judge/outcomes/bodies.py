@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rag_eval.judge.outcomes.classes import (
@@ -32,7 +33,9 @@ def read_body(body: str) -> Completion | Fault:
         )
     usage = mapping(document.get("usage"))
     tokens = Tokens(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
-    return _read_choice(choices[0], tokens)
+    read = _read_choice(choices[0], tokens)
+    model = document.get("model")
+    return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read
 
 
 def _not_json(body: str) -> Fault:

@@ -1,7 +1,7 @@
 """What an answer can turn out to be."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any
 
@@ -42,6 +42,8 @@ class Completion:
     tokens: Tokens = Tokens()
     is_unfiltered: bool = False
     """The provider's content filter was down, and says so. The reply is as good as any."""
+    model: str = field(default="", compare=False)
+    """The model that wrote it, by the name that the provider gives."""
 
 
 @dataclass(frozen=True, slots=True)

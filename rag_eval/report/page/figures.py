@@ -5,7 +5,7 @@ Colours are attributes, for mail programs that drop style sheets; page.css overr
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -63,3 +63,53 @@ def _svg(label: str, width: int, height: int, shapes: Sequence[str]) -> str:
         f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" font-size="11" font-family="sans-serif">{"".join(shapes)}</svg>'
     )
+
+
+class Point(NamedTuple):
+    """A mean at a moment."""
+
+    moment: float
+    """In seconds; only the order and the distances matter."""
+    mean: float | None
+    """0..1; None leaves a gap."""
+    interval: tuple[float, float] | None
+    segment: int
+    """Only points of one segment are connected."""
+
+
+def timeline(label: str, points: Sequence[Point]) -> str:
+    """Means from left to right with their intervals as whiskers, on a scale from 0 to 1."""
+    first, last = points[0].moment, points[-1].moment
+    shapes = [
+        _path("grid", _PALE, f"M{_MARGIN} {_high(level):.1f}H{_LONG - 8}", 1)
+        for level in (0, 0.25, 0.5, 0.75, 1)
+    ]
+    shapes += [
+        f'<text x="{_MARGIN - 6}" y="{_high(level) + 4:.1f}" text-anchor="end">{level:g}</text>'
+        for level in (0, 0.5, 1)
+    ]
+    before: tuple[float, float, int] | None = None
+    lines, whiskers, dots = "", "", []
+    for point in points:
+        if point.mean is None:
+            before = None
+            continue
+        share = (point.moment - first) / (last - first) if last > first else 0.5
+        x, y = _MARGIN + 12 + share * (_LONG - _MARGIN - 32), _high(point.mean)
+        if before and before[2] == point.segment:
+            lines += f"M{before[0]:.1f} {before[1]:.1f}L{x:.1f} {y:.1f}"
+        if point.interval:
+            low, high = (_high(min(max(end, 0.0), 1.0)) for end in point.interval)
+            whiskers += f"M{x:.1f} {low:.1f}V{high:.1f}M{x - 3:.1f} {low:.1f}h6M{x - 3:.1f} {high:.1f}h6"
+        dots.append(f'<circle class="bar" fill="{_BLUE}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>')
+        before = x, y, point.segment
+    shapes += [_path("line", _BLUE, lines, 2), _path("ink", _INK, whiskers, 1), *dots]
+    return _svg(label, _LONG, _TALL, shapes)
+
+
+_LONG, _TALL, _MARGIN = 640, 130, 34
+
+
+def _high(value: float) -> float:
+    """Where a value of 0..1 lies in a timeline, counted from the top."""
+    return 10 + (1 - value) * (_TALL - 24)

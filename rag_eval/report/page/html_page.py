@@ -1,12 +1,9 @@
 """The page: one HTML file with the verdict, the leaderboard and every case, for readers without Excel."""
 
-import base64
-import hashlib
 import heapq
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,23 +18,25 @@ from rag_eval.records import (
     Score,
 )
 from rag_eval.report.page import sections
+from rag_eval.report.page.document import asset, head
 from rag_eval.report.page.packing import (
     FAILED,
     NOT_APPLICABLE,
-    RANDOM,
-    WORST,
+    REASON_BITS,
     CaseNumbers,
     PackedRows,
     Packer,
     RowSpool,
 )
 from rag_eval.report.page.row_record import row_record
+from rag_eval.report.page.timeline import history_section
 from rag_eval.results.findings import Findings
+from rag_eval.results.row_choice import RANDOM, WORST
 from rag_eval.results.summary import RQS, Summary, rqs_outcome
 from rag_eval.retrieval import label_of, scores_of_case
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
-from rag_eval.texts.display import shorten
+from rag_eval.texts.display import decimals, shorten
 
 _OPTION = "--html"
 _WORST_CASES = 50
@@ -110,11 +109,12 @@ class HtmlReport:
         with output_errors(self._target, _OPTION):
             self._end_row()
             before, after = self._static(summary, findings, facts)
-            static = sum(map(len, (*before, *after, _json(self._names(facts)))))
-            packed = Packer(
-                self._spool, self._numbers, self._scratch.name, self._room - static - _SLACK
-            ).pack(len(facts.bots), RQS)
-            self._left_out = list(self._cut_sentences(packed))
+            static = sum(map(len, (*before, *after, _json(self._names(facts))))) + _SLACK
+            packer = Packer(self._spool, self._numbers, self._scratch.name, self._room - static)
+            packed = packer.pack(RQS)
+            self._left_out = (
+                [self._cut_sentence(packed, static)] if packed.row_count < len(self._spool) else []
+            )
             with self._replacement.path.open("wb") as file:
                 for part in before:
                     file.write(part)
@@ -161,36 +161,42 @@ class HtmlReport:
         """What stands before the cases, and what stands after them."""
         worst = [result for *_, result in sorted(self._worst, key=lambda each: (-each[0], -each[1]))]
         before = [
-            _head(facts),
+            head(f"RAG Eval: {shorten(facts.input_name, 80)}", facts.version, has_script=True),
             sections.headline(facts, summary, findings),
             sections.leaderboard(facts, summary, findings),
             sections.reasons(facts, summary, findings),
         ]
         after = [
             sections.worst_cases(worst, facts, has_texts=self._has_texts),
+            history_section(findings.history, findings.since_last) if findings.history else "",
             sections.tables(facts, summary, findings),
             sections.about(facts, summary, findings, self._configuration),
             f'</main>\n<dialog id="case" aria-labelledby="case-title"></dialog>\n'
-            f"<script>{_asset('page.js')}</script>\n</body>\n</html>\n",
+            f"<script>{asset('page.js')}</script>\n</body>\n</html>\n",
         ]
         return [part.encode() for part in before], [part.encode() for part in after]
 
-    def _cut_sentences(self, packed: PackedRows) -> Iterator[str]:
-        rows, all_rows = len(packed.choice.rows()), len(self._numbers.rows)
-        if rows < all_rows:
-            yield (
-                f"The page holds {self._numbers.count(packed.choice):,} of {len(self._numbers.bots):,} cases "
-                f"({rows:,} of {all_rows:,} rows), as [report] html_mb allows {self._room / 1e6:g} MB: rows with the "
-                f"lowest RQS of a bot ({packed.choice.count(WORST):,}) and rows drawn at random "
-                f"({packed.choice.count(RANDOM):,}). All means count every case."
+    def _cut_sentence(self, packed: PackedRows, static: int) -> str:
+        """What the page does not have, and why."""
+        allowed = f"[report] html_mb allows {self._room / 1e6:g} MB"
+        if not packed.row_count:
+            return (
+                f"The page has no table of cases: {allowed}, and what it says of {len(self._facts.bots):,} bots and "
+                f"of the run takes {static / 1e6:.1f} MB. Raise html_mb, or use the workbook."
             )
+        return (
+            f"The page contains {self._numbers.count(packed.choice):,} of {len(self._numbers.bots):,} cases "
+            f"({packed.row_count:,} of {len(self._spool):,} rows), because {allowed}: rows with the lowest RQS of a "
+            f"bot ({packed.choice.count(REASON_BITS[WORST]):,}) and rows drawn at random "
+            f"({packed.choice.count(REASON_BITS[RANDOM]):,}). All means count every case."
+        )
 
     def _write_cases(self, file: BinaryIO, packed: PackedRows, facts: RunFacts) -> None:
         """The data of the table and the cases, and the elements that page.js fills."""
         cut = "".join(f'<p class="cut">{sections.safe(each)}</p>' for each in self._left_out)
         file.write(f"{sections.CASES}{cut}{sections.CASES_END}".encode())
         file.write(b'<script type="application/json" id="meta">')
-        counts = {"rows": len(packed.choice.rows()), "cases": self._numbers.count(packed.choice)}
+        counts = {"rows": packed.row_count, "cases": self._numbers.count(packed.choice)}
         file.write(_json({**self._names(facts), **counts}).encode())
         for name, data in (("numbers", packed.numbers), ("queries", packed.snippets)):
             file.write(f'</script>\n<script type="text/plain" id="{name}">'.encode() + data)
@@ -205,7 +211,7 @@ class HtmlReport:
         slices = [shorten(name, _SLICE_NAME) for name in names]
         columns = self._columns.items()
         return {
-            "bots": facts.bots,
+            "bots": [_named(bot) for bot in facts.bots],
             "allCases": len(self._numbers.bots),
             "columns": [
                 {"id": name, "label": label, "limit": _limit(name, facts)} for name, label in columns
@@ -217,6 +223,11 @@ class HtmlReport:
             "hasTexts": self._has_texts,
             "file": Path(facts.input_name).stem,
         }
+
+
+def _named(bot: str) -> str:
+    """Its name as it is, unless that is very long."""
+    return bot if len(bot) <= sections.BOT_NAME else f"{bot[: sections.BOT_NAME]}…"
 
 
 _MODES = tuple(FailureMode)
@@ -266,7 +277,14 @@ def _values(result: CaseResult, columns: Mapping[str, str]) -> Mapping[str, int]
 def _number(value: float | None, outcome: Outcome) -> int:
     if value is None:
         return FAILED if outcome is Outcome.FAILED else NOT_APPLICABLE
-    return round(min(max(value, 0.0), 1.0) * 10_000)
+    return _ten_thousandths(min(max(value, 0.0), 1.0))
+
+
+def _ten_thousandths(value: float) -> int:
+    """Rounded so that rounding it again to two decimals gives what the value itself gives: 0.72496 is 7249."""
+    found = int(10_000 * value + 0.5)
+    is_above = found % 100 == 50 and decimals(found / 10_000) != decimals(value)
+    return found - is_above
 
 
 def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> int:
@@ -278,31 +296,6 @@ def _below(result: CaseResult, columns: Mapping[str, str], facts: RunFacts) -> i
         if value is not None and limit is not None:
             bits |= (value >= limit if name == TOXICITY else value < limit) << bit
     return bits
-
-
-def _head(facts: RunFacts) -> str:
-    script, style = (_hash(_asset(name)) for name in ("page.js", "page.css"))
-    policy = (
-        f"default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'"
-    )
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
-        f'<meta name="generator" content="RAG Eval {sections.safe(shorten(facts.version, 40))}">\n'
-        f"<title>RAG Eval: {sections.safe(shorten(facts.input_name, 80))}</title>\n"
-        f"<style>{_asset('page.css')}</style>\n</head>\n<body>\n<main>\n"
-    )
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a content security policy names an inline script or style."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 
 def _json(value: object) -> str:

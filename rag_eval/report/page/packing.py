@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
 
-WORST, RANDOM = 1, 2
+from rag_eval.results.row_choice import RANDOM, WORST, ScoredCases
+
+REASON_BITS = {WORST: 1, RANDOM: 2}
 """Bits that say why a row was chosen; both are possible."""
 NOT_APPLICABLE, FAILED = -1, -2
 """In place of a value."""
@@ -67,13 +69,14 @@ class CaseNumbers:
         self.modes, self.flags = array("B"), array("B")
         """Of each case: failure modes and flags as bits."""
 
-    def worst_rows(self, bot: int, column: str) -> Iterator[int]:
-        """Positions of rows, that with the bot's lowest value first; rows without a value are left out."""
+    def scored_cases(self, column: str) -> ScoredCases:
+        """The cases with the values of one column as their scores."""
         import numpy as np
 
-        values = np.frombuffer(self.values[column], dtype=np.int16)
-        cases = np.flatnonzero((np.frombuffer(self.bots, dtype=np.uint16) == bot) & (values >= 0))
-        return (self.row_of[case] for case in cases[np.argsort(values[cases], kind="stable")])
+        columns = [
+            np.frombuffer(each, each.typecode) for each in (self.row_of, self.bots, self.values[column])
+        ]
+        return ScoredCases(*columns)
 
     def packed(self, choice: "Choice") -> bytes:
         """The chosen rows and their cases as page.js reads them: columns of 32 bits, then of 16, then of 8."""
@@ -160,6 +163,10 @@ class PackedRows:
     texts: Path
     """A file with one packed block a line; only the first `choice.block_count` lines count."""
 
+    @property
+    def row_count(self) -> int:
+        return len(self.choice.rows())
+
 
 class Packer:
     """Chooses the rows that fit into `room` bytes of the page, and packs them."""
@@ -170,27 +177,14 @@ class Packer:
         self._texts = Path(folder, "texts")
         self._room = room
 
-    def pack(self, bots: int, column: str) -> PackedRows:
-        """All rows if they fit; otherwise the worst of each bot by `column` and as many at random."""
+    def pack(self, column: str) -> PackedRows:
+        """All rows if they fit; otherwise the worst of each bot by `column` and random ones, in turn."""
         in_order = ((row, 0) for row in range(len(self._spool)))
         everything = self._fill(in_order)
         if len(everything.choice.rows()) == len(self._spool):
             return everything
-        return self._fill(self._by_turns(bots, column))
-
-    def _by_turns(self, bots: int, column: str) -> Iterator[tuple[int, int]]:
-        """Rows and why they are chosen, in turn: the worst of each bot, one at random, the next worst …"""
-        import numpy as np
-
-        turns = [(self._numbers.worst_rows(bot, column), WORST) for bot in range(bots)]
-        turns.append((map(int, np.random.default_rng(0).permutation(len(self._spool))), RANDOM))
-        while turns:
-            for turn in list(turns):
-                row = next(turn[0], None)
-                if row is None:
-                    turns.remove(turn)
-                else:
-                    yield row, turn[1]
+        turns = self._numbers.scored_cases(column).by_turns()
+        return self._fill((row, REASON_BITS[why]) for row, why in turns)
 
     def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
         """As many rows in this order as fit."""

@@ -102,8 +102,8 @@ const modesOf = (i) => meta.modes.filter((_, bit) => data.modes[i] >> bit & 1);
 const isBelow = (i, column) => data.below[i] >> column & 1;
 const rowNumber = (i) => data.row[data.rowOf[i]];
 const hash = (i) => `#row-${rowNumber(i)}-${data.bot[i] + 1}`;
-const number = (value) => (value / 10000).toFixed(2);
-const WHY = ["", "worst", "random", "worst and random"];
+const number = (value) => (Math.round(value / 100) / 100).toFixed(2);
+const WHY = ["", "worst", "random", "worst, random"];
 const why = (i) => WHY[data.why[data.rowOf[i]]];
 
 function scoreText(column, value) {
@@ -115,21 +115,18 @@ function scoreText(column, value) {
 
 // The table's columns: id, heading, what a cell shows, what it is sorted by (numbers; -1 is last)
 
-const SHORT = {
-  answer_correctness: "Correct", faithfulness: "Faithful", answer_relevancy: "Relevant",
-  context_precision: "Precision", context_recall: "Recall", toxicity: "Toxicity",
-};
+const METRICS = ["answer_correctness", "faithfulness", "answer_relevancy", "context_precision", "context_recall"];
 const isNarrow = matchMedia("(max-width: 700px)").matches;
 const shownAtFirst = new Set(isNarrow
   ? ["row", "query", "bot", "rqs", "mode", "why"]
-  : ["row", "query", "bot", "rqs", "mode", "why", "rubric", ...Object.keys(SHORT).filter((id) => id !== "toxicity")]);
+  : ["row", "query", "bot", "rqs", "mode", "why", "rubric", ...METRICS]);
 
 const table = [
   { id: "row", label: "Row", kind: "num", text: (i) => String(rowNumber(i)), key: (i) => rowNumber(i) },
   { id: "query", label: "Query", kind: "text", text: (i) => queries[data.rowOf[i]] },
   { id: "bot", label: "Bot", kind: "name", text: bot, key: (i) => data.bot[i] },
   ...columns.map((column, index) => ({
-    id: column.id, label: SHORT[column.id] || column.label, title: column.label, kind: "num score", column: index,
+    id: column.id, label: column.label, kind: "num score", column: index,
     text: (i) => scoreText(index, data.values[index][i]), key: (i) => data.values[index][i],
   })),
   { id: "mode", label: "Failure mode", kind: "mode", text: (i) => modesOf(i).join(" | "),
@@ -699,7 +696,7 @@ function botCard(i, chosen, row) {
     const index = k + 1, value = data.values[index][i];
     const score = mine.s?.[column.id] || {};
     const note = [score.o && score.c ? `${score.c}: ${score.r || ""}` : score.r,
-      mine.h?.[column.id] !== undefined ? `human label: ${mine.h[column.id].toFixed(2)}` : ""].filter(Boolean).join("; ");
+      mine.h?.[column.id] !== undefined ? `human label: ${number(Math.round(mine.h[column.id] * 10000))}` : ""].filter(Boolean).join("; ");
     return el("tr", {}, el("th", { scope: "row" }, column.label),
       el("td", { class: "num" }, isBelow(i, index) || (column.id === "rubric" && value === 0)
         ? el("b", { class: "red" }, scoreText(index, value)) : scoreText(index, value)),
@@ -723,7 +720,8 @@ function chunksOf(mine, row, evidence, i, bots) {
     const text = row.k[index];
     const tags = evidence.filter((each) => each.rank === rank + 1).map((each) =>
       el("p", { class: each.good ? "ok" : "bad" }, `${each.good ? "✓" : "✗"} ${each.label}: ${each.verdict}`,
-        each.reason ? el("span", { class: "dim" }, `. ${each.reason}`) : ""));
+        each.subject !== "chunk" ? el("span", { class: "dim" }, `: ${textOf(each, row, mine).slice(0, 300)}`)
+          : each.reason ? el("span", { class: "dim" }, `. ${each.reason}`) : ""));
     const isLong = text.length > 700;
     const full = marked(text, []);
     const short = isLong ? el("details", {}, el("summary", { dir: "auto" }, `${text.slice(0, 500)} …`), full) : full;
@@ -759,7 +757,7 @@ function evidenceList(evidence, mine, row, i, bots) {
         const source = part === RESPONSE ? mine.a : part === REFERENCE ? row.g : "";
         const place = part === undefined ? undefined : find(each, part, source);
         const where = place === undefined || (place && !place[2]) ? "" : place ? " (a similar sentence is marked)" : " (not found in the text)";
-        return el("li", {}, el("b", { class: each.good ? "ok" : "bad" }, `${each.good ? "✓" : "✗"}${each.number} ${each.subject}: ${each.verdict}`),
+        return el("li", {}, el("b", { class: each.good ? "ok" : "bad" }, `${each.good ? "✓" : "✗"}${each.number} ${each.subject}: ${each.verdict}${each.rank ? ` (chunk ${each.rank})` : ""}`),
           marked(textOf(each, row, mine), [], 1500), el("span", { class: "dim" }, where),
           each.reason ? el("p", { class: "dim", dir: "auto" }, each.reason) : null);
       })));

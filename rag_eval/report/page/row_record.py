@@ -127,7 +127,7 @@ class _Finder:
             yield line
 
     def _place(self, item: Evidence, ends: dict[tuple[int, str], int]) -> list[int] | str:
-        if item.rank and item.rank <= len(self._chunks) and self._chunks[item.rank - 1] == item.text:
+        if item.subject == "chunk" and item.rank and self._chunks[item.rank - 1 : item.rank] == (item.text,):
             return [_CHUNKS + self._places[item.text], 0, 0]  # the whole chunk
         part = _REFERENCE if item.subject.startswith("reference") else _PARTS.get(item.subject)
         text = self._texts.get(part, "") if part is not None else ""

@@ -17,18 +17,21 @@ from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, Cause, fix_words
-from rag_eval.results.findings import NAME_LIMIT, Findings, flagged_words, noise_words, verdict, verdict_on
+from rag_eval.results.findings import (
+    ABOUT_COUNTS,
+    NAME_LIMIT,
+    Findings,
+    flagged_words,
+    mean_words,
+    noise_words,
+    verdict,
+    verdict_on,
+)
 from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
-from rag_eval.texts.display import printable, shorten
+from rag_eval.texts.display import decimals, percent, printable, shorten
 
-SHORT_LABELS: Mapping[str, str] = {
-    "answer_correctness": "Correct",
-    "faithfulness": "Faithful",
-    "answer_relevancy": "Relevant",
-    "context_precision": "Precision",
-    "context_recall": "Recall",
-}
-"""Of the metrics, where there is little room; the whole label is in the title."""
+BOT_NAME = 200
+"""Characters of a bot's name in the leaderboard and in the table of cases."""
 _MODE_COLUMNS = {
     FailureMode.RETRIEVAL_FAILURE: "Retrieval Failures",
     FailureMode.HALLUCINATION: "Hallucinations",
@@ -92,34 +95,54 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     metrics = [name for name in METRIC_LABELS if name in facts.metrics]
     heads = [
         '<th scope="col">Bot</th>',
-        '<th scope="col" class="wide">RQS and 95% CI</th>',
+        '<th scope="col" class="wide"><abbr title="Response Quality Score, 0 to 1: weighted mean of the metrics">'
+        "RQS</abbr> and 95% CI</th>",
         *(
-            f'<th scope="col" class="heat" title="{escape(METRIC_LABELS[name])}, mean over the compared queries">'
-            f"{SHORT_LABELS[name]}</th>"
+            f'<th scope="col" class="heat" title="Mean over the compared queries">{escape(METRIC_LABELS[name])}</th>'
             for name in metrics
         ),
         '<th scope="col" class="num" title="Judged cases with at least one failure mode">Failures</th>',
         '<th scope="col">Verdict</th>',
     ]
     bots = {bot.bot: bot for bot in summary.bots}
-    rows = [_standing(line, bots[line.bot], facts, summary, findings) for line in summary.standings]
+    means = mean_words([line.rqs.value for line in summary.standings])
+    rows = [
+        _standing(line, mean, bots[line.bot], facts, summary, findings)
+        for line, mean in zip(summary.standings[:_MOST_BOTS], means, strict=False)
+    ]
     return (
         '<section aria-labelledby="h-board"><h2 id="h-board">Leaderboard</h2><div class="scroll" tabindex="0" '
         'role="region" aria-label="Leaderboard"><table class="board"><thead><tr>'
-        f"{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+        f"{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{_more(len(summary.standings) - _MOST_BOTS, 'bot')}{_about_counts(summary)}</section>"
     )
 
 
-def _digits(summary: Summary) -> int:
-    """Two decimals, or four where two different means would look equal."""
-    means = {line.rqs.value for line in summary.standings if line.rqs.value is not None}
-    return 2 if len({f"{mean:.2f}" for mean in means}) == len({f"{mean:.4f}" for mean in means}) else 4
+_MOST_BOTS = _TABLE_ROWS = 100
+"""Rows of a table and cards; more of them would leave no room for cases."""
 
 
-def _standing(line: Standing, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings) -> str:
+def _about_counts(summary: Summary) -> str:
+    has_counts = any(
+        mean.value is not None and mean.scored != line.rqs.scored
+        for line in summary.standings
+        for mean in line.metrics.values()
+    )
+    return f'<p class="dim"><small>{ABOUT_COUNTS}</small></p>' if has_counts else ""
+
+
+def _more(count: int, noun: str) -> str:
+    return (
+        f"<p>… and {_counted(count, f'more {noun}')}: see the workbook or the JSON.</p>" if count > 0 else ""
+    )
+
+
+def _standing(
+    line: Standing, mean: str, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings
+) -> str:
+    """`mean` is that of its RQS in words."""
     interval = findings.compared.get(line.bot)
-    mean = "–" if line.rqs.value is None else f"{line.rqs.value:.{_digits(summary)}f}"
-    limits = f"95% CI {interval.low:.2f} to {interval.high:.2f}" if interval else ""
+    limits = f"95% CI {decimals(interval.low)} to {decimals(interval.high)}" if interval else ""
     label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
     rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
     words = verdict_on(line.bot, findings)
@@ -132,7 +155,8 @@ def _standing(line: Standing, bot: BotSummary, facts: RunFacts, summary: Summary
     failures = f"{failed:,} <small>of {bot.judged_queries:,}</small>"
     is_measured = any(mean.scored for mean in bot.metrics.values())
     return (
-        f'<tr><th scope="row">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">{safe(line.bot)}</bdi></th>'
+        f'<tr><th scope="row"><span class="who">{rank}<bdi data-bot="{facts.bots.index(line.bot)}">'
+        f"{safe(shorten(line.bot, BOT_NAME))}</bdi></span></th>"
         f'<td class="wide"><span class="mean"><b>{mean}</b> <small>{limits.removeprefix("95% CI ")}</small>{few}</span>'
         f"{mean_bar(label, line.rqs.value, interval)}</td>"
         f"{''.join(_heat(name, line, facts) for name in METRIC_LABELS if name in line.metrics)}"
@@ -146,14 +170,14 @@ _FEW = f"Fewer than {RELIABLE_ROWS} queries: the interval is too narrow if failu
 
 def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
     mean, threshold = line.metrics[metric], facts.thresholds[metric]
-    label = f'data-label="{SHORT_LABELS[metric]}"'
+    label = f'data-label="{METRIC_LABELS[metric]}"'
     if mean.value is None:
         return f'<td class="num heat" {label}>{_DASH}</td>'
     count = "" if mean.scored == line.rqs.scored else f" <small>({mean.scored:,})</small>"
     is_below = mean.value < threshold
     title = f"mean of {mean.scored:,}" + (f", below the threshold {threshold:g}" if is_below else "")
     kind = "below" if is_below else f"h{min(4, int(mean.value * 5))}"
-    return f'<td class="num heat {kind}" {label} title="{title}">{mean.value:.2f}{count}</td>'
+    return f'<td class="num heat {kind}" {label} title="{title}">{decimals(mean.value)}{count}</td>'
 
 
 # Why
@@ -163,7 +187,7 @@ def reasons(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     """One card per bot: its causes with rows, its failure modes, and how its RQS is distributed."""
     columns = {column.header: column for column in bot_columns(facts, summary, findings)}
     bots = {bot.bot: bot for bot in summary.bots}
-    cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings]
+    cards = [_card(bots[line.bot], facts, findings, columns) for line in summary.standings[:_MOST_BOTS]]
     shown, folded = "".join(cards[:_CARDS]), "".join(cards[_CARDS:])
     summary_of_more = f"<summary>{_counted(len(cards) - _CARDS, 'more bot')}</summary>"
     more = (
@@ -191,7 +215,7 @@ def _card(
             label = f"{mode}: {count:,} of {bot.judged_queries:,} judged queries"
             modes.append(
                 f'<li><span data-bot="{index}" data-mode="{number}">{mode}</span> <b>{count:,}</b> '
-                f"<small>{share:.0%}</small>{share_bar(label, share)}</li>"
+                f"<small>{percent(share)}</small>{share_bar(label, share)}</li>"
             )
         else:
             modes.append(f"<li>{mode} <small>not measured</small></li>")
@@ -255,7 +279,7 @@ def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bo
 def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
     case = result.case
     scores = ", ".join(
-        f"{METRIC_LABELS[name]} {score.value:.2f}"
+        f"{METRIC_LABELS[name]} {decimals(score.value)}"
         + (" (below)" if score.value < facts.thresholds[name] else "")
         for name, score in result.scores.items()
         if score.value is not None
@@ -267,7 +291,8 @@ def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
         f'<dt>{label}</dt><dd dir="auto">{safe(shorten(text, limit))}</dd>' for label, text, limit in texts
     )
     return (
-        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, NAME_LIMIT))}</bdi>: RQS {result.rqs or 0:.2f}, "
+        f"<article><h3>Row {case.row}, <bdi>{safe(shorten(case.bot, NAME_LIMIT))}</bdi>: "
+        f"RQS {decimals(result.rqs or 0)}, "
         f"{safe(' | '.join(result.failure_modes))}</h3><p>{safe(scores)}</p>"
         f"{f'<dl>{lines}</dl>' if has_texts else ''}</article>"
     )
@@ -281,32 +306,32 @@ def tables(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     parts = []
     if findings.changes is not None:
         other = "".join(f"<p>{safe(each)}</p>" for each in findings.beside_changes)
-        parts.append(_folded("vs Baseline", _table(change_columns(facts), findings.changes) + other, True))
+        parts.append(folded("vs Baseline", table(change_columns(facts), findings.changes) + other, True))
     if findings.pass_rates:
         lines = list(pass_rate_lines(findings.pass_rates))
-        parts.append(_folded("Rubric", _table(pass_rate_columns(facts), lines), True))
+        parts.append(folded("Rubric", table(pass_rate_columns(facts), lines), True))
     if findings.retrieval:
         lines_of_bots = list(findings.retrieval.items())
-        parts.append(_folded("Retrieval", _table(retrieval_columns(facts), lines_of_bots), True))
+        parts.append(folded("Retrieval", table(retrieval_columns(facts), lines_of_bots), True))
     if findings.alignment:
-        agreements = _table(agreement_columns(facts), findings.alignment.agreements)
-        parts.append(_folded("Agreement with human labels", agreements, True))
+        agreements = table(agreement_columns(facts), findings.alignment.agreements)
+        parts.append(folded("Agreement with human labels", agreements, True))
     if summary.slices:
-        parts.append(_folded("Slices", _table(slice_columns(facts), list(slice_lines(summary)))))
+        parts.append(folded("Slices", table(slice_columns(facts), list(slice_lines(summary)))))
     parts.append(
-        _folded(
+        folded(
             "Bot Summary: each bot over its own queries",
-            _table(bot_columns(facts, summary, findings), summary.bots),
+            table(bot_columns(facts, summary, findings), summary.bots),
         )
     )
     return "".join(parts)
 
 
-def _folded(title: str, content: str, is_open: bool = False) -> str:
+def folded(title: str, content: str, is_open: bool = False) -> str:
     return f'<details class="fold"{" open" if is_open else ""}><summary><h2>{title}</h2></summary>{content}</details>'
 
 
-def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
+def table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
     shown = [column for column in columns if not (column.is_hidden or column.is_folded)]
     heads = "".join(
         f'<th scope="col" class="{_kind(column.header_look)}" title="{safe(column.about)}">{safe(column.header)}</th>'
@@ -316,15 +341,11 @@ def _table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
     rows = "".join(
         f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in lines[:_TABLE_ROWS]
     )
-    more = f"<p>… and {len(lines) - _TABLE_ROWS:,} more rows, which the workbook has.</p>"
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table class="plain">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"{more if len(lines) > _TABLE_ROWS else ''}"
+        f"{_more(len(lines) - _TABLE_ROWS, 'row')}"
     )
-
-
-_TABLE_ROWS = 300
 
 
 def _kind(header: Look) -> str:
@@ -337,9 +358,12 @@ def _td(cell: Cell) -> str:
         return f'<td class="num">{_DASH}</td>' if cell.look in _NUMBERS else "<td></td>"
     if isinstance(value, str):
         return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
-    form = ".0%" if cell.look is Look.PERCENT else "," if isinstance(value, int) else "z.2f"
+    if cell.look is Look.PERCENT:
+        shown = percent(value)
+    else:
+        shown = f"{value:,}".replace("-", "−") if isinstance(value, int) else decimals(value)
     count = "" if cell.count is None else f" <small>({cell.count:,})</small>"
-    return f'<td class="num">{format(value, form).replace("-", "−")}{count}</td>'
+    return f'<td class="num">{shown}{count}</td>'
 
 
 _NUMBERS = frozenset({Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.NOT_APPLICABLE})
@@ -372,7 +396,7 @@ def about(
         'aria-label="Settings"><table class="plain"><thead><tr><th scope="col">Setting</th><th scope="col">Value</th>'
         f'<th scope="col">From</th></tr></thead><tbody>{rows}</tbody></table></div>'
     )
-    return _folded(
+    return folded(
         "About this run",
         f'<ul class="notes">{sentences}</ul><h3>Definitions</h3><dl>{terms}</dl>{settings if rows else ""}',
     )

@@ -1,0 +1,548 @@
+"""The command that compares two judges on the same rows: how far they agree, and what each one costs."""
+
+import math
+import os
+import sys
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag_eval.cli.console import hide, set_up_logging, warn
+from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.job import Job, _refuse_empty, _rubric
+from rag_eval.cli.judging import open_judges
+from rag_eval.cli.options import Options
+from rag_eval.cli.run import command as run_command
+from rag_eval.errors import ExitCode, InputError, RunStoppedError, SettingsError
+from rag_eval.records import TOXICITY
+
+if TYPE_CHECKING:
+    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.records import CaseResult, RunFacts
+    from rag_eval.report.outputs import Receiver
+    from rag_eval.results.judge_comparison import JudgeComparison, JudgeComparisonTally, JudgeRun
+    from rag_eval.results.summary import Summary
+    from rag_eval.run.judges import Judges
+    from rag_eval.tables import Table
+
+_PATH = click.Path(path_type=Path)
+_OF_A_JUDGE = ("judge", "model", "temperature", "prompts")
+"""Options of `run` that each judge has for itself, with -a or -b at the end."""
+_OF_BOTH = (
+    "dry_run", "max_calls", "max_cost", "max_minutes", "fresh", "retry_errors", "strict_cache", "html", "html_no_texts",
+    "wait", "sheet", "encoding", "sep", "format", "map", "bot_name", "where", "rows", "random_rows", "redact", "quiet",
+    "debug",
+)  # fmt: skip
+"""Options of `run` that hold for both judges."""
+
+
+@click.command(
+    "compare-judges",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Compare two judges on the same rows.",
+)
+@click.argument("input_path", metavar="INPUT", type=_PATH)
+@click.option("-o", "--output", type=_PATH, help="Workbook to write.  [default: <input>_judges.xlsx]")
+@click.option("--a", "config_a", type=_PATH, help="Configuration of A.  [default: ./config.ini, if present]")
+@click.option("--b", "config_b", type=_PATH, help="Configuration of B.  [default: that of A]")
+@click.option("--json", type=_PATH, help="Also write all numbers as JSON to this file.")
+def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **given: Any) -> None:
+    """Score the same rows with two judges, A and B, and write a workbook that compares them.
+
+    It shows how far B agrees with A, whether the ranking of the bots changes, what each costs and, with Human_ columns,
+    which judge is closer to people. INPUT is read as by rag-eval run, with the settings of A.
+    """
+    set_up_logging(debug)
+    if (given["rows"] or "").strip().isdecimal():
+        number = given["rows"].strip()
+        raise InputError(
+            f"--rows {number}: is the one row with this number; for {number} random rows use --random-rows {number}, "
+            f"for one row --rows {number}-{number}"
+        )
+    stem = "stdin" if str(input_path) == "-" else input_path.stem
+    target = output or input_path.with_name(f"{stem}_judges.xlsx")
+    given["config_b"] = given["config_b"] or given["config_a"]
+    a, b = (_options_of(letter, given) for letter in "ab")
+    sys.exit(JudgeComparisonJob(input_path, target, a, b, is_quiet=quiet).run())
+
+
+def _suffixed(option: click.Option, letter: str) -> click.Option:
+    own = copy(option)
+    own.name, own.opts = f"{option.name}_{letter}", [f"{each}-{letter}" for each in option.opts]
+    own.help = f"{letter.upper()}: {option.help}"
+    return own
+
+
+_OPTIONS = {each.name: each for each in run_command.params if isinstance(each, click.Option)}
+command.params[4:4] = [
+    _suffixed(_OPTIONS[name], letter) for name in _OF_A_JUDGE if name in _OPTIONS for letter in "ab"
+]
+command.params += [_OPTIONS[name] for name in _OF_BOTH]
+
+
+def _options_of(letter: str, given: Mapping[str, Any]) -> Options:
+    """Those of `run` for one of the judges, as if nothing else was given."""
+    defaults = run_command.make_context("run", ["-"]).params
+    own = {
+        name: given[f"{name}_{letter}"] for name in ("config", *_OF_A_JUDGE) if f"{name}_{letter}" in given
+    }
+    values = {**defaults, **given, **own}
+    return Options(**{each.name: values[each.name] for each in fields(Options)})
+
+
+@dataclass(slots=True)
+class _Side:
+    """One of the two judges."""
+
+    letter: str
+    loaded: "LoadedSettings"
+    options: Options
+    target: Path
+    """What its journal is named after."""
+    name: str = ""
+
+    @property
+    def settings(self) -> "Settings":
+        return self.loaded.settings
+
+    @property
+    def heading(self) -> str:
+        return f"{self.letter} ({self.name})"
+
+
+@dataclass(slots=True)
+class _Judged:
+    """One judge at work, or done."""
+
+    side: _Side
+    judges: "Judges"
+    facts: "RunFacts"
+    summary: "Summary | None" = None
+    stopped: RunStoppedError | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Every score is there."""
+        return (
+            self.summary is not None
+            and not self.stopped
+            and not any(bot.failures for bot in self.summary.bots)
+        )
+
+
+class JudgeComparisonJob(Job):
+    """Two evaluations of the same rows, one after the other, and a workbook that compares them."""
+
+    def __init__(self, input_path: Path, target: Path, a: Options, b: Options, *, is_quiet: bool) -> None:
+        super().__init__(input_path, target, a, is_quiet=is_quiet)
+        self._options_of_b = b
+
+    def _run(self) -> ExitCode:
+        from rag_eval.tables import TextForm
+
+        form = TextForm.parse(self._options.encoding, self._options.sep)
+        sides = self._sides()
+        for side in sides:
+            self._paths.check(side.loaded)
+        self._rubric = _rubric(sides[0].settings)
+        table = self._read_table(sides[0].loaded, form)
+        if self._options.dry_run:
+            return self._estimate_both(sides, table)
+        for side in sides:
+            side.loaded.require_credentials()
+            _check_cap(side.settings)
+        self._check_outputs(sides)
+        with self._locked():
+            for side in sides:
+                self._paths.make_room(side.settings)
+            return self._compare(sides, table)
+
+    # Before
+
+    def _sides(self) -> tuple[_Side, _Side]:
+        """Both judges with settings that give them the same cases. Raises SettingsError if they cannot differ."""
+        from rag_eval.configuration import load_settings
+        from rag_eval.configuration.effective import secrets_of
+
+        both = self._options, self._options_of_b
+        first, second = (
+            load_settings(options.config, options.overrides(), os.environ, Path.cwd()) for options in both
+        )
+        hide(secrets_of(first.settings) | secrets_of(second.settings))
+        for warning in dict.fromkeys((*first.warnings, *second.warnings)):
+            warn(warning)
+        loaded = _prepared(first, first), _prepared(second, first)
+        a, b = (
+            _Side(letter, each, options, self._target.with_name(f"{self._target.name}.{letter.lower()}"))
+            for letter, each, options in zip("AB", loaded, (self._options, self._options_of_b), strict=True)
+        )
+        ours, theirs = _identity(a.settings), _identity(b.settings)
+        if ours == theirs:
+            raise SettingsError(
+                f"A and B are the same judge ({_short_name(ours, {})}); name another one with --b, --judge-b, "
+                "--model-b, --temperature-b or --prompts-b. To measure how stable one judge is, use run --samples"
+                f"{_overriding(second)}"
+            )
+        a.name, b.name = _short_name(ours, theirs), _short_name(theirs, ours)
+        is_paid_twice = not a.settings.provider.is_offline and not b.settings.provider.is_offline
+        currencies = {side.settings.prices.currency for side in (a, b)}
+        if is_paid_twice and self._options.max_cost is not None and len(currencies) > 1:
+            raise SettingsError(
+                f"--max-cost: the prices of A and B are in different currencies ({', '.join(sorted(currencies))}); "
+                "set [limits] max_cost in each configuration instead"
+            )
+        return a, b
+
+    def _check_outputs(self, sides: tuple[_Side, _Side]) -> None:
+        """Before anything is paid for. Raises InputError or OutputError."""
+        from rag_eval.configuration.effective import store_path
+        from rag_eval.store.replacement import check_writable
+
+        stores = {os.path.realpath(store_path(side.settings, side.target)) for side in sides}
+        self._paths.check_writable()
+        for option, path in (("--html", self._options.html), ("--json", self._options.json)):
+            if path and os.path.realpath(path) in stores:
+                raise InputError(f"{path}: is a store of paid replies; choose another name with {option}")
+            if path:
+                check_writable(path, option)
+
+    def _estimate_both(self, sides: tuple[_Side, _Side], table: "Table") -> ExitCode:
+        from rag_eval.cli.dry_run import show_estimate
+        from rag_eval.run.evaluation import redactor_of
+
+        for side in sides:
+            self._say(f"{side.heading}:", bold=True)
+            settings = side.settings.without_entra()
+            if settings.provider.is_offline:
+                self._say("The offline judge sends nothing and costs nothing.")
+                continue
+            _check_cap(settings)
+            options = side.options
+            show_estimate(
+                settings,
+                table,
+                side.target,
+                self._say,
+                self._rubric,
+                fresh=options.fresh,
+                retry_errors=options.retry_errors,
+                strict_cache=options.strict_cache,
+            )
+            if redactor := redactor_of(settings):
+                self._say(f"A run would redact before sending: {redactor.subjects}.")
+            try:
+                side.loaded.require_credentials()
+            except InputError as lacking:
+                warn(f"Before the run itself: {lacking}")
+        return ExitCode.COMPLETE
+
+    # The two evaluations
+
+    def _compare(self, sides: tuple[_Side, _Side], table: "Table") -> ExitCode:
+        from rag_eval.results.judge_comparison import JudgeComparisonTally
+
+        _load_clients(sides)
+        opened: list[_Judged] = []
+        keep = True
+        try:
+            spool = _ResultSpool()
+            a, b = sides
+            opened.append(first := self._open(a, table))
+            self._judge(first, table, spool)
+            opened.append(second := self._open(_after(first, b), table))
+            tally = JudgeComparisonTally(first.facts, second.facts)
+            self._judge(second, table, _Pairing(spool, tally))
+            if first.stopped:  # B was only served what is stored
+                second.stopped = first.stopped
+                second.facts = replace(second.facts, partial=f"A stopped: {first.stopped}")
+            elif second.stopped and second.stopped.code in b.options.given():
+                partial = f"{second.facts.partial} (the limit is for both judges; A used the rest)"
+                second.facts = replace(second.facts, partial=partial)
+            comparison = tally.comparison()
+            if second.stopped and not any(measure.count for measure in comparison.measures):
+                raise second.stopped
+            runs = _run_of(first), _run_of(second)
+            paths = self._write(comparison, runs)
+            keep = not all(each.is_complete for each in opened)
+        finally:
+            for each in opened:
+                each.judges.store.end(keep=keep or each.side.settings.cache.enabled)
+        self._tell(comparison, runs, paths)
+        return self._exit_code(opened)
+
+    def _open(self, side: _Side, table: "Table") -> _Judged:
+        from rag_eval.run.metered_store import MeteredStore
+        from rag_eval.store.reply_store import Store
+
+        judges = open_judges(side.settings, side.target, side.options, self._rubric)
+        if isinstance(judges.store, Store):
+            judges = replace(judges, store=MeteredStore(judges.store))
+        facts = facts_at_start(side.settings, table, judges)
+        self._say(f"Judge {side.heading}: {facts.judge}")
+        return _Judged(side, judges, facts)
+
+    def _judge(self, judged: _Judged, table: "Table", results: "Receiver") -> None:
+        """Evaluate every row. Raises RunStoppedError if the judge stopped before its first reply."""
+        from rag_eval.results.tallies import Tallies
+        from rag_eval.run.evaluation import Evaluation
+
+        tallies = Tallies(judged.facts)
+        evaluation = Evaluation(judged.judges, judged.side.settings)
+        try:
+            self._stream(evaluation, table, results, tallies)
+            if not judged.side.options.report_only:
+                _refuse_empty(evaluation)
+            judged.stopped = evaluation.stopped
+            judged.summary = tallies.summary()
+            judged.facts = facts_at_end(judged.facts, evaluation, judged.summary)
+        finally:
+            evaluation.close()
+
+    # After
+
+    def _write(self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]") -> list[Path]:
+        from rag_eval.report.judge_json import write_json
+        from rag_eval.report.judge_workbook import write_workbook
+
+        paths = [write_workbook(self._target, comparison, runs)]
+        if target := self._options.html:
+            from rag_eval.report.page.judge_page import write_page
+
+            paths.append(write_page(target, comparison, runs, has_texts=not self._options.html_no_texts))
+        if target := self._options.json:
+            paths.append(write_json(target, comparison, runs))
+        return paths
+
+    def _tell(
+        self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]", paths: list[Path]
+    ) -> None:
+        from rag_eval.report.judge_tables import summary_lines, table_lines
+        from rag_eval.results.judge_comparison import headline
+
+        self._say("")
+        for line in table_lines(comparison):
+            self._say(line)
+        self._say("")
+        self._say(headline(comparison, *runs), bold=True)
+        for line in summary_lines(comparison, runs):
+            self._say(line)
+        for run in runs:
+            self._say(f"{run.letter}: {usage_line(run.facts)}")
+        for run in runs:
+            if run.facts.partial:
+                warn(f"PARTIAL: {run.letter}: {run.facts.partial}")
+        if paths[0] != self._target:
+            warn(f"{self._target} is open in another program; the workbook was saved next to it.")
+        for path in paths[1:]:
+            self._say(f"Also written: {path}")
+        self._say(f"Workbook: {paths[0]}")
+
+    def _exit_code(self, judged: list[_Judged]) -> ExitCode:
+        for each in judged:
+            if each.stopped:
+                return each.stopped.exit_code
+        coverages = [
+            bot.rqs.coverage
+            for each in judged
+            for bot in (each.summary.bots if each.summary else ())
+            if bot.rqs.coverage is not None
+        ]
+        is_low = min(coverages, default=1.0) < judged[0].side.settings.evaluation.min_coverage
+        if not all(each.is_complete for each in judged):
+            warn(
+                "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
+                "refused, blocked or unreadable replies."
+            )
+        return ExitCode.LOW_COVERAGE if is_low else ExitCode.COMPLETE
+
+
+class _ResultSpool:
+    """The results of A on disk until B has judged the same cases."""
+
+    def __init__(self) -> None:
+        from rag_eval.tables.spool import Spool
+
+        self._lines = Spool("the scores of judge A", file_size=_SPOOL_SIZE)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def add(self, result: "CaseResult") -> None:
+        from rag_eval.results.stored import to_json
+
+        self._lines.add([to_json(result)])
+
+    def at(self, number: int) -> "CaseResult":
+        from rag_eval.results.stored import from_json
+
+        return from_json(self._lines.at(number)[0])
+
+
+_SPOOL_SIZE = 10**9
+"""Bytes; the spool's own limit is 40 times as many. A case with its evidence takes about 10 kB."""
+
+
+class _Pairing:
+    """Puts each result of B together with that of A on the same case; cases that A did not reach are left out."""
+
+    def __init__(self, spool: _ResultSpool, tally: "JudgeComparisonTally") -> None:
+        self._spool = spool
+        self._tally = tally
+        self._next = 0
+
+    def add(self, result: "CaseResult") -> None:
+        if self._next < len(self._spool):
+            self._tally.add(self._spool.at(self._next), result)
+        self._next += 1
+
+
+def _check_cap(settings: "Settings") -> None:
+    """Raises SettingsError for a cap on the cost that could not be kept, before the other judge is paid."""
+    from rag_eval.configuration.effective import budget_of
+
+    if not settings.provider.is_offline:
+        budget_of(settings.without_entra())
+
+
+def _load_clients(sides: tuple[_Side, _Side]) -> None:
+    """The packages that talk to a judge: loading them takes seconds, which are not the time of A."""
+    if all(side.settings.provider.is_offline for side in sides):
+        return
+    for name in ("aiohttp", "httpx2", "openai"):
+        import_module(name)
+
+
+# Settings of both
+
+_SAME_CASES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("weights", "metrics", "context", "bots", "columns", "rubric"), ()),
+    "diagnostics": ("gold_ids",),
+    "evaluation": ("max_rows", "min_coverage"),
+}
+"""By section, the keys that decide which cases there are and what is scored; no keys stand for all of them."""
+
+
+def _prepared(loaded: "LoadedSettings", first: "LoadedSettings") -> "LoadedSettings":
+    """One judge's settings with the cases and metrics of the first one's, and without what is not compared.
+
+    Recommendations and additional outputs are switched off. Raises SettingsError for every key that is set otherwise
+    than for the first judge.
+    """
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.configuration.sources import Level
+
+    problems, settings = [], loaded.settings
+    for section, keys in _SAME_CASES.items():
+        ours, theirs = getattr(settings, section), getattr(first.settings, section)
+        chosen = keys or tuple(type(ours).model_fields)
+        for key in chosen:
+            source = loaded.sources[f"{section}.{key}"]
+            if source.level != Level.DEFAULT and getattr(ours, key) != getattr(theirs, key):
+                problems.append(
+                    f"{source.heading}, [{section}] {key}: is not the value of A; both judges score the same cases by "
+                    "the same metrics: remove it here, or set it for A as well"
+                )
+        update = {key: getattr(theirs, key) for key in chosen}
+        settings = settings.model_copy(update={section: ours.model_copy(update=update)})
+    if problems:
+        raise SettingsError(problems)
+    if all(
+        loaded.sources[f"privacy.{key}"].level == Level.DEFAULT for key in type(settings.privacy).model_fields
+    ):
+        settings = settings.model_copy(update={"privacy": first.settings.privacy})
+    diagnostics = settings.diagnostics.model_copy(update={"enabled": False})
+    settings = settings.model_copy(update={"report": Settings().report, "diagnostics": diagnostics})
+    return replace(loaded, settings=settings)
+
+
+def _after(first: _Judged, side: _Side) -> _Side:
+    """B with what A left of the limits on the command line, which are for both; if A stopped, stored replies only."""
+    options, usage = side.options, first.facts.usage
+    left: dict[str, float] = {}
+    if options.max_calls is not None:
+        left["max_calls"] = max(0, options.max_calls - usage.requests)
+    if options.max_cost is not None:
+        left["max_cost"] = max(0.0, options.max_cost - (usage.cost or 0.0))
+    if options.max_minutes is not None:
+        left["max_minutes"] = max(0.0, options.max_minutes - first.facts.seconds / 60)
+    limits = side.settings.limits.model_copy(update=left)
+    loaded = replace(side.loaded, settings=side.settings.model_copy(update={"limits": limits}))
+    return replace(side, loaded=loaded, options=replace(options, report_only=first.stopped is not None))
+
+
+def _identity(settings: "Settings") -> dict[str, str]:
+    """What can change a judge's scores, in words."""
+    from rag_eval.judge.addresses import safe_url
+
+    provider, section, limits = settings.provider, settings.section, settings.limits
+    if provider.is_offline:
+        return {"model": "offline judge"}
+    own: dict[str, object] = {
+        "model": getattr(section, provider.model_key),
+        "temperature": section.temperature,
+        **{key: value for key, value in settings.judge if key not in _PATIENCE},
+        "address": safe_url(getattr(section, provider.url_key)).rstrip("/"),
+        "api_version": getattr(section, "api_version", ""),
+        "samples": settings.evaluation.samples,
+        "toxicity deployment": settings.toxicity.deployment if settings.metrics.toxicity else "",
+        "max_prompt_tokens": limits.max_prompt_tokens or "",
+        "long_prompts": limits.long_prompts if limits.max_prompt_tokens else "",
+        "redact": settings.privacy.redact,
+        "redact_pattern": settings.privacy.redact_pattern,
+    }
+    return {key: f"{value:g}" if isinstance(value, float) else str(value) for key, value in own.items()}
+
+
+def _overriding(loaded: "LoadedSettings") -> str:
+    """A sentence on the environment variables that hold for both judges, whatever their files say; or nothing."""
+    from rag_eval.configuration.sources import Level
+
+    variables = [
+        source.name
+        for key, source in loaded.sources.items()
+        if source.level == Level.ENVIRONMENT and not key.endswith("api_key")
+    ]
+    return f". From the environment, for both judges: {', '.join(variables)}" if variables else ""
+
+
+_PATIENCE = ("timeout_seconds", "max_attempts")
+"""Keys of [judge] that do not change what a judge says."""
+
+
+def _short_name(own: Mapping[str, str], other: Mapping[str, str]) -> str:
+    """The model and, if that is the other judge's as well, what differs."""
+    if not other or own["model"] != other["model"]:
+        return own["model"]
+    differing = [f"{key} {value or 'none'}" for key, value in own.items() if other.get(key) != value]
+    return ", ".join([own["model"], *differing])
+
+
+def _run_of(judged: _Judged) -> "JudgeRun":
+    from rag_eval.configuration.effective import prices_of
+    from rag_eval.records import TaskUsage
+    from rag_eval.results.judge_comparison import JudgeRun
+    from rag_eval.run.metered_store import MeteredStore
+
+    side, facts, store = judged.side, judged.facts, judged.judges.store
+    run = JudgeRun(side.letter, side.name, facts, _identity(side.settings))
+    if not isinstance(store, MeteredStore):
+        return replace(run, cost=0.0)
+    settings = side.settings.without_entra()
+    prices, used = prices_of(settings), store.usage()
+    model = getattr(settings.section, settings.provider.model_key)
+    total, cost = sum(used.values(), TaskUsage()), 0.0
+    for task, tokens in used.items():
+        price = prices.get(settings.toxicity.deployment or model if task == TOXICITY else model)
+        cost += price.of(tokens.prompt_tokens, tokens.completion_tokens) if price else math.nan
+    return replace(
+        run,
+        prompt_tokens=total.prompt_tokens,
+        completion_tokens=total.completion_tokens,
+        cost=None if math.isnan(cost) else cost,
+    )

@@ -1,0 +1,129 @@
+"""Runs through time: this run's place in the history, and the command that shows a history without a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_eval.cli.console import say, warn
+from rag_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_eval.records import RunFacts
+    from rag_eval.results.baseline import Change, PastRun
+    from rag_eval.results.findings import Findings
+    from rag_eval.results.run_history import History
+    from rag_eval.results.summary import Summary
+
+_PATH = click.Path(path_type=Path)
+_SHOWN = 10
+"""Runs of each bot that the terminal shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOfRun:
+    """The history that a run adds to: what came before, and what the run's entry is called."""
+
+    history: "History"
+    id: str
+    input_hash: str
+    past: "PastRun | None"
+    """The last comparable run; None if there is none, or its values by case are lost."""
+
+    @classmethod
+    def read(cls, folder: Path, input_path: Path, facts: "RunFacts") -> "HistoryOfRun":
+        """Before the run. Names damaged lines. Raises InputError for a folder that cannot be read."""
+        import hashlib
+
+        from rag_eval.results.run_history import name_of, new_id, read_history
+
+        history = read_history(folder)
+        for sentence in history.damaged:
+            warn(sentence)
+        with input_path.open("rb") as file:
+            input_hash = hashlib.file_digest(file, "sha256").hexdigest()
+        last = history.last_like(facts)
+        past = history.past_run(last) if last else None
+        if last and past is None:
+            warn(
+                f"{folder}: the values by case of {name_of(last)} are missing or damaged; nothing is compared."
+            )
+        return cls(history, new_id(facts), input_hash, past)
+
+    @property
+    def is_first(self) -> bool:
+        """No complete run came before."""
+        return all(run.partial for run in self.history.runs)
+
+    def with_run(self, facts: "RunFacts", summary: "Summary", findings: "Findings") -> "History":
+        """The history with this run as its last."""
+        from rag_eval.results.run_history import run_of
+
+        run = run_of(self.id, self.input_hash, facts, summary, findings)
+        return replace(self.history, runs=(*self.history.runs, run))
+
+
+@click.command(
+    "history",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Show how scores changed over time.",
+)
+@click.argument("folder", metavar="FOLDER", type=_PATH)
+@click.option("-o", "--output", type=_PATH, help="Also write the history to this file (.xlsx or .html).")
+def command(folder: Path, output: Path | None) -> None:
+    """Show the mean RQS of each bot over time, and what changed significantly in the last run.
+
+    FOLDER is what --history or [report] history named in earlier runs. No judge is called.
+    """
+    from rag_eval.results.run_history import LINES, changes_words, read_history
+
+    writers = {".xlsx": _write_workbook, ".html": _write_page}
+    if output and output.suffix.lower() not in writers:
+        raise InputError(f"{output}: a history is written to a file that ends in {' or '.join(writers)}")
+    history = read_history(folder)
+    for sentence in history.damaged:
+        warn(sentence)
+    if not history.runs:
+        raise InputError(f"{folder / LINES}: there is no run yet; add --history {folder} to a run")
+    tested = history.changes(history.runs[-1])
+    for line in (*_lines(history, tested), *changes_words(history, tested)):
+        say(line)
+    if output:
+        say(f"Also written: {writers[output.suffix.lower()](output, history, tested)}")
+
+
+def _lines(history: "History", tested: "Sequence[Change] | None") -> list[str]:
+    """A table of the last runs of each bot."""
+    from itertools import groupby
+
+    from rag_eval.results.run_history import bots_in_time
+    from rag_eval.texts.display import shorten
+
+    lines = []
+    for bot, found in groupby(bots_in_time(history, tested), key=lambda line: line.bot.bot):
+        runs = list(found)
+        more = f" (last {_SHOWN} of {len(runs):,} runs)" if len(runs) > _SHOWN else ""
+        lines.append(f"{shorten(bot, 60)}{more}")
+        for line in runs[-_SHOWN:]:
+            mean, interval = line.bot.rqs, line.bot.interval
+            value = "–" if mean.value is None else f"{mean.value:.4f}"
+            limits = f"95% CI {interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+            started = f"{line.run.started:%Y-%m-%d %H:%M}"
+            lines.append(
+                f"  {started}  RQS {value:>6}  {limits:<22}  {mean.scored:>6,} scored  {line.verdict}"
+            )
+    return lines
+
+
+def _write_workbook(target: Path, history: "History", tested: "Sequence[Change] | None") -> Path:
+    from rag_eval.report.history_sheet import write_history_workbook
+
+    return write_history_workbook(target, history, tested)
+
+
+def _write_page(target: Path, history: "History", tested: "Sequence[Change] | None") -> Path:
+    from rag_eval.report.page.timeline import write_history_page
+
+    return write_history_page(target, history, tested)

@@ -1,0 +1,153 @@
+"""The commands on the parts of a run in shards: judge one, report what is there, pick cases out of it."""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag_eval.cli.console import say, set_up_logging, warn
+from rag_eval.errors import InputError, RunStoppedError
+
+if TYPE_CHECKING:
+    from rag_eval.cli.sharded import ShardedRun
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+_PATH = click.Path(path_type=Path)
+_FOLDER = click.argument("folder", metavar="FOLDER", type=_PATH)
+
+
+@click.command("shard", context_settings=_HELP, short_help="Judge one shard of a run.")
+@click.argument("path", metavar="SPEC.json", type=_PATH)
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use 1/N of the run's rate limits.  [default: number of shards]",
+)
+@click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
+def shard(path: Path, at_once: int | None, debug: bool) -> None:
+    """Judge one shard and write its part. Does nothing if the part is there.
+
+    SPEC.json is a file in the folder specs/ of a run that --engine none has written; its rows are in that run's folder.
+    The key of the judge comes from the environment, .env or config.ini. Run rag-eval report FOLDER at the end.
+    """
+    from rag_eval.configuration.effective import endpoint_of
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.shards.judge_shard import ShardOutcome, judge_shard
+    from rag_eval.shards.spec import read_spec
+
+    set_up_logging(debug)
+    spec = read_spec(path)
+    if at_once:
+        spec = spec.model_copy(update={"share": at_once})
+    settings = Settings.model_validate(spec.settings)
+    if not settings.provider.is_offline:  # a key of this machine goes where a file says
+        say(f"Judge: {endpoint_of(settings.without_entra()).description}")
+    folder = path.absolute().parent.parent
+    outcome = ShardOutcome(**judge_shard({"folder": str(folder), "spec": spec.model_dump(mode="json")}))
+    for warning in outcome.warnings:
+        warn(warning)
+    if not outcome.done:
+        warn(f"shard {outcome.number}: {outcome.stopped}")
+        sys.exit(outcome.exit_code)
+    say(f"Shard {outcome.number} is done: {outcome.rows:,} rows of {spec.source}.")
+
+
+@click.command("report", context_settings=_HELP, short_help="Report the shards of a run that are done.")
+@_FOLDER
+@click.option("--baseline", type=_PATH, help="Compare with an earlier report (.xlsx) or run (JSON).")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and warnings.")
+def report(folder: Path, baseline: Path | None, quiet: bool) -> None:
+    """Write the report of a run in shards from the parts in FOLDER. Nothing is judged."""
+    from rag_eval.cli.sharded import options_without, paths_of
+    from rag_eval.results.baseline import read_past_run
+    from rag_eval.shards.folder import RunFolder
+    from rag_eval.store.lock import locked
+
+    tell = _silent if quiet else say
+    past = read_past_run(baseline) if baseline else None
+    with locked(RunFolder(folder).manifest) if folder.is_dir() else nullcontext():
+        run, loaded = _found(folder)
+        paths = paths_of(run.folder, options_without(baseline=baseline))
+        paths.check_writable()
+        paths.make_room(loaded.settings)
+        outcome = run.report(loaded, paths, past)
+    outcome.tell(tell, past)
+    for warning in outcome.warnings(run.folder.report, is_journal_kept=False):
+        warn(warning)
+    for path in outcome.paths:
+        tell(f"Report: {path}")
+    is_partial = len(run.done) < len(run.plan.shards)
+    stopped = RunStoppedError("missing_shards", outcome.facts.partial) if is_partial else None
+    sys.exit(outcome.exit_code(stopped, loaded.settings.evaluation.min_coverage, passed=True))
+
+
+@click.command("cases", context_settings=_HELP, short_help="Write selected cases of a run in shards.")
+@_FOLDER
+@click.option(
+    "--where",
+    multiple=True,
+    required=True,
+    metavar="'NAME OP VALUE'",
+    help="Write only cases for which this holds.",
+)
+@click.option("-o", "--output", type=_PATH, required=True, help="Workbook to write (.xlsx).")
+def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
+    """Write the cases of a run in shards for which all conditions hold to a workbook.
+
+    NAME is row, source, bot, query, response, rqs, failure_modes, a metric such as faithfulness, or its
+    faithfulness_outcome or faithfulness_code. OP is one of = != ~ < <= > >=.
+    """
+    from rag_eval.report.case_sheet import write_cases
+    from rag_eval.shards.selecting import CaseSelection
+    from rag_eval.tables.selection import Selection
+
+    if output.suffix.lower() != ".xlsx":
+        raise InputError(
+            f"{output}: cases are written to an Excel workbook; give it a name that ends in .xlsx"
+        )
+    conditions = Selection.parse(None, None, where)
+    run, _ = _found(folder)
+    if output.resolve() == run.folder.report.resolve():
+        raise InputError(f"{output}: is the report of the run; choose another name with -o")
+    selection = CaseSelection(conditions.where, run.facts)
+    fold = run.fold()
+    about = [
+        f"of the run in {folder}, for which holds: {' and '.join(conditions.words())}",
+        f"{len(run.done):,} of {len(run.plan.shards):,} shards of {fold.facts.input_name} are judged.",
+        f"Judge: {fold.facts.judge}",
+        "Selected cases are not a sample: their means say nothing about a bot.",
+    ]
+    written, left_out = write_cases(output, fold.facts, selection.chosen(fold.results()), about)
+    if left_out:
+        warn(f"{left_out:,} more cases do not fit on a sheet; add a condition.")
+    if len(run.done) < len(run.plan.shards):
+        warn(f"PARTIAL: {len(run.done):,} of {len(run.plan.shards):,} shards are judged")
+    say(f"{written:,} of {selection.seen:,} cases: {output}")
+
+
+def _found(folder: Path) -> "tuple[ShardedRun, Any]":
+    """The run in a folder, and its settings. Raises InputError if no shard of it is done."""
+    from rag_eval.cli.sharded import ShardedRun, rubric_of, settings_of
+    from rag_eval.shards.folder import RunFolder, require_parquet
+    from rag_eval.shards.plan import read_plan
+
+    require_parquet()
+    run_folder = RunFolder(folder)
+    plan = read_plan(run_folder)
+    if plan is None:
+        raise InputError(f"{folder}: holds no run in shards; name the folder that -o named")
+    loaded = settings_of(plan)
+    run = ShardedRun(run_folder, plan, loaded.settings, rubric_of(loaded.settings))
+    run.find_done()
+    if not run.done:
+        raise InputError(
+            f"{folder}: no shard of {len(plan.shards):,} is judged yet; there is nothing to report"
+        )
+    return run, loaded
+
+
+def _silent(line: str, **style: Any) -> None:
+    """For --quiet."""

@@ -1,0 +1,94 @@
+"""What people have to do with a run: the labels of review sheets, and the thresholds that labels imply."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval.cli.console import warn
+from rag_eval.cli.options import Options
+from rag_eval.errors import InputError
+from rag_eval.records import METRIC_LABELS
+
+if TYPE_CHECKING:
+    from rag_eval.records import Case, CaseResult, RunFacts
+    from rag_eval.results.human_alignment import Alignment
+    from rag_eval.tables.review_file import ReviewLabels
+
+
+class People:
+    """The labels of a run, and what becomes of them."""
+
+    def __init__(self, options: Options) -> None:
+        """Reads the review sheets. Raises InputError for what cannot be used, before anything is paid."""
+        self._calibrated = options.calibrate
+        self._labels = _read(options.labels)
+        if options.calibrate:
+            from rag_eval.configuration.editing import check_editable
+            from rag_eval.store.replacement import check_writable
+
+            check_editable(options.calibrate)
+            check_writable(options.calibrate, "--calibrate")
+
+    def join(self, cases: Iterable["Case"]) -> None:
+        """Find the labelled cases in the run. Raises InputError if there are none."""
+        if self._labels is None:
+            return
+        self._labels.join(cases)
+        for warning in self._labels.warnings:
+            warn(warning)
+
+    def facts(self, facts: "RunFacts") -> "RunFacts":
+        """With what the labels are, and which are not used. Raises InputError if there are none to calibrate by."""
+        if self._labels:
+            facts = replace(
+                facts,
+                has_labels=True,
+                strata={**facts.strata, **self._labels.strata},
+                notes=(*facts.notes, *self._labels.warnings),
+            )
+        if self._calibrated and not facts.has_labels:
+            raise InputError(
+                "--calibrate needs human labels; add --labels SHEET, or columns Human_<metric> to the input"
+            )
+        return facts
+
+    def label(self, result: "CaseResult") -> "CaseResult":
+        """The result with what people said of its case."""
+        return self._labels.applied(result) if self._labels else result
+
+    def calibrate(self, alignment: "Alignment | None", facts: "RunFacts") -> Iterator[str]:
+        """Write the implied thresholds to the config file; yields what is written, and what is not."""
+        if not self._calibrated:
+            return
+        from rag_eval.configuration.editing import set_values
+
+        if facts.partial:
+            warn(
+                f"{self._calibrated}: not changed, since the run is partial; run the same command again to complete it"
+            )
+            return
+        implied = alignment.implied_thresholds if alignment else {}
+        found = {name: implied[name] for name in METRIC_LABELS if name in implied}
+        for name, threshold in found.items():
+            bounds = f"95% CI {threshold.interval.low:.2f} to {threshold.interval.high:.2f}"
+            yield (
+                f"Threshold {METRIC_LABELS[name]}: {facts.thresholds[name]:g} in this run, {threshold.value:.4g} by "
+                f"{threshold.labels:,} labels ({bounds})"
+            )
+        if not found:
+            warn(
+                f"{self._calibrated}: not changed, since the labels imply no threshold; label more cases (20 of a "
+                "metric, 5 of them at 0.5 or higher and 5 below)"
+            )
+            return
+        values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
+        yield f"Also written: {set_values(self._calibrated, 'thresholds', values, '--calibrate')}"
+
+
+def _read(paths: Sequence[Path]) -> "ReviewLabels | None":
+    if not paths:
+        return None
+    from rag_eval.tables.review_file import ReviewLabels
+
+    return ReviewLabels.read(paths)

@@ -1,0 +1,144 @@
+"""What is to be sent next: calls collected into files, each within the provider's limits for one batch."""
+
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from rag_eval.errors import OutputError, RunStoppedError
+from rag_eval.judge.attempt import Attempt
+from rag_eval.judge.batches.lines import request_line
+from rag_eval.judge.budget import Budget, Price
+from rag_eval.judge.endpoint import Endpoint, request_body
+from rag_eval.store.batch_records import CallRecord
+
+PILOT = 5
+"""The number of calls by which is found out what parameters a deployment takes, where it cannot be asked otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLimits:
+    """How batches are made. The sizes are those of one batch."""
+
+    url: str
+    """Of the requests, as their lines name it."""
+    most_requests: int
+    most_bytes: int
+    most_tokens: int = 0
+    """The number of tokens that may wait in the provider's queue; 0 if it is not known."""
+    deployments: Mapping[str, str] = field(default_factory=dict)
+    """The deployment that answers batches, by the name of the one that answers all other calls."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """Of a call in a batch, by deployment."""
+
+    def have_room(self, calls: int, size: int, tokens: int) -> bool:
+        """Whether a batch of so many calls takes one more, with which it has so many bytes and tokens."""
+        return calls < self.most_requests and size <= self.most_bytes and not 0 < self.most_tokens < tokens
+
+    def cost(self, call: CallRecord) -> float:
+        """What a call costs, or may cost at most while it has no answer; 0 if the price is not known."""
+        price = self.prices.get(call.model)
+        return price.of(call.prompt_tokens, call.completion_tokens) if price else 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Parcel:
+    """The calls of one batch, and the file that is sent for them."""
+
+    file: BinaryIO
+    calls: list[CallRecord] = field(default_factory=list)
+    size: int = 0
+    """In bytes."""
+    tokens: int = 0
+    """Of the prompts, estimated."""
+
+
+class Outbox:
+    """Takes the calls of one pass. Safe to use from several threads. As a context it lets go of its files."""
+
+    def __init__(self, endpoint: Endpoint, limits: BatchLimits, budget: Budget, job: str) -> None:
+        self.parcels: list[Parcel] = []
+        self.is_outdated = False
+        """What was learned in the pass changes what is to be sent: it must be collected once more."""
+        self.awaited: set[str] = set()
+        """The batches in which calls of this pass are."""
+        self.stopped: RunStoppedError | None = None
+        """The cap that was reached."""
+        self.held_back = 0
+        """The number of calls that wait until the first ones are answered."""
+        self._endpoint = endpoint
+        self._limits = limits
+        self._budget = budget
+        self._job = job
+        self._open: dict[str, Parcel] = {}
+        self._known: set[str] = set()
+        self._pilots: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._files = ExitStack()
+
+    def __enter__(self) -> "Outbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    @property
+    def calls(self) -> int:
+        """The number of calls in the files."""
+        return sum(len(parcel.calls) for parcel in self.parcels)
+
+    def add(self, key: str, attempt: Attempt, *, is_settled: bool) -> None:
+        """Collect a call, unless a cap of the job is reached.
+
+        Of a deployment that is not settled, only the first calls are taken.
+        """
+        call, dialect = attempt.call, attempt.dialect
+        model = attempt.deployment.name
+        body = request_body(self._endpoint, dialect, call, attempt.max_tokens)
+        body["model"] = self._limits.deployments.get(model, model)
+        line = request_line(key, self._limits.url, body)
+        record = CallRecord(
+            key,
+            "",
+            self._job,
+            call.task,
+            model,
+            prompt_tokens=dialect.most_prompt_tokens(call),
+            completion_tokens=dialect.reply_limit(attempt.max_tokens),
+        )
+        with self._lock:
+            if key in self._known:
+                return
+            if not is_settled and self._pilots[model] >= PILOT:
+                self.held_back += 1
+                return
+            try:
+                self._budget.book(self._limits.cost(record))
+            except RunStoppedError as cap:  # results that are there are read nevertheless
+                self.stopped = self.stopped or cap
+                return
+            self._known.add(key)
+            self._pilots[model] += 1
+            self._write(model, record, line, int(call.estimated_tokens) + 1)
+
+    def _write(self, model: str, record: CallRecord, line: bytes, tokens: int) -> None:
+        parcel = self._open.get(model)
+        if parcel is None or not self._limits.have_room(
+            len(parcel.calls), parcel.size + len(line), parcel.tokens + tokens
+        ):
+            parcel = self._open[model] = Parcel(self._files.enter_context(tempfile.TemporaryFile()))  # noqa: SIM115
+            self.parcels.append(parcel)
+        try:
+            parcel.file.write(line)
+            parcel.file.flush()
+        except OSError as error:
+            raise OutputError(
+                f"{tempfile.gettempdir()}: the file of a batch cannot be written ({error.strerror or error}); free "
+                "some space, or set TMPDIR to another folder"
+            ) from error
+        parcel.calls.append(record)
+        parcel.size += len(line)
+        parcel.tokens += tokens

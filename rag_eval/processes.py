@@ -1,0 +1,348 @@
+"""Worker processes of this machine under supervision: one that dies costs the item that it worked on.
+
+`Processes` starts fresh interpreters, gives each of them items over a pipe, and takes the results back. What crosses
+the pipes are plain values (marshal): None, booleans, numbers, texts, bytes, and tuples, lists and dictionaries of them.
+It knows nothing of what an item is.
+
+A worker ends when its standard input ends, so none outlives the process that started it, however that one ended.
+"""
+
+import contextlib
+import gc
+import itertools
+import logging
+import marshal
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import IO, Any
+
+from rag_eval.errors import ExitCode, RagEvalError
+
+log = logging.getLogger(__name__)
+
+MOST_DEATHS = 3
+"""So many workers may die on one item, or one after the other before they are ready."""
+_HEAD = 8  # bytes of a frame's length
+_START = "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.processes import serve; serve(sys.argv[1])"
+_GRACE = 1.0  # seconds that a worker has to finish what it does when nobody listens any more
+_PATIENCE = 5.0  # seconds that a worker without work has to end
+
+
+class WorkerError(RagEvalError):
+    """A worker process failed on an item, died on it again and again, or cannot be started."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.STOPPED) -> None:
+        self.exit_code = exit_code
+        super().__init__(message)
+
+
+class Processes:
+    """A fixed number of worker processes. `close` ends them; as a context it does so at the end."""
+
+    def __init__(self, task: str, spec: Any, number: int, *, ahead: int = 0) -> None:
+        """Start `number` workers. Each calls `task`, 'module:function', with `spec`, and gets a function of one item.
+
+        That function must be safe to run twice on an item. `ahead` items wait in each worker while it works on one:
+        0 for items that take seconds, 1 for items that take milliseconds. Raises WorkerError if no process can be
+        started.
+        """
+        self._task = task
+        self._spec = marshal.dumps(spec)
+        self._ahead = ahead
+        self._news: queue.SimpleQueue[tuple[_Worker, bytes | None] | None] = queue.SimpleQueue()
+        self._false_starts = 0
+        self._give_up_at: float | None = None
+        self._workers: list[_Worker] = []
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.close)
+            for _ in range(number):
+                self._workers.append(self._start())
+            undo.pop_all()
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def map(self, items: Iterable[tuple[str, Any]], *, in_order: bool = True) -> Iterator[Any]:
+        """The result of each item, in the order of the items or as they come.
+
+        An item is its name, as messages say it ('rows 2 to 51'), and what is handed to the worker. It is taken from
+        `items` when there is room for it, so few are in memory at a time. Raises WorkerError, which names the item,
+        if the function raised an exception or if three workers died on it.
+        """
+        source = (_Item(name, marshal.dumps(value)) for name, value in items)
+        under_way: deque[_Item] = deque()
+        while True:
+            if self._give_up_at is None:
+                for item in itertools.islice(source, self._room(under_way, in_order=in_order)):
+                    under_way.append(item)
+                    min(self._workers, key=lambda worker: len(worker.items)).give(item)
+            if not under_way:
+                return
+            done = _first_done(under_way, in_order=in_order)
+            if done is not None:
+                under_way.remove(done)
+                yield done.outcome()
+            elif not self._take_news():
+                return
+
+    def stop(self, seconds: float) -> None:
+        """Take no more items, and give up what is not done after so many seconds: `map` ends then.
+
+        May be called from a signal handler or another thread.
+        """
+        self._give_up_at = time.monotonic() + seconds
+        self._news.put(None)
+
+    def end(self) -> None:
+        """Let the workers end, at once those that still work. Nothing can be given to them any more."""
+        for worker in self._workers:
+            worker.end()
+
+    def close(self) -> None:
+        """End the workers and wait until they are gone."""
+        self.end()
+        for worker in self._workers:
+            worker.wait()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Process ids of the workers that run now."""
+        return tuple(worker.process.pid for worker in self._workers)
+
+    def _start(self) -> "_Worker":
+        command = [sys.executable, "-c", _START, self._task, *sys.path]
+        try:
+            return _Worker(command, self._spec, self._news)
+        except OSError as error:
+            raise WorkerError(f"A worker process cannot be started: {error}") from error
+
+    def _room(self, under_way: Iterable["_Item"], *, in_order: bool) -> int:
+        """So many more items can be given out; finished ones that wait for an earlier one are few as well."""
+        at_once = len(self._workers) * (1 + self._ahead)
+        unfinished = finished = 0
+        for item in under_way:
+            unfinished += item.result is None
+            finished += item.result is not None
+        return at_once - unfinished if not in_order or finished < 2 * at_once else 0
+
+    def _take_news(self) -> bool:
+        """Wait for one thing that a worker did; False when the time to wait after a stop is over."""
+        patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
+        try:
+            news = self._news.get(timeout=patience)
+        except queue.Empty:
+            return False
+        if news is None:
+            return True
+        worker, frame = news
+        if frame is None:
+            self._replace(worker)
+        elif worker.is_ready:
+            worker.items.popleft().result = frame
+        else:
+            worker.is_ready = True
+            self._false_starts = 0
+            _outcome("A worker process", frame)
+        return True
+
+    def _replace(self, dead: "_Worker") -> None:
+        """A fresh worker for one that died, with what that one had to do."""
+        how = _how_it_ended(dead.wait())
+        log.debug("worker process %d %s", dead.process.pid, how)
+        if not dead.is_ready:
+            self._false_starts += 1
+            if self._false_starts == MOST_DEATHS:
+                raise WorkerError(f"Worker processes cannot be started: the last one {how}")
+        elif dead.items:
+            dead.items[0].deaths += 1
+            if dead.items[0].deaths == MOST_DEATHS:
+                raise WorkerError(
+                    f"{dead.items[0].name}: {MOST_DEATHS} worker processes died on this part; the last one {how}. "
+                    "If memory is short, use fewer processes."
+                )
+        fresh = self._start()
+        self._workers[self._workers.index(dead)] = fresh
+        for item in dead.items:
+            fresh.give(item)
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    name: str
+    frame: bytes
+    deaths: int = 0
+    result: bytes | None = None
+
+    def outcome(self) -> Any:
+        assert self.result is not None  # noqa: S101 - asked of finished items only
+        return _outcome(self.name, self.result)
+
+
+def _first_done(under_way: deque[_Item], *, in_order: bool) -> _Item | None:
+    candidates = itertools.islice(under_way, 1) if in_order else under_way
+    return next((item for item in candidates if item.result is not None), None)
+
+
+def _outcome(name: str, frame: bytes) -> Any:
+    value, problem, code = marshal.loads(frame)  # noqa: S302 - by a process that we started, over a pipe of ours
+    if problem:
+        raise WorkerError(f"{name}: {problem}", ExitCode(code))
+    return value
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with code {code}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"was killed by signal {-code}"
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """One process seen from outside. Two threads write to it and read from it, so that neither side waits."""
+
+    command: list[str]
+    spec: bytes
+    news: "queue.SimpleQueue[tuple[_Worker, bytes | None] | None]"
+    items: deque[_Item] = field(default_factory=deque)
+    """Given and not finished; it works on the first."""
+    is_ready: bool = False
+    process: "subprocess.Popen[bytes]" = field(init=False)
+    _outbox: "queue.SimpleQueue[bytes | None]" = field(init=False, default_factory=queue.SimpleQueue)
+
+    def __post_init__(self) -> None:
+        # A session of its own: what a terminal signals is for the process that it started.
+        apart: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        self.process = subprocess.Popen(  # noqa: S603 - this interpreter
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart
+        )
+        self._outbox.put(self.spec)
+        for target in (self._write, self._read):
+            threading.Thread(target=target, name=f"worker {self.process.pid}", daemon=True).start()
+
+    def give(self, item: _Item) -> None:
+        self.items.append(item)
+        self._outbox.put(item.frame)
+
+    def end(self) -> None:
+        if self.items:
+            self.process.kill()
+        self._outbox.put(None)
+
+    def wait(self) -> int:
+        """Until it is gone; its exit code."""
+        try:
+            return self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    def _write(self) -> None:
+        pipe = self.process.stdin
+        assert pipe is not None  # noqa: S101 - it was asked for
+        with contextlib.suppress(OSError):  # who died is known from the other pipe
+            while (frame := self._outbox.get()) is not None:
+                _write_frame(pipe, frame)
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+    def _read(self) -> None:
+        pipe = self.process.stdout
+        assert pipe is not None  # noqa: S101 - it was asked for
+        with pipe:
+            while (frame := _read_frame(pipe)) is not None:
+                self.news.put((self, frame))
+        self._outbox.put(None)
+        self.news.put((self, None))
+
+
+def _write_frame(pipe: IO[bytes], frame: bytes) -> None:
+    pipe.write(len(frame).to_bytes(_HEAD, "big"))
+    pipe.write(frame)
+    pipe.flush()
+
+
+def _read_frame(pipe: IO[bytes]) -> bytes | None:
+    """None at the end, and for a frame that was not written to its end."""
+    try:
+        head = pipe.read(_HEAD)
+        length = int.from_bytes(head, "big")
+        frame = pipe.read(length) if len(head) == _HEAD else b""
+    except OSError:
+        return None
+    return frame if frame and len(frame) == length else None
+
+
+# In a worker process
+
+
+def serve(task: str) -> None:
+    """What a worker process runs: 'module:function' once, then its function on each item, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(100_000, 50, 100)
+    replies = _private_output()
+    inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(inbox,), daemon=True).start()
+    module, _, name = task.partition(":")
+    do = None
+    while (frame := inbox.get()) is not None:
+        try:
+            value = marshal.loads(frame)  # noqa: S302 - from the process that started this one
+            if do is None:
+                do, result = getattr(import_module(module), name)(value), None
+            else:
+                result = do(value)
+            reply = marshal.dumps((result, "", 0))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other process ends the run with it
+            reply = marshal.dumps((None, *_problem(error)))
+        try:
+            _write_frame(replies, reply)
+        except BrokenPipeError:
+            os._exit(0)  # nobody listens, and what the buffer holds cannot be written at the end either
+
+
+def _private_output() -> IO[bytes]:
+    """The pipe to the process that started this one; what anything prints goes to standard error instead."""
+    replies = os.fdopen(os.dup(1), "wb")
+    try:
+        os.dup2(2, 1)
+    except OSError:  # there is none
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return replies
+
+
+def _receive(inbox: "queue.SimpleQueue[bytes | None]") -> None:
+    """Take in frames until the input ends; then nobody wants a result any more."""
+    pipe = os.fdopen(os.dup(0), "rb")
+    while (frame := _read_frame(pipe)) is not None:
+        inbox.put(frame)
+    inbox.put(None)
+    time.sleep(_GRACE)
+    os._exit(0)
+
+
+def _problem(error: Exception) -> tuple[str, int]:
+    """The message of an error of ours with its exit code; of any other one what shows where it is."""
+    if isinstance(error, RagEvalError):
+        return str(error), int(error.exit_code)
+    where = "".join(traceback.format_exception(error))
+    log.debug("worker process failed\n%s", where)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return f"internal error ({type(error).__name__}: {error}, {place})", int(ExitCode.STOPPED)

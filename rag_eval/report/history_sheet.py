@@ -1,0 +1,197 @@
+"""Sheet "History": each bot's mean RQS through time with its interval, and what changed since the last run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval.records import METRIC_LABELS
+from rag_eval.report.annotations import Stack
+from rag_eval.report.charts import Curve, time_chart
+from rag_eval.report.check import check_readable
+from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
+from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
+from rag_eval.report.worksheet import SheetTable
+from rag_eval.results.baseline import Change
+from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
+from rag_eval.results.summary import Mean
+from rag_eval.store.leftovers import Scratch
+from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.texts.display import printable, shorten
+
+if TYPE_CHECKING:
+    from xlsxwriter.workbook import Workbook
+    from xlsxwriter.worksheet import Worksheet
+
+SHEET, RUNS = "History", "Runs"
+_MOST_RUNS = 40
+"""On the sheet of a report, so that the chart below the table is near; a workbook of its own shows all."""
+_WIDTH = 1120
+"""Pixels of what floats below the table."""
+_CHART_HEIGHT = 380
+_MOST_CURVES = 8
+"""Bots in the chart: the first of the table. More lines cannot be told apart."""
+_DAY_ZERO = datetime(1899, 12, 30, tzinfo=UTC)
+"""What spreadsheets count days from."""
+
+
+def write_history(
+    book: "Workbook",
+    worksheet: "Worksheet",
+    formats: Formats,
+    history: History,
+    tested: Sequence[Change] | None,
+) -> None:
+    """A line per bot and run; below it a box with what changed in the last run, and the chart."""
+    words = changes_words(history, tested)
+    if len(history.runs) > _MOST_RUNS:
+        words.append(
+            f"This sheet shows the last {_MOST_RUNS} of {len(history.runs):,} runs; rag-eval history shows all."
+        )
+        history = replace(history, runs=history.runs[-_MOST_RUNS:])
+    table = _write_table(worksheet, formats, history, tested)
+    stack = Stack(worksheet, table.lines + 1, _WIDTH)
+    _write_chart(book, stack, table, [*words, *history.damaged], bots_in_time(history, tested))
+    worksheet.print_area(0, 0, stack.last_row(LINE_HEIGHT), table.column("Judge"))
+
+
+def _write_table(
+    worksheet: "Worksheet", formats: Formats, history: History, tested: Sequence[Change] | None
+) -> SheetTable[BotInTime]:
+    columns = history_columns()
+    table = SheetTable(
+        worksheet, columns, formats, 3 * LINE_HEIGHT, LINE_HEIGHT, group_of=lambda line: line.bot.bot
+    )
+    for line in bots_in_time(history, tested):
+        table.append(line)
+    table.finish(frozen=2)
+    return table
+
+
+def _write_chart(
+    book: "Workbook",
+    stack: Stack,
+    table: SheetTable[BotInTime],
+    words: Sequence[str],
+    lines: Sequence[BotInTime],
+) -> None:
+    stack.add_text("\n".join(shorten(sentence, 300) for sentence in words), {"size": 10})
+    if curves := _curves(table, lines):
+        chart = time_chart(book, "Mean RQS with 95% CI", table.worksheet.name, curves)
+        stack.add_charts({_ABOUT_CHART: chart}, _CHART_HEIGHT)
+
+
+def write_history_workbook(target: Path, history: History, tested: Sequence[Change] | None) -> Path:
+    """A workbook of two sheets: the chart with what changed, and all runs. Returns its path. Raises OutputError."""
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError
+
+    replacement = Replacement(target)
+    try:
+        with output_errors(target), Scratch(target) as scratch:
+            book = Workbook(replacement.path, {"constant_memory": True, "tmpdir": scratch})
+            chart, runs = sheets = [book.add_worksheet(name) for name in (SHEET, RUNS)]
+            chart.hide_gridlines(2)
+            formats = Formats(book)
+            heading = f"{len(history.runs):,} runs of {shorten(history.runs[-1].input_name, 80)}"
+            chart.write_string(0, 0, printable(heading), formats.run)
+            table = _write_table(runs, formats, history, tested)
+            runs.repeat_rows(0)
+            words = [*changes_words(history, tested), *history.damaged]
+            _write_chart(book, Stack(chart, 1, _WIDTH), table, words, bots_in_time(history, tested))
+            for sheet in sheets:
+                sheet.set_landscape()
+                sheet.fit_to_pages(1, 0)
+            try:
+                book.close()
+            except FileCreateError as error:
+                raise OSError(str(error)) from error
+        check_readable(replacement.path, target, [SHEET, RUNS])
+        return replacement.commit()
+    finally:
+        replacement.discard()
+
+
+def history_columns() -> list[Column[BotInTime]]:
+    """One line per bot and run."""
+
+    def mean(name: str, label: str) -> Column[BotInTime]:
+        def cell(line: BotInTime) -> Cell:
+            found = line.bot.metrics.get(name, _NO_MEAN)
+            count = found.scored if found.scored != line.bot.rqs.scored else None
+            look = Look.NOT_APPLICABLE if found.value is None else Look.SCORE
+            return Cell(found.value, look, count=None if found.value is None else count)
+
+        return Column(label, NUMBER_WIDTH, cell, about="Mean; in brackets its count if RQS has another one.")
+
+    return [
+        plain_column("Bot", 20, Look.NAME, lambda line: line.bot.bot),
+        plain_column("Run", 16, Look.WORD, lambda line: f"{line.run.started:%Y-%m-%d %H:%M}"),
+        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.bot.rqs.value),
+        plain_column("RQS 95 % low", NUMBER_WIDTH, Look.RQS, _end(0)),
+        plain_column("RQS 95 % high", NUMBER_WIDTH, Look.RQS, _end(1)),
+        plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.rqs.scored, _ABOUT_SCORED),
+        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.queries),
+        plain_column("Change", NUMBER_WIDTH, Look.GAP, lambda line: line.change, _ABOUT_CHANGE),
+        plain_column("Since the run before", 34, Look.WORD, lambda line: line.verdict, _ABOUT_VERDICT),
+        *(mean(name, label) for name, label in METRIC_LABELS.items()),
+        plain_column("Failures", NUMBER_WIDTH, Look.PERCENT, lambda line: line.bot.failures, _ABOUT_FAILURES),
+        plain_column("Judge", 34, Look.NAME, lambda line: line.run.judge),
+        plain_column("Input", 24, Look.NAME, lambda line: line.run.input_name),
+        plain_column("Cost", NUMBER_WIDTH, Look.RQS, lambda line: line.run.cost, _ABOUT_COST),
+        *(
+            Column(header, NUMBER_WIDTH, _for_chart(value), is_hidden=True)
+            for header, value in ((_DAY, _day), (_BELOW, _below), (_ABOVE, _above))
+        ),
+    ]
+
+
+def _curves(table: SheetTable[BotInTime], lines: Sequence[BotInTime]) -> list[Curve]:
+    """A piece of a line for each run of comparable means; those of one bot share its name and colour."""
+    columns = [table.column(header) for header in (_DAY, "Avg RQS", _BELOW, _ABOVE)]
+    bots = list(dict.fromkeys(line.bot.bot for line in lines))[:_MOST_CURVES]
+    numbered = [(row, line) for row, line in enumerate(lines[: table.lines], 1) if line.bot.bot in bots]
+    curves = []
+    for (bot, _), piece in groupby(numbered, key=lambda each: (each[1].bot.bot, each[1].segment)):
+        rows = [row for row, line in piece if line.bot.rqs.value is not None]
+        if rows:
+            curves.append(Curve(shorten(bot, 40), bots.index(bot), rows[0], rows[-1], *columns))
+    return curves
+
+
+def _end(index: int) -> Callable[[BotInTime], float | None]:
+    return lambda line: line.bot.interval[index] if line.bot.interval else None
+
+
+def _for_chart(value: Callable[[BotInTime], float | None]) -> Callable[[BotInTime], Cell]:
+    return lambda line: Cell(value(line), Look.RQS)
+
+
+def _day(line: BotInTime) -> float:
+    """When the run began as the reader's clock showed it, in days."""
+    return (line.run.started.replace(tzinfo=UTC) - _DAY_ZERO).total_seconds() / 86_400
+
+
+def _below(line: BotInTime) -> float:
+    return (line.bot.rqs.value or 0.0) - line.bot.interval[0] if line.bot.interval else 0.0
+
+
+def _above(line: BotInTime) -> float:
+    return line.bot.interval[1] - (line.bot.rqs.value or 0.0) if line.bot.interval else 0.0
+
+
+_DAY, _BELOW, _ABOVE = "Day", "Below", "Above"
+_NO_MEAN = Mean(None, None, 0)
+_ABOUT_SCORED = "Queries of the bot that have an RQS in this run."
+_ABOUT_CHANGE = "Change of the mean RQS since the run before. Empty where the two runs are not comparable."
+_ABOUT_VERDICT = (
+    "Only the last run is tested: paired tests on the queries that it shares with the last comparable run, "
+    "with Holm correction (5%)."
+)
+_ABOUT_FAILURES = "Share of the judged queries with at least one failure mode."
+_ABOUT_COST = "Of the judge's calls in this run. Empty if unknown."
+_ABOUT_CHART = (
+    "Mean RQS of each bot through time with its 95% CI. Runs that are not comparable are not connected."
+)

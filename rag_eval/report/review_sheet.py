@@ -1,0 +1,415 @@
+"""A workbook in which people label some cases of a run: a sheet per rater, instructions, and the sample, hidden."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
+from rag_eval.report.styles import BLUE, FONT, GREY, LINE, PALE
+from rag_eval.report.worksheet import write_text
+from rag_eval.results.sampling import Drawn, Sample, scores_of
+from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.tables.review_file import (
+    CANNOT_SAY,
+    COMMENT,
+    FORMAT,
+    KEY,
+    KEYS,
+    LABEL,
+    PART,
+    RATER_KEY,
+    SAMPLE,
+    SAMPLE_COLUMNS,
+    STEPS,
+    STRATA,
+    STRATA_COLUMNS,
+    TEXT,
+    VERDICTS,
+    Fingerprint,
+    hash_of,
+)
+from rag_eval.texts.display import printable, shorten
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook
+    from xlsxwriter.format import Format
+    from xlsxwriter.worksheet import Worksheet
+
+INSTRUCTIONS = "Instructions"
+QUESTIONS: Mapping[str, str] = {
+    "answer_correctness": (
+        "How well does the response agree with the ground truth? Missing facts and wrong facts both count against it."
+    ),
+    "faithfulness": (
+        "How much of the response do the chunks support? Judge by the chunks only, not by what you know."
+    ),
+    "answer_relevancy": (
+        "How directly does the response address the query? Judge the fit to the query, not the truth."
+    ),
+    "context_precision": "Do the useful chunks come before the useless ones?",
+    "context_recall": "How much of the ground truth do the chunks support?",
+    "answer_coverage": "How much of what the relevant chunks say about the query does the response convey?",
+    "chunk_relevance": "What share of the chunks is relevant to the query?",
+}
+"""By metric, in plain words."""
+
+_WIDTHS = {PART: 18, TEXT: 100, LABEL: 18, COMMENT: 26, KEYS: 20}
+"""Of the columns, in characters: the visible ones fit on a small screen."""
+_LINE_HEIGHT = 14.0
+_MOST_LINES = 12
+"""Of text in one row: programs scroll by rows, and a row is at most 409 points high."""
+_LINE_WIDTH = 110
+"""Characters of a line of text; a little less than fits."""
+_SHEET_NAME = 31
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
+
+
+def question_of(measure: str) -> str:
+    return QUESTIONS.get(measure, f"Does the response meet the criterion '{shorten(measure, 100)}'?")
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a review sheet is made of."""
+
+    facts: RunFacts
+    results: Sequence[CaseResult]
+    sample: Sample
+    measures: Sequence[str]
+    raters: Sequence[str]
+    shows_scores: bool = False
+
+    def asked(self, drawn: Drawn) -> list[str]:
+        """The measures that the case has a score of: a label of any other could be compared with nothing."""
+        scored = scores_of(self.results[drawn.line], self.measures)
+        return [measure for measure in self.measures if measure in scored]
+
+
+def write_review(target: Path, review: Review) -> Path:
+    """Write the workbook. Returns its path. Raises OutputError."""
+    from xlsxwriter import Workbook
+    from xlsxwriter.exceptions import FileCreateError
+
+    replacement = Replacement(target)
+    options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    try:
+        with output_errors(target):
+            try:
+                with Workbook(replacement.path, options) as book:
+                    _ReviewBook(book, review).write()
+            except FileCreateError as error:
+                raise OSError(str(error)) from error
+        return replacement.commit()
+    finally:
+        replacement.discard()
+
+
+class _ReviewBook:
+    def __init__(self, book: "Workbook", review: Review) -> None:
+        self._book = book
+        self._review = review
+        self._formats = {name: book.add_format(_BASE | look) for name, look in _LOOKS.items()}
+        self._lists: dict[bool, str] = {}
+
+    def write(self) -> None:
+        review = self._review
+        instructions = self._book.add_worksheet(INSTRUCTIONS)
+        sheets = [self._book.add_worksheet(name) for name in _sheet_names(review.raters)]
+        self._write_instructions(instructions)
+        for rater, sheet in zip(review.raters, sheets, strict=True):
+            _RaterSheet(sheet, self._formats, review, self._lists).write(rater)
+        self._write_hidden(SAMPLE, SAMPLE_COLUMNS, self._sample_rows())
+        self._write_hidden(STRATA, STRATA_COLUMNS, self._strata_rows())
+        instructions.activate()
+        self._book.set_properties(
+            {
+                "title": f"Review sheet: {shorten(review.facts.input_name, 80)}",
+                "author": "RAG Eval",
+                "comments": f"RAG Eval {shorten(review.facts.version, 40)}, {FORMAT}",
+            }
+        )
+
+    def _write_instructions(self, sheet: "Worksheet") -> None:
+        measures = self._review.measures
+        sheet.set_column(0, 0, 24)
+        sheet.set_column(1, 1, 110)
+        sheet.hide_gridlines(2)
+        lines: list[tuple[str, str, str]] = [("title", "How to label these cases", ""), *_STEPS_OF_WORK]
+        lines += [
+            ("space", "", ""),
+            ("heading", "Question", ""),
+            *(("name", _label(name), question_of(name)) for name in measures),
+        ]
+        row = 0
+        for look, first, second in lines:
+            row = self._write_line(sheet, row, look, first, second)
+        for is_metric in sorted({name in SCORE_LABELS for name in measures}, reverse=True):
+            row = self._write_line(
+                sheet, row + 1, "heading", "Label" if is_metric else "Label of a criterion", ""
+            )
+            offered = [*(STEPS if is_metric else VERDICTS), CANNOT_SAY]
+            first_row = row + 1
+            for word in offered:
+                row = self._write_line(sheet, row, "name", word, _MEANINGS[word])
+            self._lists[is_metric] = f"={INSTRUCTIONS}!$A${first_row}:$A${row}"
+        sheet.protect("", _PROTECTION)
+        sheet.set_landscape()
+        sheet.fit_to_pages(1, 0)
+
+    def _write_line(self, sheet: "Worksheet", row: int, look: str, first: str, second: str) -> int:
+        lines = max(_lines(second, 105), _lines(first, 22) if look == "name" else 1)
+        sheet.set_row(row, 22 if look == "title" else lines * _LINE_HEIGHT + 4)
+        write_text(sheet, row, 0, printable(first), self._formats[look], self._formats["run"])
+        if second:
+            write_text(sheet, row, 1, printable(second), self._formats["plain"], self._formats["run"])
+        return row + 1
+
+    def _write_hidden(self, name: str, columns: Sequence[str], rows: Iterator[Sequence[str | float]]) -> None:
+        sheet = self._book.add_worksheet(name)
+        for number, row in enumerate([columns, *rows]):
+            for column, value in enumerate(row):
+                if isinstance(value, str):
+                    text = printable(value)[:1_000]
+                    write_text(sheet, number, column, text, self._formats["data"], self._formats["run"])
+                else:
+                    sheet.write_number(number, column, value)
+        sheet.hide()
+        sheet.protect("", _PROTECTION)
+
+    def _sample_rows(self) -> Iterator[Sequence[str | float]]:
+        for number, drawn in enumerate(self._review.sample.cases, 1):
+            case = self._review.results[drawn.line].case
+            inclusion = "" if drawn.inclusion is None else drawn.inclusion
+            yield number, case.row, case.bot, *Fingerprint.of(case), drawn.stratum, inclusion
+
+    def _strata_rows(self) -> Iterator[Sequence[str | float]]:
+        counts: dict[str, int] = {}
+        for result in self._review.results:
+            counts[result.case.bot] = counts.get(result.case.bot, 0) + 1
+        for bot, strata in self._review.sample.strata.items():
+            for stratum, sizes in strata.items():
+                for measure, size in sizes.items():
+                    yield hash_of(bot), counts[bot], stratum, measure, size
+
+
+class _RaterSheet:
+    """The cases one below the other, each with its texts and then its questions."""
+
+    def __init__(
+        self,
+        sheet: "Worksheet",
+        formats: Mapping[str, "Format"],
+        review: Review,
+        lists: Mapping[bool, str],
+    ) -> None:
+        self._sheet = sheet
+        self._formats = formats
+        self._review = review
+        self._lists = lists
+        self._row = 2
+
+    def write(self, rater: str) -> None:
+        sheet, cases = self._sheet, self._review.sample.cases
+        for column, width in _WIDTHS.items():
+            sheet.set_column(column, column, width, None, {"hidden": column == KEYS})
+        for number, drawn in enumerate(cases, 1):
+            self._write_case(number, drawn)
+        self._write_head(rater, len(cases))
+        sheet.freeze_panes(2, 0)
+        sheet.protect("", _PROTECTION)
+        sheet.set_landscape()
+        sheet.set_paper(9)
+        sheet.fit_to_pages(1, 0)
+        sheet.repeat_rows(0, 1)
+        sheet.set_footer("&L&A&RPage &P of &N")
+
+    def _write_head(self, rater: str, cases: int) -> None:
+        sheet, head = self._sheet, self._formats["head"]
+        sheet.set_row(0, 22)
+        sheet.set_row(1, 20)
+        sheet.write_string(0, PART, "Progress", head)
+        formula = f'=COUNTIF(C3:C{self._row},"{_DONE}")&" of {cases} cases labelled"'
+        sheet.write_formula(0, TEXT, formula, self._formats["progress"], f"0 of {cases} cases labelled")
+        for column, text in ((LABEL, "Your label"), (COMMENT, "Comment"), (KEYS, KEY)):
+            sheet.write_string(0, column, text, head)
+        sheet.write_string(1, PART, "Your name", head)
+        sheet.write_string(
+            1, TEXT, "Read each case, then choose a label in each blue cell.", self._formats["plain"]
+        )
+        self._write(1, LABEL, rater, "answer")
+        sheet.write_string(1, KEYS, RATER_KEY, self._formats["data"])
+
+    def _write_case(self, number: int, drawn: Drawn) -> None:
+        result = self._review.results[drawn.line]
+        case, head = result.case, self._row
+        self._row += 1
+        for part, text in (("Query", case.query), ("Response", case.response), *_references(result)):
+            self._write_part(part, text)
+        asked = self._review.asked(drawn)
+        first = self._row + 1
+        for measure in asked:
+            self._write_question(number, measure, result)
+        cells = f"C{first}:C{self._row}"
+        bot = f"Row {case.row}, {shorten(case.bot, 80)}" if self._review.shows_scores else ""
+        self._sheet.set_row(head, 20)
+        self._write(head, PART, f"Case {number} of {len(self._review.sample.cases)}", "case")
+        self._write(head, TEXT, bot, "case")
+        formula = f'=IF(COUNTA({cells})={len(asked)},"{_DONE}",COUNTA({cells})&" of {len(asked)}")'
+        self._sheet.write_formula(head, LABEL, formula, self._formats["case"], f"0 of {len(asked)}")
+        self._sheet.write_blank(head, COMMENT, None, self._formats["case"])
+        self._row += 1
+
+    def _write_part(self, part: str, text: str) -> None:
+        """A text, in as many rows as it needs: nothing is cut."""
+        for number, piece in enumerate(_pieces(printable(text))):
+            self._sheet.set_row(self._row, _lines(piece, _LINE_WIDTH) * _LINE_HEIGHT + 4)
+            self._write(self._row, PART, f"{part}, continued" if number else part, "part")
+            self._write(self._row, TEXT, piece, "text" if text else "none")
+            self._row += 1
+
+    def _write_question(self, number: int, measure: str, result: CaseResult) -> None:
+        question = question_of(measure)
+        if self._review.shows_scores:
+            question += f" The judge says {scores_of(result, [measure])[measure]:.2f}."
+        row, sheet = self._row, self._sheet
+        sheet.set_row(row, _lines(question, _LINE_WIDTH) * _LINE_HEIGHT + 4)
+        self._write(row, PART, _label(measure), "measure")
+        self._write(row, TEXT, question, "question")
+        sheet.write_blank(row, LABEL, None, self._formats["answer"])
+        sheet.write_blank(row, COMMENT, None, self._formats["comment"])
+        self._write(row, KEYS, f"{number}/{measure}", "data")
+        rule = {
+            "validate": "list",
+            "source": self._lists[measure in SCORE_LABELS],
+            "input_title": shorten(_label(measure), 32),
+            "input_message": shorten(question_of(measure), 250),
+            "error_title": "Not a label",
+            "error_message": "Choose a label from the list, or leave the cell empty.",
+        }
+        sheet.data_validation(row, LABEL, row, LABEL, rule)
+        self._row += 1
+
+    def _write(self, row: int, column: int, text: str, look: str) -> None:
+        write_text(self._sheet, row, column, printable(text), self._formats[look], self._formats["run"])
+
+
+def _references(result: CaseResult) -> Iterator[tuple[str, str]]:
+    case = result.case
+    if case.reference is not None:
+        yield "Ground Truth", case.reference
+    if case.chunks is not None and not case.chunks:
+        yield "Chunks", ""
+    for rank, chunk in enumerate(case.chunks or (), 1):
+        yield f"Chunk {rank}", chunk
+
+
+def _label(measure: str) -> str:
+    return SCORE_LABELS.get(measure, measure)
+
+
+def _sheet_names(raters: Sequence[str]) -> list[str]:
+    """The raters' names as names of sheets: without what Excel forbids, and no two alike."""
+    taken = {INSTRUCTIONS.casefold(), SAMPLE.casefold(), STRATA.casefold(), "history", ""}
+    names = []
+    for number, rater in enumerate(raters, 1):
+        name = _FORBIDDEN.sub(" ", printable(rater))[:_SHEET_NAME].strip().strip("'")
+        if name.casefold() in taken:
+            name = f"{name[: _SHEET_NAME - 4]} {number}".strip()
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def _pieces(text: str) -> list[str]:
+    """The text in pieces that a row can show, cut between words where there are any; together they are the text."""
+    pieces, begin, lines, column = [], 0, 1, 0
+    for found in _WORD.finditer(text):
+        width = _width(found[0].rstrip("\n"))
+        breaks = found[0].count("\n")
+        more = breaks + (column + width > _LINE_WIDTH) + width // _LINE_WIDTH
+        if lines + more > _MOST_LINES and found.start() > begin:
+            pieces.append(text[begin : found.start()])
+            begin, lines, column, more = found.start(), 1, 0, breaks + width // _LINE_WIDTH
+        column = 0 if breaks else (width if column + width > _LINE_WIDTH else column + width)
+        lines += more
+    return [*pieces, text[begin:]]
+
+
+_WORD = re.compile(rf"\S{{1,{_LINE_WIDTH}}}[^\S\n]{{0,{_LINE_WIDTH}}}\n?|[^\S\n]{{1,{_LINE_WIDTH}}}\n?|\n")
+
+
+def _lines(text: str, width: int) -> int:
+    """Lines that a text takes at that width, at most as many as a row can have."""
+    lines = sum(1 + max(0, _width(line) - 1) // width for line in text.split("\n"))
+    return min(max(1, lines), _MOST_LINES)
+
+
+def _width(text: str) -> int:
+    """In Latin letters: Chinese, Japanese and Korean characters are 2.3 times as wide, as are emoji."""
+    return len(text) if text.isascii() else ceil(sum(1 + 1.3 * (each >= "\u2e80") for each in text))
+
+
+_DONE = "done"
+_MEANINGS = {
+    "1 fully": "as good as it can be",
+    "0.75 mostly": "small flaws",
+    "0.5 half": "about half",
+    "0.25 a little": "mostly not",
+    "0 not at all": "none of it",
+    "yes": "the response meets the criterion",
+    "no": "the response does not meet the criterion",
+    CANNOT_SAY: "the texts do not suffice for a label; nothing is counted",
+}
+_STEPS_OF_WORK = [
+    (
+        "name",
+        "1.",
+        "Go to the sheet with your name. If your name is not in the blue cell at the top, write it there.",
+    ),
+    (
+        "name",
+        "2.",
+        "Read query, response, ground truth and chunks of a case. Long texts continue in the next row.",
+    ),
+    ("name", "3.", "Choose a label for each question from the list of its blue cell. A comment is optional."),
+    ("name", "4.", "Work from top to bottom. You can stop at any time; the first line shows your progress."),
+    ("name", "5.", "Do not look at the labels of others. Save the file as .xlsx and send it back."),
+    (
+        "name",
+        "Protection",
+        "All other cells are protected, without a password. Please do not change or sort them.",
+    ),
+]
+_PROTECTION = {"format_columns": True, "format_rows": True}
+_BASE: dict[str, Any] = {"font_name": FONT, "font_size": 11, "valign": "top", "text_wrap": True}
+_BOX = {"border": 1, "border_color": LINE}
+_DATA = {"quote_prefix": True}
+_LOOKS: dict[str, dict[str, Any]] = {
+    "title": {"bold": True, "font_size": 14, "font_color": BLUE, "text_wrap": False},
+    "heading": {"bold": True, "font_color": BLUE, "text_wrap": False},
+    "text": {**_BOX, **_DATA},
+    "name": {"bold": True, **_DATA},
+    "plain": {},
+    "space": {},
+    "head": {"bold": True, "font_color": BLUE, "bg_color": PALE, "valign": "vcenter"},
+    "progress": {"bold": True, "font_size": 12, "font_color": BLUE, "bg_color": PALE, "valign": "vcenter"},
+    "case": {
+        "bold": True,
+        "font_color": "#FFFFFF",
+        "bg_color": BLUE,
+        "valign": "vcenter",
+        "text_wrap": False,
+        **_DATA,
+    },
+    "part": {"font_color": GREY, **_BOX},
+    "none": {"bg_color": "#EDEDED", **_BOX},
+    "measure": {"bold": True, "bg_color": PALE, **_BOX, **_DATA},
+    "question": {"bg_color": PALE, **_BOX},
+    "answer": {"bg_color": "#DCE9F8", "locked": False, "border": 1, "border_color": BLUE, **_DATA},
+    "comment": {"bg_color": "#FFFFFF", "locked": False, "border": 1, "border_color": BLUE},
+    "data": {"text_wrap": False, **_DATA},
+    "run": {},
+}

@@ -1,0 +1,66 @@
+"""Which rows an output has that cannot have all: the worst of each bot and random ones, by one rule for all outputs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+WORST, RANDOM = "worst", "random"
+"""Why a row was chosen. The worst are not a sample: in another run of the same quality they would score higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredCases:
+    """The cases of a run in the order of the input, one entry of each column per case; cases of a row are adjacent."""
+
+    rows: "npt.NDArray[np.integer]"
+    """Position of the case's row, from 0."""
+    bots: "npt.NDArray[np.integer]"
+    """Number of its bot, from 0."""
+    scores: "npt.NDArray[np.number]"
+    """Its RQS in any unit; NaN or negative without one."""
+
+    def by_turns(self) -> Iterator[tuple[int, str]]:
+        """Every row as often as there is a reason for it: the worst of each bot, a random one, the next worst …
+
+        Yields positions of rows with WORST or RANDOM. The same seed every time; random rows are drawn from all rows,
+        whatever their scores.
+        """
+        import numpy as np
+
+        if not len(self.rows):
+            return
+        turns = [(self._worst_rows(bot), WORST) for bot in range(int(self.bots.max()) + 1)]
+        order = np.random.default_rng(0).permutation(int(self.rows.max()) + 1)
+        turns.append((map(int, order), RANDOM))
+        while turns:
+            for turn in list(turns):
+                row = next(turn[0], None)
+                if row is None:
+                    turns.remove(turn)
+                else:
+                    yield row, turn[1]
+
+    def fitting(self, capacity: int) -> dict[int, str]:
+        """Rows with at most `capacity` cases in all, and why. A random row is RANDOM even if it is among the worst."""
+        import numpy as np
+
+        sizes = np.bincount(self.rows)
+        chosen: dict[int, str] = {}
+        for row, why in self.by_turns():
+            capacity -= 0 if row in chosen else int(sizes[row])
+            if capacity < 0:
+                break
+            if why == RANDOM or row not in chosen:
+                chosen[row] = why
+        return chosen
+
+    def _worst_rows(self, bot: int) -> Iterator[int]:
+        """The row with the bot's lowest score first; rows without a score are left out."""
+        import numpy as np
+
+        cases = np.flatnonzero((self.bots == bot) & (self.scores >= 0))
+        return (int(self.rows[case]) for case in cases[np.argsort(self.scores[cases], kind="stable")])

@@ -1,0 +1,406 @@
+"""A series of runs through time: one line per run in a folder, and next to it a file with the run's values by case.
+
+    FOLDER/history.jsonl       a line of JSON per run: who judged, the means with counts and intervals, the cost
+    FOLDER/runs/<id>.csv.gz    a row per case: hashes of query and ground truth, the bot, RQS and the metrics
+
+Texts are in neither. A metric that the judge could not score is `failed`, one that does not apply is empty.
+"""
+
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.errors import InputError
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureMode, Outcome, RunFacts, Score
+from rag_eval.results.baseline import (
+    NAMES,
+    BaselineComparison,
+    Change,
+    Direction,
+    PastRun,
+    comparable,
+    numbered,
+    text_digest,
+)
+from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from rag_eval.results.findings import Findings
+
+FORMAT = 1
+LINES, CASES = "history.jsonl", "runs"
+CASE_COLUMNS = ("query", "ground_truth", "bot", *NAMES)
+FAILED = "failed"
+_LONGEST_LINE = 4_000_000
+"""Bytes. A run of 200 bots takes about 200,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotOfRun:
+    """What a run found out about one bot, over all the bot's own cases."""
+
+    bot: str
+    rqs: Mean
+    interval: tuple[float, float] | None
+    """Of the mean RQS, 95%; None for few queries."""
+    metrics: Mapping[str, Mean]
+    """By name, toxicity included; those that were switched on."""
+    queries: int
+    judged: int
+    """Queries that are known to fail or not: the whole that shares of failures refer to."""
+    failure_modes: Mapping[FailureMode, int]
+
+    @property
+    def failures(self) -> float | None:
+        """Share of the judged queries with at least one failure mode; None if none was judged."""
+        return 1 - self.failure_modes.get(FailureMode.OK, 0) / self.judged if self.judged else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRun:
+    """One line of the history: all that a run leaves of itself besides its values by case."""
+
+    format: int = FORMAT
+    id: str
+    started: datetime
+    input_name: str
+    input_hash: str
+    """SHA-256 of the input file."""
+    judge: str
+    is_proxy: bool
+    prompts: str = ""
+    """Form of the prompts; empty for the offline judge."""
+    version: str
+    metrics: tuple[str, ...]
+    weights: Mapping[str, float]
+    rows: int
+    bots: tuple[BotOfRun, ...]
+    cost: float | None = None
+    currency: str = ""
+    seconds: float = 0.0
+    partial: str = ""
+    """Why the run ended early; empty for a complete run."""
+
+    def unlike(self, other: "HistoryRun | RunFacts") -> tuple[str, ...]:
+        """What makes the means of two runs incomparable, whatever the bots answered; empty if nothing does."""
+        pairs = {
+            "judge": (self.judge, other.judge),
+            "prompts": (self.prompts, other.prompts),
+            # Arithmetic over words changes with the program, a model does not.
+            "version": (self.version, other.version) if self.is_proxy and other.is_proxy else (0, 0),
+            "metrics": (set(self.metrics), set(other.metrics)),
+            "weights": (_rounded(self.weights), _rounded(other.weights)),
+        }
+        return tuple(name for name, (mine, others) in pairs.items() if mine != others)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The runs of a folder in the order of time."""
+
+    folder: Path
+    runs: tuple[HistoryRun, ...] = ()
+    damaged: tuple[str, ...] = ()
+    """Lines that could not be read, one sentence each."""
+
+    def last_like(self, run: "HistoryRun | RunFacts") -> HistoryRun | None:
+        """The last complete run that can be compared with this one and began before it; None if there is none."""
+        earlier = (each for each in reversed(self.runs) if each.started < run.started and not each.partial)
+        return next((each for each in earlier if not each.unlike(run)), None)
+
+    def past_run(self, run: HistoryRun) -> PastRun | None:
+        """The values of a run by case; None if their file is missing or damaged."""
+        try:
+            results = list(self._results(run))
+        except (OSError, EOFError, ValueError, KeyError):
+            return None
+        keys = numbered(
+            (result.case.query, result.case.reference or "", result.case.bot) for result in results
+        )
+        values = {key: _values(result) for key, result in zip(keys, results, strict=True)}
+        return PastRun(name_of(run), values, run.judge, is_hashed=True)
+
+    def changes(self, run: HistoryRun) -> tuple[Change, ...] | None:
+        """What changed since the last comparable run, by the paired test on the queries of both; None if the values
+        of one of them are missing."""
+        last = self.last_like(run)
+        past = self.past_run(last) if last else None
+        if past is None:
+            return None
+        comparison = BaselineComparison(past, run)
+        try:
+            for result in self._results(run):
+                comparison.add(result, is_hashed=True)
+        except (OSError, EOFError, ValueError, KeyError):
+            return None
+        return comparison.changes()
+
+    def _results(self, run: HistoryRun) -> Iterator[CaseResult]:
+        with gzip.open(cases_path(self.folder, run.id), "rt", encoding="utf-8", newline="") as file:
+            for number, row in enumerate(csv.DictReader(file), 1):
+                yield _result(number, row, run.metrics)
+
+
+def read_history(folder: Path) -> History:
+    """The history in `folder`; empty if there is none yet. Raises InputError if it cannot be read."""
+    path = folder / LINES
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; --history names a folder")
+    if not path.exists():
+        return History(folder)
+    runs, damaged = [], []
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(_bounded_lines(file), 1):
+                if not line.strip():
+                    continue
+                try:
+                    runs.append(_run_of(line))
+                except (ValueError, RecursionError) as error:
+                    damaged.append(f"{path}: line {number} was skipped: {_reason(error)}")
+    except OSError as error:
+        raise InputError(f"{path}: the history cannot be read: {error.strerror or error}") from error
+    return History(folder, tuple(sorted(runs, key=lambda run: run.started)), tuple(damaged))
+
+
+def run_line(run: HistoryRun) -> str:
+    """The run as a line of history.jsonl, without the line's end."""
+    return json.dumps(_adapter().dump_python(run, mode="json"), allow_nan=False)
+
+
+def run_of(
+    run_id: str, input_hash: str, facts: RunFacts, summary: Summary, findings: "Findings"
+) -> HistoryRun:
+    """The line of a run that has ended. `facts` are those of its end."""
+    return HistoryRun(
+        id=run_id,
+        started=facts.started,
+        input_name=facts.input_name,
+        input_hash=input_hash,
+        judge=facts.judge,
+        is_proxy=facts.is_proxy,
+        prompts=facts.prompts,
+        version=facts.version,
+        metrics=facts.metrics,
+        weights=facts.weights,
+        rows=facts.rows,
+        bots=tuple(_bot(bot, facts, findings) for bot in summary.bots),
+        cost=facts.usage.cost,
+        currency=facts.currency,
+        seconds=facts.seconds,
+        partial=facts.partial,
+    )
+
+
+def new_id(facts: RunFacts) -> str:
+    """A name for a run's file: when it began (UTC), and what tells it from another one of that moment."""
+    content = f"{facts.started.isoformat()} {facts.input_name} {facts.judge} {facts.bots}"
+    return f"{facts.started.astimezone(UTC):%Y%m%dT%H%M%S}-{text_digest(content)[:8]}"
+
+
+def cases_path(folder: Path, run_id: str) -> Path:
+    return folder / CASES / f"{run_id}.csv.gz"
+
+
+def case_row(result: CaseResult) -> Sequence[str]:
+    """The values of one case as cells under CASE_COLUMNS."""
+    case = result.case
+    texts = [
+        text_digest(comparable(case.query)),
+        text_digest(comparable(case.reference or "")),
+        comparable(case.bot),
+    ]
+    rqs = "" if result.rqs is None else repr(result.rqs)
+    return [*texts, rqs, *(_cell(result.scores.get(name)) for name in METRIC_LABELS)]
+
+
+def name_of(run: HistoryRun) -> str:
+    """How a reader knows the run."""
+    return f"the run of {run.started:%Y-%m-%d %H:%M}"
+
+
+def _bot(bot: BotSummary, facts: RunFacts, findings: "Findings") -> BotOfRun:
+    interval = findings.own[bot.bot]
+    toxicity = {TOXICITY: bot.toxicity} if TOXICITY in facts.metrics else {}
+    return BotOfRun(
+        bot=bot.bot,
+        rqs=bot.rqs,
+        interval=(interval.low, interval.high) if interval else None,
+        metrics={**bot.metrics, **toxicity},
+        queries=bot.total_queries,
+        judged=bot.judged_queries,
+        failure_modes=bot.failure_modes,
+    )
+
+
+def _rounded(weights: Mapping[str, float]) -> Mapping[str, float]:
+    return {name: round(weight, 9) for name, weight in weights.items() if weight > 0}
+
+
+def _cell(score: Score | None) -> str:
+    if score is None or score.outcome is Outcome.NOT_APPLICABLE:
+        return ""
+    return FAILED if score.value is None else repr(score.value)
+
+
+def _result(number: int, row: Mapping[str, str], metrics: Iterable[str]) -> CaseResult:
+    scores = {name: _score(name, row[name]) for name in metrics if name in METRIC_LABELS}
+    return CaseResult(
+        case=Case(number, row["bot"], row["query"], "", row["ground_truth"]),
+        rqs=float(row[RQS]) if row[RQS] else None,
+        failure_modes=(),
+        scores=scores,
+        toxicity=Score.not_applicable(TOXICITY, ""),
+    )
+
+
+def _score(name: str, cell: str) -> Score:
+    if cell == FAILED:
+        return Score.failed(name, FAILED, "")
+    return Score.scored(name, float(cell)) if cell else Score.not_applicable(name, "")
+
+
+def _values(result: CaseResult) -> Mapping[str, float]:
+    values = {name: result.rqs if name == RQS else result.value(name) for name in NAMES}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _bounded_lines(file: Any) -> Iterator[bytes]:
+    """The lines, each cut where it could no longer be one of ours."""
+    while line := file.readline(_LONGEST_LINE):
+        yield line
+        while not line.endswith(b"\n") and line:
+            line = file.readline(_LONGEST_LINE)
+
+
+def _run_of(line: bytes) -> HistoryRun:
+    """Raises ValueError for anything that is no sound run."""
+    document = json.loads(line, parse_constant=_refuse_constant)
+    if not isinstance(document, dict):
+        raise ValueError("it is not the object of a run")
+    version = document.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise ValueError(f"a later version of RAG Eval wrote it (format {version})")
+    run = _adapter().validate_python(document)
+    values = [bot.rqs.value for bot in run.bots]
+    values += [end for bot in run.bots for end in bot.interval or ()]
+    values += [mean.value for bot in run.bots for mean in bot.metrics.values()]
+    if not all(value is None or -1e-9 <= value <= 1 + 1e-9 for value in values):
+        raise ValueError("a mean is outside 0 to 1")
+    if not run.id.replace("-", "").isalnum() or not run.id.isascii():
+        raise ValueError("its id is not one that RAG Eval gives")
+    if run.started.tzinfo is None:
+        raise ValueError("its time has no time zone")
+    return run
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"it has the number {name}")
+
+
+def _reason(error: Exception) -> str:
+    """In one line."""
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:200]
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return "it is not a whole line of JSON"
+    return " ".join(str(error).split())[:200]
+
+
+@cache
+def _adapter() -> "TypeAdapter[HistoryRun]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(HistoryRun)
+
+
+# For readers
+
+
+@dataclass(frozen=True, slots=True)
+class BotInTime:
+    """One bot in one run, next to the same bot in the run before."""
+
+    run: HistoryRun
+    bot: BotOfRun
+    segment: int
+    """Counted from 0 for each bot. Only means of one segment are comparable, so only they are connected."""
+    verdict: str
+    """What can be said of the change since the run before, in words."""
+    change: float | None = None
+    """Of the mean RQS since the run before; None where the two are not comparable."""
+
+
+def bots_in_time(history: History, tested: Sequence[Change] | None = None) -> list[BotInTime]:
+    """All bots of all runs, sorted by bot, then by time; the bots of the last run first, in its order.
+
+    `tested` are the changes of the last run since the last comparable one. Only they can be called significant.
+    """
+    last = history.runs[-1] if history.runs else None
+    directions = {change.bot: change.direction for change in tested or () if change.name == RQS}
+    names = dict.fromkeys(bot.bot for run in reversed(history.runs) for bot in run.bots)
+    lines: list[BotInTime] = []
+    for name in names:
+        before: BotInTime | None = None
+        for run in history.runs:
+            bot = next((each for each in run.bots if each.bot == name), None)
+            if bot is not None:
+                before = _after(before, run, bot, directions.get(name) if run is last else None)
+                lines.append(before)
+    return lines
+
+
+def changes_words(history: History, tested: Sequence[Change] | None) -> list[str]:
+    """What changed in the last run since the last comparable one, one sentence each."""
+    if not history.runs:
+        return []
+    run = history.runs[-1]
+    before = history.last_like(run)
+    if before is None:
+        return ["No earlier run of the history is comparable with the last one."]
+    if tested is None:
+        return [f"Changes since {name_of(before)} are not tested: its values by case are missing or damaged."]
+    if not tested:
+        return [f"Changes since {name_of(before)} are not tested: no query is in both runs."]
+    claimed = [change for change in tested if change.direction in (Direction.BETTER, Direction.WORSE)]
+    lines = [
+        f"{change.bot}: {NAMES[change.name]} is significantly {change.direction.value} than in {name_of(before)}: "
+        f"{change.before:.2f} then, {change.now:.2f} now ({change.queries:,} queries in both)."
+        for change in claimed
+    ]
+    return lines or [f"No significant change since {name_of(before)} in {len(tested)} means (paired tests)."]
+
+
+def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun, tested: Direction | None) -> BotInTime:
+    segment = before.segment if before else 0
+    if run.partial:
+        return BotInTime(run, bot, segment + 1, "partial run")
+    if before is None:
+        return BotInTime(run, bot, segment, "first run")
+    if before.run.partial:
+        return BotInTime(run, bot, segment + 1, "after a partial run")
+    if unlike := before.run.unlike(run):
+        return BotInTime(run, bot, segment + 1, f"not comparable: other {', '.join(unlike)}")
+    means = before.bot.rqs.value, bot.rqs.value
+    change = None if None in means else (bot.rqs.value or 0.0) - (before.bot.rqs.value or 0.0)
+    return BotInTime(run, bot, segment, _VERDICTS[tested], change)
+
+
+_VERDICTS = {
+    Direction.BETTER: "significantly better",
+    Direction.WORSE: "significantly worse",
+    Direction.UNDECIDED: "not significant",
+    Direction.SAME: "no change",
+    None: "not tested",
+}

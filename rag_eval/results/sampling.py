@@ -1,0 +1,229 @@
+"""Which cases of a run people should label: a stratified random sample, and some suspicious cases next to it."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise, zip_longest
+from statistics import stdev
+
+from rag_eval.errors import InputError
+from rag_eval.records import CaseResult, Score
+
+FEWEST_OF_STRATUM = 2
+"""Cases that are drawn of each stratum at least."""
+MOST_PARTS = 3
+"""Of a bot's cases by RQS: thirds."""
+_NOISY = 0.15
+"""Standard deviation of the samples of a score from which on it is suspicious."""
+_APART = 0.5
+"""Distance of two metrics' scores of a case from which on they disagree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One case of the sample."""
+
+    line: int
+    """Of the case among all cases, counted from 0."""
+    stratum: str
+    """'' for a suspicious case, which is no part of the random sample."""
+    inclusion: float | None
+    """Probability that a case of the stratum is drawn; None for a suspicious case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    cases: tuple[Drawn, ...]
+    """In the order of labelling: any beginning of it has about as many of each stratum."""
+    strata: Mapping[str, Mapping[str, Mapping[str, int]]]
+    """By bot and stratum: number of its cases with a score, by measure."""
+    parts: int
+    """Into how many parts by RQS each bot's cases were divided."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    bot: str
+    name: str
+    lines: tuple[int, ...]
+
+
+def scores_of(result: CaseResult, measures: Sequence[str]) -> Mapping[str, float]:
+    """The case's values of the measures that have one; a criterion that passed is 1."""
+    scores: Mapping[str, Score] = {**result.scores, **result.further}
+    found = {name: scores[name].value if name in scores else _verdict(result, name) for name in measures}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _verdict(result: CaseResult, criterion: str) -> float | None:
+    passed = result.rubric.on(criterion)[1] if result.rubric else None
+    return None if passed is None else float(passed)
+
+
+def draw_sample(
+    results: Sequence[CaseResult],
+    measures: Sequence[str],
+    cases: int,
+    *,
+    suspicious: float = 0.0,
+    flags: Mapping[tuple[int, str], object] | None = None,
+    drawn_before: frozenset[int] = frozenset(),
+    seed: int = 0,
+) -> Sample:
+    """Draw `cases` cases: stratified by bot and third of RQS, in proportion, at least two of each stratum.
+
+    Cases without a score of any of the `measures` are left out. A share `suspicious` (0..1) is chosen outside the
+    random sample: flagged, noisy or disagreeing cases. Halves, or whole bots, take the place of thirds where there are
+    too few cases; cases without RQS are a stratum of their own. `drawn_before` are lines that are not drawn again.
+    Raises InputError if there is nothing to draw, or too little for two cases of each bot.
+    """
+    usable = [line for line, result in enumerate(results) if scores_of(result, measures)]
+    if not usable:
+        raise InputError("no case of the run has a score that people could label")
+    odd = _suspicious(results, usable, measures, flags or {})
+    aside = min(round(cases * suspicious), len(odd))
+    while True:
+        chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
+        parts, strata = _strata(results, usable, cases - aside)
+        chosen = [
+            _drawn(stratum, number, drawn_before, chance)
+            for stratum, number in zip(strata, _allocated(strata, cases - aside), strict=True)
+        ]
+        taken = {case.line for of_stratum in chosen for case in of_stratum} | drawn_before
+        left = [line for line in odd if line not in taken]
+        if len(left) >= aside or cases - aside >= len(usable):
+            break
+        aside = len(left)  # others are in the random sample, which then may be larger
+    spread = _interleaved(chosen, chance)
+    for line in left[:aside]:
+        spread.insert(chance.randint(0, len(spread)), Drawn(line, "", None))
+    sizes: dict[str, dict[str, Mapping[str, int]]] = {}
+    for stratum in strata:
+        sizes.setdefault(stratum.bot, {})[stratum.name] = _scored(results, stratum, measures)
+    return Sample(tuple(spread), sizes, parts)
+
+
+def _strata(results: Sequence[CaseResult], usable: Sequence[int], cases: int) -> tuple[int, list[_Stratum]]:
+    """As many parts of each bot as leave two cases for each."""
+    bots: dict[str, list[int]] = {}
+    for line in usable:
+        bots.setdefault(results[line].case.bot, []).append(line)
+    strata: list[_Stratum] = []
+    for parts in range(MOST_PARTS, 0, -1):
+        strata = [
+            _named(bot, lines, results)
+            for bot, of_bot in bots.items()
+            for lines in _parts(results, of_bot, parts)
+        ]
+        if sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata) <= cases:
+            return parts, strata
+    needed = sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata)
+    raise InputError(
+        f"--cases: {cases} randomly drawn cases are too few for {len(bots)} bots; at least {needed} are needed, "
+        f"{FEWEST_OF_STRATUM} of each group of cases"
+    )
+
+
+def _parts(results: Sequence[CaseResult], lines: Sequence[int], parts: int) -> list[list[int]]:
+    """A bot's cases by RQS in parts of about the same size; those without RQS apart where there are enough of them."""
+    ranked = [line for line in lines if results[line].rqs is not None]
+    others = [line for line in lines if results[line].rqs is None]
+    if len(ranked) < FEWEST_OF_STRATUM or len(others) < FEWEST_OF_STRATUM or parts == 1:
+        # Too few for a stratum of their own: with the lowest, which a failed metric goes with most often.
+        ranked, others = others + ranked, []
+    ranked.sort(key=lambda line: (results[line].rqs if results[line].rqs is not None else -1.0, line))
+    count = max(1, min(parts, len(ranked) // FEWEST_OF_STRATUM))
+    edges = [len(ranked) * number // count for number in range(count + 1)]
+    found = [ranked[first:last] for first, last in pairwise(edges)]
+    return [*found, others] if others else found
+
+
+def _named(bot: str, lines: Sequence[int], results: Sequence[CaseResult]) -> _Stratum:
+    """The name says nothing about the scores, and is the same only for the same cases."""
+    members = "\n".join(f"{results[line].case.row}\t{results[line].case.bot}" for line in sorted(lines))
+    name = "s" + sha256(members.encode("utf-8", "surrogatepass")).hexdigest()[:12]  # no program's number
+    return _Stratum(bot, name, tuple(lines))
+
+
+def _allocated(strata: Sequence[_Stratum], cases: int) -> list[int]:
+    """To the bots in proportion to their cases, and so to the strata of each; at least two of each stratum."""
+    sizes: dict[str, list[int]] = {}
+    for stratum in strata:
+        sizes.setdefault(stratum.bot, []).append(len(stratum.lines))
+    fewest = [[min(FEWEST_OF_STRATUM, size) for size in of_bot] for of_bot in sizes.values()]
+    bots = _in_proportion([sum(of_bot) for of_bot in sizes.values()], [sum(least) for least in fewest], cases)
+    return [
+        number
+        for of_bot, least, share in zip(sizes.values(), fewest, bots, strict=True)
+        for number in _in_proportion(of_bot, least, share)
+    ]
+
+
+def _in_proportion(sizes: Sequence[int], fewest: Sequence[int], cases: int) -> list[int]:
+    """As many of each, between the fewest and all; `cases` is at least the sum of the fewest."""
+    total = sum(sizes)
+    if cases >= total:
+        return list(sizes)
+    shares = [cases * size / total for size in sizes]
+    numbers = [
+        min(size, max(least, int(share))) for size, least, share in zip(sizes, fewest, shares, strict=True)
+    ]
+
+    def lacks(index: int) -> tuple[float, int]:
+        return shares[index] - numbers[index], -index
+
+    while sum(numbers) < cases:
+        numbers[max((each for each, size in enumerate(sizes) if numbers[each] < size), key=lacks)] += 1
+    while sum(numbers) > cases:
+        numbers[min((each for each, least in enumerate(fewest) if numbers[each] > least), key=lacks)] -= 1
+    return numbers
+
+
+def _drawn(stratum: _Stratum, number: int, before: frozenset[int], chance: random.Random) -> list[Drawn]:
+    """With the cases drawn before, which are labelled as well, the sample is a random one of the stratum."""
+    left = [line for line in stratum.lines if line not in before]
+    inclusion = min(1.0, (number + len(stratum.lines) - len(left)) / len(stratum.lines))
+    return [Drawn(line, stratum.name, inclusion) for line in chance.sample(left, min(number, len(left)))]
+
+
+def _interleaved(chosen: Sequence[Sequence[Drawn]], chance: random.Random) -> list[Drawn]:
+    """One of each stratum, then one of each again: who stops early has labelled about as many of each."""
+    spread = []
+    for round_ in zip_longest(*chosen):
+        cases = [case for case in round_ if case is not None]
+        chance.shuffle(cases)
+        spread += cases
+    return spread
+
+
+def _suspicious(
+    results: Sequence[CaseResult],
+    lines: Sequence[int],
+    measures: Sequence[str],
+    flags: Mapping[tuple[int, str], object],
+) -> list[int]:
+    """The cases that are flagged, noisy or disagreeing, the most suspicious first."""
+
+    def suspicion(line: int) -> tuple[bool, float]:
+        result = results[line]
+        scores = scores_of(result, measures).values()
+        samples = [score.samples for score in result.scores.values() if len(score.samples) > 1]
+        noise = max(map(stdev, samples), default=0.0)
+        distance = max(scores) - min(scores)
+        return (
+            bool(flags.get((result.case.row, result.case.bot))),
+            (noise if noise >= _NOISY else 0.0) + (distance if distance >= _APART else 0.0),
+        )
+
+    found = [(suspicion(line), line) for line in lines]
+    found.sort(key=lambda each: (not each[0][0], -each[0][1], each[1]))
+    return [line for suspected, line in found if any(suspected)]
+
+
+def _scored(results: Sequence[CaseResult], stratum: _Stratum, measures: Sequence[str]) -> Mapping[str, int]:
+    counts = dict.fromkeys(measures, 0)
+    for line in stratum.lines:
+        for name in scores_of(results[line], measures):
+            counts[name] += 1
+    return counts

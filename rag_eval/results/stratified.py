@@ -1,0 +1,173 @@
+"""What people would say on average, from labels of a stratified random sample and all scores of a judge."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_eval.results.agreement import CorrectedMean
+from rag_eval.results.intervals import Floats, Interval, student_quantile
+from rag_eval.results.summary import GOAL
+
+FEWEST_OF_STRATUM = 2
+"""Labels without which a stratum has no variance."""
+_PRIOR = 2.0
+"""Labels that the pooled variance of all strata counts for in the variance of each."""
+_TOLERANCE = 1e-12
+_LEAST_EXACT = 3
+"""Degrees of freedom from which on `student_quantile` takes fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSample:
+    """The labelled cases of a stratified random sample, position by position."""
+
+    human: Sequence[float]
+    judge: Sequence[float]
+    """The judge's scores of the same cases."""
+    strata: Sequence[str]
+    sizes: Mapping[str, int]
+    """By stratum: how many cases it has, labelled or not."""
+
+
+def stratified_mean(
+    judged: Sequence[float], sample: LabelledSample, *, confidence: float = 0.95
+) -> CorrectedMean | None:
+    """Mean human score over all items: the judge scored all, people a random part of each stratum.
+
+    The estimate is that of power-tuned prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023, PPI++) over
+    strata (Fisch et al. 2024), with one trust for all of them; with one stratum it is that of `ppi_mean`. The variance
+    is that of two-phase sampling (Cochran 1977, 12.2): that of the items, which are a sample of such queries, and that
+    of the labels within each stratum, drawn towards the strata's common one. Student's t has the degrees of freedom of
+    Satterthwaite (1946). `judged` are all scores, those of `sample` included. None if a stratum has fewer than
+    FEWEST_OF_STRATUM labels, unless it is no larger and all of it is labelled.
+    """
+    parts = _parts(sample)
+    if parts is None:
+        return None
+    scores = np.asarray(judged, dtype=float)
+    count = len(sample.human)
+    trust = _common_trust(parts)
+    residuals = [part.human - trust * part.judge for part in parts]
+    value = trust * float(scores.mean())
+    value += sum(part.weight * float(each.mean()) for part, each in zip(parts, residuals, strict=True))
+    terms = _Variances.of(parts, residuals, len(scores))
+    half = terms.half_width(confidence)
+    unlabelled = 1 - count / len(scores)
+    return CorrectedMean(
+        value=value,
+        interval=Interval(value - half, value + half),
+        judge_mean=float(scores.mean()),
+        trust=max(0.0, trust * unlabelled),
+        labelled=count,
+        count=len(scores),
+        more_labels=terms.more_labels(len(scores), confidence),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One stratum."""
+
+    human: Floats
+    judge: Floats
+    weight: float
+    """Its share of all items."""
+    size: int
+
+
+def _parts(sample: LabelledSample) -> list[_Part] | None:
+    """The strata that have items; None if one has too few labels."""
+    human, judge = np.asarray(sample.human, dtype=float), np.asarray(sample.judge, dtype=float)
+    strata = np.asarray(list(sample.strata))
+    total = sum(sample.sizes.values())
+    parts = []
+    for name, size in sample.sizes.items():
+        chosen = strata == name if len(strata) else np.zeros(0, dtype=bool)
+        labels = int(chosen.sum())
+        if size and labels < FEWEST_OF_STRATUM and labels < size:
+            return None
+        if size:
+            parts.append(_Part(human[chosen], judge[chosen], size / total, max(size, labels)))
+    return parts if len(human) > len(parts) else None
+
+
+def _common_trust(parts: Sequence[_Part]) -> float:
+    """The weight of the judge that makes the variance within the strata least, in 0..1."""
+    shared = spread = 0.0
+    for part in parts:
+        if len(part.human) > 1:
+            share = part.weight**2 / len(part.human)
+            covariance = np.cov(part.human, part.judge)
+            shared += share * float(covariance[0, 1])
+            spread += share * float(covariance[1, 1])
+    return min(1.0, max(0.0, shared / spread)) if spread > _TOLERANCE else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Variances:
+    """The terms of the variance of the estimate."""
+
+    items: float
+    """Of the items as a sample of such queries; no label makes it less."""
+    spreads: Floats
+    """By stratum: variance of the residuals."""
+    weights: Floats
+    labels: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[_Part], residuals: Sequence[Floats], count: int) -> "_Variances":
+        weights = np.array([part.weight for part in parts])
+        labels = np.array([len(part.human) for part in parts], dtype=float)
+        own = np.array([_variance(each) for each in residuals])
+        pooled = float(((labels - 1) * own).sum()) / (labels.sum() - len(parts))
+        return cls(
+            items=_variance_of_all(parts) / count,
+            spreads=((labels - 1) * own + _PRIOR * pooled) / (labels - 1 + _PRIOR),
+            weights=weights,
+            labels=labels,
+            sizes=np.array([part.size for part in parts], dtype=float),
+        )
+
+    def half_width(self, confidence: float, factor: float = 1.0) -> float:
+        """Of the interval, if each stratum had `factor` times its labels."""
+        labels = np.minimum(self.labels * factor, self.sizes)
+        terms = self.weights**2 * (1 / labels - 1 / self.sizes) * self.spreads
+        variance = float(terms.sum()) + self.items
+        squares = float((terms**2 / (labels - 1 + _PRIOR)).sum()) + self.items**2 / (labels.sum() - 1)
+        if squares <= _TOLERANCE**2:
+            return 0.0
+        # The shrunk variances seem to know more than there are labels to know it from.
+        freedom = min(variance**2 / squares, float(labels.sum()) - len(labels))
+        exact = freedom if freedom >= _LEAST_EXACT else max(1, int(freedom))
+        return student_quantile((1 + confidence) / 2, exact) * math.sqrt(variance)
+
+    def more_labels(self, count: int, confidence: float) -> int | None:
+        """Further labels until half the interval is GOAL; None if all labels of all items would not do."""
+        now = int(self.labels.sum())
+        if self.half_width(confidence, count / now) > GOAL:
+            return None
+        low, high = now, count
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (
+                (low, middle) if self.half_width(confidence, middle / now) <= GOAL else (middle + 1, high)
+            )
+        return low - now
+
+
+def _variance(values: Floats) -> float:
+    return float(values.var(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _variance_of_all(parts: Sequence[_Part]) -> float:
+    """Variance of the human scores of all items: within the strata and between them, without bias."""
+    means = np.array([float(part.human.mean()) for part in parts])
+    weights = np.array([part.weight for part in parts])
+    within = np.array([_variance(part.human) for part in parts])
+    labels = np.array([len(part.human) for part in parts])
+    between = float((weights * (means - float(weights @ means)) ** 2).sum())
+    excess = float((weights * (1 - weights) * within / labels).sum())
+    return max(0.0, float(weights @ within) + between - excess)

@@ -1,0 +1,302 @@
+"""A run whose calls go in batches, over as many commands as it takes.
+
+Each command takes in what has ended, evaluates all rows as far as there are replies, and sends what they need next.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import LockedError, RunStoppedError
+from rag_eval.judge.batches.batch_judge import BatchJudge
+from rag_eval.judge.batches.client import BatchClient
+from rag_eval.judge.batches.outbox import BatchLimits, Outbox
+from rag_eval.judge.batches.queue import BatchQueue
+from rag_eval.judge.budget import Budget
+from rag_eval.judge.transport import Transport
+from rag_eval.records import Row, RunFacts, TaskUsage, Usage
+from rag_eval.rubric import EvaluationRubric
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Judges
+from rag_eval.store.batch_records import BatchRecord, BatchRecords, BatchState, CallState, JobRecord
+from rag_eval.store.lock import locked
+from rag_eval.store.reply_store import Store
+
+_WORKERS = 8
+"""Threads that read results and store replies: what they store at the same time is committed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """What is to be judged by batches, and how."""
+
+    settings: Settings
+    rows: Sequence[Row]
+    rubric: EvaluationRubric | None
+    limits: BatchLimits
+    finish_online_below: int = 0
+    """So many calls, or fewer, are sent one by one; 0 for none."""
+    can_ask_online: bool = True
+
+
+def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
+    """The batches that are open for a report."""
+    return [each for each in BatchRecords(store).batches() if each.job == _job_of(target) and _is_open(each)]
+
+
+def _job_of(target: Path) -> str:
+    """The name of a report's job."""
+    return hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_open(batch: BatchRecord) -> bool:
+    """Whether its results are still to come."""
+    return batch.state is not BatchState.STORED
+
+
+class BatchRun:
+    """One command of a job. The job ends with its report."""
+
+    def __init__(
+        self,
+        plan: BatchPlan,
+        transport: Transport,
+        store: Store,
+        budget: Budget,
+        target: Path,
+        *,
+        fresh: bool,
+        retry_errors: bool,
+        announce: Callable[[str], None],
+    ) -> None:
+        """`target` is the report, which names the job. `fresh` and `retry_errors` take effect once in a job."""
+        self._plan = plan
+        self._transport = transport
+        self._store = store
+        self._records = BatchRecords(store)
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._reason: RunStoppedError | None = None
+        self.finished_rows = 0
+        """The number of rows that wait for no reply any more."""
+        endpoint = transport.endpoint
+        self._queue = BatchQueue(
+            BatchClient(transport, plan.limits.url),
+            self._records,
+            f"{endpoint.provider} {endpoint.url.rstrip('/')}",
+            announce=announce,
+            rest=transport.rest,
+        )
+        self._job = self._begun(_job_of(target), fresh, retry_errors)
+        self._before = self._job
+        store.serve_since(self._job.replies_since, self._job.failures_since)
+        budget.report_to(self._note_online)
+
+    @contextmanager
+    def exclusive(self, patience: float) -> Iterator[None]:
+        """Only one command at a time deals with the batches of a store; how many seconds to wait for another."""
+        path = self._store.path
+        try:
+            with locked(path.with_name(f"{path.name}.batches"), patience=patience):
+                yield
+        except LockedError as error:
+            raise LockedError(
+                f"{path}: another command deals with its batches; run the same command later, or add --wait MINUTES"
+            ) from error
+
+    def advance(self) -> list[BatchRecord]:
+        """Take in what has ended and send what is needed next; the batches to wait for, none when all is there."""
+        self._job = self._queue.collect(self._job)
+        outbox, stopped = self._collected()
+        with outbox:
+            waiting = self._waiting(outbox)
+            if waiting or not self._is_few(outbox):
+                self._job = self._queue.submit(outbox, self._job)
+                waiting = self._waiting(outbox)
+        self._reason = stopped if not waiting else None
+        self._note_usage()
+        return waiting
+
+    def cancel(self) -> list[BatchRecord]:
+        """Cancel the job's batches and store what they have finished; those that are still being cancelled."""
+        self._job = self._queue.cancel(self._job)
+        self._read_results()
+        return [batch for batch in self._open() if batch.job == self._job.id]
+
+    def judges(self) -> Judges:
+        """Of the last evaluation, when nothing is waited for: it asks online what is left, unless the job stopped."""
+        return self._judges(
+            BatchJudge(
+                self._transport,
+                self._store,
+                self._job,
+                can_ask_online=self._plan.finish_online_below > 0,
+                stopped=self._reason,
+            )
+        )
+
+    @property
+    def rows(self) -> int:
+        return len(self._plan.rows)
+
+    def facts(self, facts: RunFacts) -> RunFacts:
+        """Those of the last evaluation, with what the job took in all its commands."""
+        return replace(facts, usage=self._usage(facts.usage), notes=(*facts.notes, *self._notes()))
+
+    def _usage(self, usage: Usage) -> Usage:
+        """That of the whole job, from that of the last evaluation."""
+        by_task = defaultdict(TaskUsage, usage.by_task)
+        answered: defaultdict[str, set[str]] = defaultdict(set)
+        requests = 0
+        for call in self._records.calls_of_job(self._job.id):
+            if call.state is not CallState.ANSWERED:
+                continue
+            requests += 1
+            cost = self._plan.limits.cost(call) if usage.cost is not None else None
+            by_task[call.task] += TaskUsage(0, 0, call.prompt_tokens, call.completion_tokens, cost)
+            if self._store.reply(call.key) is not None:
+                answered[call.task].add(call.key)
+        for task, (prompt, completion, cost) in self._before.online.items():
+            by_task[task] += TaskUsage(0, 0, prompt, completion, cost)
+        moved = {task: min(len(keys), by_task[task].cached) for task, keys in answered.items()}
+        for task, number in moved.items():
+            by_task[task] += TaskUsage(number, -number)
+        total = sum(by_task.values(), TaskUsage())
+        return replace(
+            usage,
+            calls=usage.calls + sum(moved.values()),
+            cached=usage.cached - sum(moved.values()),
+            requests=usage.requests + requests + self._before.requests,
+            prompt_tokens=total.prompt_tokens,
+            completion_tokens=total.completion_tokens,
+            cost=total.cost if usage.cost is not None else None,
+            by_task=dict(sorted(by_task.items())),
+        )
+
+    def end(self) -> None:
+        """The report is written: the job is over."""
+        self._records.end_job(self._job.id)
+
+    def close(self) -> None:
+        """Let go of the connection, and of the store if the last evaluation has not done so."""
+        self._transport.close()
+        self._store.end(keep=True)
+
+    def _notes(self) -> tuple[str, ...]:
+        """Sentences for readers of the scores."""
+        number = self._job.batches
+        notes = [f"Judged in provider batches: {number}."] if number else []
+        for model, names in self._job.models.items():
+            if len(every := sorted({*names, *self._transport.models[model]} - {""})) > 1:
+                notes.append(
+                    f"{model} answered as several models ({', '.join(every)}), so scores may differ."
+                )
+        return tuple(notes)
+
+    # One pass
+
+    def _collected(self) -> tuple[Outbox, RunStoppedError | None]:
+        """What the rows need next, and why that may not be all."""
+        while True:
+            self._carry()
+            outbox = Outbox(self._transport.endpoint, self._limits(), self._budget, self._job.id)
+            try:
+                stopped = self._evaluate(outbox, can_ask_online=self._plan.can_ask_online)
+                if stopped and stopped.code not in _CAPS:
+                    raise stopped
+            except BaseException:
+                outbox.__exit__()
+                raise
+            if not outbox.is_outdated:
+                return outbox, stopped or outbox.stopped
+            outbox.__exit__()
+
+    def _evaluate(self, outbox: Outbox, *, can_ask_online: bool) -> RunStoppedError | None:
+        judge = BatchJudge(
+            self._transport,
+            self._store,
+            self._job,
+            outbox=outbox,
+            can_ask_online=can_ask_online,
+        )
+        evaluation = Evaluation(self._judges(judge), self._plan.settings, workers=_WORKERS, in_batches=True)
+        try:
+            self.finished_rows = sum(1 for _ in evaluation.results(self._plan.rows))
+        finally:
+            evaluation.close()
+        return evaluation.stopped
+
+    def _judges(self, judge: BatchJudge) -> Judges:
+        return Judges.llm(self._plan.settings, judge, self._store, self._plan.rubric)
+
+    def _read_results(self) -> None:
+        """Make replies of all results that are there, and send nothing."""
+        with Outbox(self._transport.endpoint, self._limits(), Budget(), self._job.id) as unsent:
+            self._evaluate(unsent, can_ask_online=False)
+
+    def _waiting(self, outbox: Outbox) -> list[BatchRecord]:
+        job = self._job.id
+        return [each for each in self._open() if each.job == job or each.token in outbox.awaited]
+
+    def _open(self) -> list[BatchRecord]:
+        return list(filter(_is_open, self._queue.batches()))
+
+    def _is_few(self, outbox: Outbox) -> bool:
+        return not outbox.held_back and outbox.calls <= self._plan.finish_online_below
+
+    def _limits(self) -> BatchLimits:
+        known = [each for each in (self._plan.limits.most_tokens, self._job.most_tokens) if each]
+        return replace(self._plan.limits, most_tokens=min(known, default=0))
+
+    # The job
+
+    def _begun(self, name: str, fresh: bool, retry_errors: bool) -> JobRecord:
+        job = self._records.job(name) or JobRecord(name)
+        now = time.time()
+        if fresh and not job.replies_since:
+            job = replace(job, replies_since=now)
+        if (fresh or retry_errors) and not job.failures_since:
+            job = replace(job, failures_since=now)
+        return job
+
+    def _carry(self) -> None:
+        """Count what the job has sent so far against its caps."""
+        calls = self._records.calls_of_job(self._job.id)
+        cost = sum(map(self._plan.limits.cost, calls))
+        self._budget.carry(self._before.requests + len(calls), self._before.spent + cost)
+
+    def _note_online(self, requests: int, most: float) -> None:
+        """Before and after each request that is sent online."""
+        with self._lock:
+            self._job = replace(
+                self._job, requests=self._before.requests + requests, spent=self._before.spent + most
+            )
+            self._records.put_job(self._job)
+
+    def _note_usage(self) -> None:
+        """What was used online so far; the last command reports it."""
+        used = self._transport.usage()
+        if not used.requests:
+            return
+        online = defaultdict(lambda: (0, 0, None), {**self._before.online})
+        for task, usage in used.by_task.items():
+            prompt, completion, cost = online[task]
+            costs = [each for each in (cost, usage.cost) if each is not None]
+            online[task] = (
+                prompt + usage.prompt_tokens,
+                completion + usage.completion_tokens,
+                sum(costs) if costs else None,
+            )
+        self._job = replace(self._job, online=dict(online))
+        self._records.put_job(self._job)
+
+
+_CAPS = frozenset({"max_calls", "max_cost"})
+"""Codes of stops after which what was collected may still be sent."""

@@ -1,0 +1,232 @@
+"""Rows judged by several processes of this machine: the same results, in the same order, as by one.
+
+Only the offline judge is spread like this. The main process reads, tallies and writes; the workers judge parts of the
+input. What crosses the pipes are settings without secrets, rows and what was found out about them.
+"""
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import RunStoppedError
+from rag_eval.processes import Processes
+from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Outcome, Row, Score
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Judges
+
+_MOST_AT_ONCE = 4
+"""More are not started by themselves: the one process that writes the report cannot keep up with more."""
+LARGE = 4_000_000
+"""Characters of an input that several processes judge faster than one, their start included."""
+_PART_ROWS = 50
+_PART_CHARACTERS = 100_000
+"""Of one part: some 20 ms of judging, so that a part costs little when it is lost and little to send."""
+_SAMPLE_ROWS = 100
+_GRACE = 10.0
+"""Seconds after a stop in which parts under way are still finished."""
+
+
+def processes_for(settings: Settings, rows: Sequence[Row]) -> int:
+    """How many processes judge: as many as the settings say or, by default, one for each core if the input is large."""
+    if not settings.provider.is_offline:
+        return 1  # it waits for its endpoint, not for a core
+    if settings.evaluation.processes is not None:
+        return min(settings.evaluation.processes, max(1, len(rows)))
+    most = most_processes()
+    return most if most > 1 and _characters(rows) >= LARGE else 1
+
+
+def most_processes() -> int:
+    """How many judge a large input by default."""
+    return min(usable_cores(), _MOST_AT_ONCE)
+
+
+def usable_cores() -> int:
+    """Those that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def open_evaluation(judges: Judges, settings: Settings, processes: int) -> Evaluation:
+    """One run, by this process alone or by so many worker processes."""
+    if processes == 1:
+        return Evaluation(judges, settings)
+    return ParallelEvaluation(judges, settings, processes)
+
+
+class ParallelEvaluation(Evaluation):
+    """A run of the offline judge in worker processes."""
+
+    def __init__(
+        self, judges: Judges, settings: Settings, processes: int, *, part_rows: int = _PART_ROWS
+    ) -> None:
+        """`part_rows` are how many rows a worker gets at a time at most."""
+        super().__init__(judges, settings)
+        self._part_rows = part_rows
+        self._stop: RunStoppedError | None = None
+        self._processes = Processes(
+            f"{__name__}:{open_worker.__name__}", specification(settings), processes, ahead=1
+        )
+
+    @property
+    def stopped(self) -> RunStoppedError | None:
+        return self._stop
+
+    @property
+    def stop_requested(self) -> bool:
+        return self._stop is not None
+
+    def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
+        """As in one process. After a stop the rows that are with the workers still come, and no others."""
+        under_way: deque[Sequence[Row]] = deque()
+
+        def parts() -> Iterator[tuple[str, Any]]:
+            for part in _parts(rows, self._part_rows):
+                under_way.append(part)
+                yield _name(part), plain_rows(part)
+
+        for judged in self._processes.map(parts()):
+            for row, found in zip(under_way.popleft(), judged, strict=True):
+                yield results_of(row, *found)
+        self._processes.end()
+
+    def request_stop(self, reason: RunStoppedError) -> None:
+        self._stop = reason
+        self._processes.stop(_GRACE)
+
+    def close(self) -> None:
+        self._processes.close()
+        super().close()
+
+
+def specification(settings: Settings) -> dict[str, Any]:
+    """The settings in values that JSON knows, without keys and without the addresses that could hold one.
+
+    Only what was set, because some defaults depend on whether a value was set.
+    """
+    plain = settings.without_secrets()
+    return plain.model_dump(mode="json", exclude_unset=True, exclude={"azure", "openai"})
+
+
+def open_worker(spec: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    """In a worker process: what judges a part of the input by the settings in `spec`."""
+    settings = Settings.model_validate(spec)
+    evaluation = Evaluation(Judges.offline(settings), settings)
+
+    def judge(part: Sequence[Any]) -> list[Any]:
+        rows = (Row(number, query, tuple(Case(*case) for case in cases)) for number, query, cases in part)
+        return [_plain(results) for results in evaluation.results(rows)]
+
+    return judge
+
+
+def _characters(rows: Sequence[Row]) -> float:
+    """About as many as all rows have, judging by the first ones."""
+    sample = list(islice(rows, _SAMPLE_ROWS))
+    return math.fsum(map(_weight, sample)) / len(sample) * len(rows) if sample else 0
+
+
+def _parts(rows: Iterable[Row], most_rows: int) -> Iterator[Sequence[Row]]:
+    """The rows in groups of at most so many, and of few characters."""
+    part: list[Row] = []
+    weight = 0
+    for row in rows:
+        part.append(row)
+        weight += _weight(row)
+        if len(part) == most_rows or weight >= _PART_CHARACTERS:
+            yield part
+            part, weight = [], 0
+    if part:
+        yield part
+
+
+def _weight(row: Row) -> int:
+    """Characters of its texts; those that its bots share count once, as they are read once."""
+    shared = {id(case.chunks): case.chunks for case in row.cases}
+    chunks = sum(len(chunk) for chunks in shared.values() for chunk in chunks or ())
+    reference = row.cases[0].reference if row.cases else None
+    return len(row.query) + len(reference or "") + chunks + sum(len(case.response) for case in row.cases)
+
+
+def _name(part: Sequence[Row]) -> str:
+    first, last = part[0].number, part[-1].number
+    return f"row {first}" if first == last else f"rows {first} to {last}"
+
+
+# Plain values for the pipe: tuples in the order of the fields
+
+
+_OF_CASE = attrgetter(*(field.name for field in fields(Case)))
+_OF_EVIDENCE = attrgetter("subject", "text", "verdict", "favourable", "reason", "rank")
+_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
+_MODES = {str(mode): mode for mode in FailureMode}
+
+
+def plain_rows(rows: Iterable[Row]) -> list[Any]:
+    """What a worker needs of rows."""
+    return [(row.number, row.query, list(map(_OF_CASE, row.cases))) for row in rows]
+
+
+def _plain(results: Sequence[CaseResult]) -> Any:
+    """The toxicity of a row, and the rest of each result without its case."""
+    return _plain_score(results[0].toxicity) if results else None, [
+        (
+            result.rqs,
+            list(map(str, result.failure_modes)),
+            [_plain_score(score) for score in result.scores.values()],
+            [_plain_score(score) for score in result.further.values()],
+            result.recommendation,
+        )
+        for result in results
+    ]
+
+
+def _plain_score(score: Score) -> Any:
+    return (
+        score.metric,
+        str(score.outcome),
+        score.value,
+        score.reason,
+        score.code,
+        list(map(_OF_EVIDENCE, score.evidence)),
+        score.samples,
+    )
+
+
+def results_of(row: Row, toxicity: Any, found: Sequence[Any]) -> tuple[CaseResult, ...]:
+    """The results of a row from what a worker found out about it."""
+    if not found:
+        return ()
+    shared = _score(*toxicity)
+    return tuple(
+        CaseResult(
+            case=case,
+            rqs=rqs,
+            failure_modes=tuple(_MODES[mode] for mode in modes),
+            scores={score[0]: _score(*score) for score in scores},
+            further={score[0]: _score(*score) for score in further},
+            toxicity=shared,
+            recommendation=recommendation,
+        )
+        for case, (rqs, modes, scores, further, recommendation) in zip(row.cases, found, strict=True)
+    )
+
+
+def _score(
+    metric: str,
+    outcome: str,
+    value: float | None,
+    reason: str,
+    code: str,
+    evidence: Sequence[Any],
+    samples: tuple[float, ...],
+) -> Score:
+    seen = [Evidence(one, text, what, good, why, rank=rank) for one, text, what, good, why, rank in evidence]
+    return Score(metric, _OUTCOMES[outcome], value, reason, code, tuple(seen), samples)

@@ -1,0 +1,62 @@
+"""Who runs the shards, and where. An engine only maps a function over tasks: the files are what counts."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Protocol
+
+from rag_eval.processes import Processes
+
+Task = Mapping[str, Any]
+Do = Callable[[Task], dict[str, Any]]
+
+
+class Engine(Protocol):
+    """Something that runs a function many times, on as many processors as it has."""
+
+    @property
+    def slots(self) -> int:
+        """How many run at the same time."""
+        ...
+
+    def map(self, do: Do, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+        """What `do` returns for each task, in the order in which they are done.
+
+        A task is asked for only when it can begin. `do` is a function of a module that is safe to run twice; tasks and
+        results are values that JSON knows.
+        """
+        ...
+
+
+class LocalEngine:
+    """Processes of this machine; one that dies costs the shard that it worked on, which begins anew.
+
+    A single one is this process.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        """As many as there are processors, and no more than `most`."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.slots = max(1, min(cores, most or cores))
+
+    def __enter__(self) -> "LocalEngine":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Processes end with `map`."""
+
+    def map(self, do: Do, tasks: Iterable[Task]) -> Iterator[dict[str, Any]]:
+        if self.slots == 1:
+            yield from map(do, tasks)
+            return
+        spec = f"{do.__module__}:{do.__name__}"
+        with Processes(f"{__name__}:function_of", spec, self.slots) as processes:
+            items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
+            yield from processes.map(items, in_order=False)
+
+
+def function_of(name: str) -> Do:
+    """In a worker process: the function of that name, 'module:function'."""
+    module, _, function = name.partition(":")
+    do: Do = getattr(import_module(module), function)
+    return do

@@ -1,0 +1,248 @@
+"""The files of a run in shards, and how each is written: next to its place, then moved there as a whole."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rag_eval.errors import InputError, OutputError, how_to_install
+from rag_eval.records import TOXICITY, CaseResult, Row, RunFacts
+from rag_eval.results.stored import State, from_json, load_state, save_state
+from rag_eval.store.replacement import Replacement, output_errors, write_text
+
+_ROW = TypeAdapter(Row)
+_LINES = 500
+"""Rows or results that are in memory at a time."""
+
+
+class RunFolder:
+    """The folder that a run in shards writes to. Numbers of shards count from 0."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.manifest = root / "manifest.json"
+        self.report = root / "report.xlsx"
+        self.all_inputs = root / "input"
+        self.all_replies = root / "replies"
+        self.all_grants = root / "grants"
+
+    def spec(self, number: int) -> Path:
+        return self.root / "specs" / f"part-{number:05}.json"
+
+    def input(self, number: int) -> Path:
+        return self.all_inputs / f"part-{number:05}.parquet"
+
+    def results(self, number: int) -> Path:
+        return self.root / "results" / f"part-{number:05}.parquet"
+
+    def tallies(self, number: int) -> Path:
+        return self.root / "tallies" / f"part-{number:05}.npz"
+
+    def grant(self, name: str) -> Path:
+        """Is there once the requests and the money of that name are being spent."""
+        return self.all_grants / name
+
+    def replies(self, number: int | None) -> Path:
+        """The journal of a shard; for None, the one that all of them share."""
+        return self.all_replies / ("all.sqlite" if number is None else f"part-{number:05}.sqlite")
+
+
+def fingerprint(value: object) -> str:
+    """Of values that JSON knows."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def fingerprint_of_file(path: Path) -> str:
+    """Empty for a file that is not there."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def write_json(target: Path, value: object) -> None:
+    """Raises OutputError."""
+    write_text(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n", "-o")
+
+
+def write_rows(target: Path, rows: Sequence[Row]) -> str:
+    """The rows of one shard, as they were read. Returns the file's fingerprint. Raises OutputError."""
+    from pyarrow import schema, string
+
+    lines = ({"row": json.dumps(_ROW.dump_python(row, mode="json"))} for row in rows)
+    _replace(target, lambda path: _write(path, schema([("row", string())]), lines, dict))
+    return fingerprint_of_file(target)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """What `write_rows` wrote. Raises ValueError or OSError for anything else."""
+    return [_ROW.validate_python(json.loads(line)) for line in _column(path, "row")]
+
+
+def write_results(
+    target: Path, facts: RunFacts, results: Iterator[tuple[CaseResult, str]], about: Callable[[], State]
+) -> None:
+    """One line a case. Beside each result stands its JSON; `about` is asked for when all are written."""
+    digest = hashlib.sha256()
+
+    def lines() -> Iterator[dict[str, Any]]:
+        for result, line in results:
+            digest.update(line.encode())
+            yield _line(result, line, facts)
+
+    def known() -> State:
+        return {**about(), "cases": digest.hexdigest()}
+
+    _replace(target, lambda path: _write(path, _schema(facts), lines(), known))
+
+
+def read_results(path: Path) -> Iterator[CaseResult]:
+    """The results as they were judged, in order. Raises ValueError for a damaged file, perhaps at its end."""
+    digest = hashlib.sha256()
+    for line in _column(path, "case"):
+        digest.update(line.encode())
+        yield from_json(line)
+    if digest.hexdigest() != about_results(path).get("cases"):
+        raise ValueError(f"{path}: is damaged (its cases are not those that were written)")
+
+
+def about_results(path: Path) -> State:
+    """What the file says of itself; empty for one that is not there, damaged or not complete."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    try:
+        about: State = json.loads((read_metadata(path).metadata or {})[_ABOUT])
+    except (ArrowException, OSError, ValueError, KeyError):
+        return {}
+    return about
+
+
+def write_state(target: Path, state: State) -> None:
+    """Raises OutputError."""
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            save_state(file, state)
+
+    _replace(target, write)
+
+
+def read_state(path: Path) -> State:
+    """Empty for a file that is not there, damaged or not complete."""
+    try:
+        with path.open("rb") as file:
+            return load_state(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def require_parquet() -> None:
+    """Raises InputError without the package that parts are written with."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise InputError(
+            f"a run in shards writes Parquet files, which needs pyarrow; install it with {how_to_install('parquet')}"
+        ) from None
+
+
+_ABOUT = b"rag-eval"
+
+
+def measures_of(facts: RunFacts) -> tuple[str, ...]:
+    """Names of everything that has a score in this run."""
+    return tuple(dict.fromkeys((*facts.metrics, TOXICITY, *facts.further)))
+
+
+def _schema(facts: RunFacts) -> Any:
+    from pyarrow import bool_, float64, int64, schema, string
+
+    scores = [
+        field
+        for name in measures_of(facts)
+        for field in ((name, float64()), (f"{name}_outcome", string()), (f"{name}_code", string()))
+    ]
+    return schema(
+        [
+            ("row", int64()),
+            ("source", string()),
+            ("source_row", int64()),
+            ("bot", string()),
+            ("rqs", float64()),
+            *scores,
+            ("rubric_passed", bool_()),
+            ("failure_modes", string()),
+            ("case", string()),
+        ]
+    )
+
+
+def _line(result: CaseResult, line: str, facts: RunFacts) -> dict[str, Any]:
+    case = result.case
+    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    columns: dict[str, Any] = {}
+    for name in measures_of(facts):
+        if score := scores.get(name):
+            columns |= {name: score.value, f"{name}_outcome": str(score.outcome), f"{name}_code": score.code}
+    return {
+        "row": case.row,
+        "source": case.source or facts.input_name,
+        "source_row": case.source_row if case.source_row is not None else case.row,
+        "bot": _encodable(case.bot),
+        "rqs": result.rqs,
+        **columns,
+        "rubric_passed": result.rubric.passed if result.rubric else None,
+        "failure_modes": " | ".join(result.failure_modes),
+        "case": line,
+    }
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _replace(target: Path, write: Callable[[Path], None]) -> None:
+    from pyarrow import ArrowException
+
+    replacement = Replacement(target)
+    try:
+        with output_errors(target):
+            try:
+                write(replacement.path)
+            except ArrowException as error:
+                raise OutputError(f"{target}: cannot be written ({error})") from error
+        replacement.commit()
+    finally:
+        replacement.discard()
+
+
+def _write(path: Path, schema: Any, lines: Iterator[dict[str, Any]], about: Callable[[], State]) -> None:
+    from itertools import islice
+
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import ParquetWriter
+
+    with ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
+        while some := list(islice(lines, _LINES)):
+            writer.write_batch(RecordBatch.from_pylist(some, schema=schema))
+        writer.add_key_value_metadata({_ABOUT: json.dumps(about()).encode()})
+
+
+def _column(path: Path, name: str) -> Iterator[str]:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(batch_size=_LINES, columns=[name], use_threads=False):
+                yield from batch.column(0).to_pylist()
+    except (
+        ArrowException,
+        OSError,
+    ) as error:  # a ValueError, so that nobody takes it for a disk that is full
+        raise ValueError(f"{path}: cannot be read ({error})") from error

@@ -1,0 +1,291 @@
+"""One shard, judged: a function that any engine may call, on any machine that sees the folder, as often as it likes."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from rag_eval import __version__
+from rag_eval.configuration import load_settings
+from rag_eval.configuration.effective import CACHE_NAME
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
+from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
+from rag_eval.report.recorded import rescored
+from rag_eval.results.stored import State, to_json
+from rag_eval.results.tallies import Tallies
+from rag_eval.rubric import EvaluationRubric, load_rubric
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Judges
+from rag_eval.run.marks import cuts_in, flags_in
+from rag_eval.run.opening import StoredReplies, open_llm_judges
+from rag_eval.shards.folder import (
+    RunFolder,
+    about_results,
+    fingerprint_of_file,
+    read_results,
+    read_rows,
+    read_state,
+    write_results,
+    write_state,
+)
+from rag_eval.shards.spec import ShardSpec
+
+_USAGE = TypeAdapter(Usage)
+GRANT_USED = "grant_used"
+"""Code of a shard whose requests and money were given to a worker that died."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOutcome:
+    """What became of one shard."""
+
+    number: int
+    rows: int
+    done: bool
+    """Its part is there, now or since before."""
+    stopped: str = ""
+    """Why it is not."""
+    code: str = ""
+    """The same, for programs."""
+    exit_code: int = int(ExitCode.COMPLETE)
+    requests: int = 0
+    """Sent now."""
+    cost: float = 0.0
+    """Of them, as far as it is known."""
+    warnings: tuple[str, ...] = field(default=())
+
+
+def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Judge one shard unless that is done, and write its part. Returns a ShardOutcome, in values that JSON knows.
+
+    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows. The keys of the
+    judge come from the environment of this process.
+    """
+    wanted = ShardSpec.model_validate(task["spec"])
+    try:
+        outcome = _Shard(RunFolder(Path(task["folder"])), wanted).judge()
+    except RagEvalError as error:  # as a value, which comes through to whoever runs this elsewhere
+        outcome = ShardOutcome(
+            wanted.number,
+            wanted.rows,
+            done=False,
+            stopped=str(error),
+            code=error.code if isinstance(error, RunStoppedError) else type(error).__name__,
+            exit_code=int(error.exit_code),
+        )
+    plain: dict[str, Any] = TypeAdapter(ShardOutcome).dump_python(outcome, mode="json")
+    return plain
+
+
+def is_done(folder: RunFolder, spec: ShardSpec) -> bool:
+    """Whether the part is there as a whole, and is what the specification asks for."""
+    about = read_state(folder.tallies(spec.number)).get("about", {})
+    return bool(
+        about.get("judging") == spec.judging
+        and about.get("counting") == spec.counting
+        and about.get("results") == fingerprint_of_file(folder.results(spec.number))
+    )
+
+
+def count_shard(folder: RunFolder, spec: ShardSpec) -> bool:
+    """Whether the part is there, its tallies being brought up to the specification. Nothing is judged."""
+    return is_done(folder, spec) or _Shard(folder, spec).count_again()
+
+
+class _Shard:
+    def __init__(self, folder: RunFolder, spec: ShardSpec) -> None:
+        self._folder = folder
+        self._spec = spec
+        self._warnings: list[str] = []
+
+    def judge(self) -> ShardOutcome:
+        spec, folder = self._spec, self._folder
+        if not spec.again and is_done(folder, spec):
+            return ShardOutcome(spec.number, spec.rows, done=True)
+        if not spec.again and self.count_again():
+            return ShardOutcome(spec.number, spec.rows, done=True)
+        return self._judge()
+
+    def count_again(self) -> bool:
+        """Tallies of what was judged before, as the settings are now. False if it is not there, or damaged."""
+        judged = about_results(self._folder.results(self._spec.number))
+        if judged.get("judging") != self._spec.judging:
+            return False
+        facts = self._with_marks(self._spec.facts_of_run(), judged)
+        before = read_results(self._folder.results(self._spec.number))
+        now = (
+            (rescored(result, facts, had_diagnostics=facts.diagnostics), to_json(result)) for result in before
+        )
+        try:
+            self._write(facts, now, lambda: judged)
+        except (ValueError, OSError):
+            return False
+        return True
+
+    def _judge(self) -> ShardOutcome:
+        spec = self._spec
+        rows = self._rows()
+        self._use_grant()
+        settings = with_own_keys(spec.settings_of_shard())
+        judges = self._open_judges(settings)
+        facts = spec.facts_of_run()
+        if not judges.is_proxy:
+            facts = replace(facts, flags=flags_in(rows), cut_contexts=cuts_in(settings, rows))
+        evaluation = Evaluation(judges, settings)
+        failed = _Failures()
+        try:
+            results = failed.counted(_unless_stopped(evaluation, rows))
+            with suppress(RunStoppedError):
+                lines = ((result, to_json(result)) for result in results)
+                self._write(facts, lines, lambda: self._about(evaluation, facts, failed.count))
+        finally:
+            evaluation.close()
+            judges.store.end(keep=True)
+        return self._outcome(evaluation)
+
+    def _use_grant(self) -> None:
+        """Requests and money are given once: what a worker that died has spent of them nobody knows."""
+        if not self._spec.grant:
+            return
+        path = self._folder.grant(self._spec.grant)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("x").close()
+        except FileExistsError:
+            raise RunStoppedError(GRANT_USED, "the worker that judged this shard died") from None
+
+    def _rows(self) -> list[Row]:
+        path = self._folder.input(self._spec.number)
+        if fingerprint_of_file(path) != self._spec.input:
+            raise InputError(
+                f"{path}: is not what was read when the run began; run rag-eval INPUT -o {self._folder.root} again, or "
+                "use another -o"
+            )
+        return read_rows(path)
+
+    def _open_judges(self, settings: Settings) -> Judges:
+        if settings.provider.is_offline:
+            return Judges.offline(settings)
+        spec, cache = self._spec, settings.cache
+        own = self._folder.replies(spec.number)
+        if spec.shares_replies and not own.exists():  # else a job judged a part of this shard
+            own = self._folder.replies(None)
+        replies = StoredReplies(
+            path=cache.directory / CACHE_NAME if cache.enabled else own,
+            fresh=spec.fresh,
+            retry_errors=spec.retry_errors,
+            strict=spec.strict_cache,
+        )
+        return open_llm_judges(settings, replies, rubric_of(settings), self._warnings.append)
+
+    def _write(self, facts: RunFacts, results: Iterator[tuple[CaseResult, str]], about: Any) -> None:
+        spec, folder = self._spec, self._folder
+        tallies = Tallies(facts, Settings.model_validate(spec.settings).report.slice_by, is_part=True)
+        target = folder.results(spec.number)
+        write_results(target, facts, _told(tallies, results), about)
+        known = {"judging": spec.judging, "counting": spec.counting, "results": fingerprint_of_file(target)}
+        write_state(folder.tallies(spec.number), {"about": known, "tallies": tallies.state()})
+
+    def _about(self, evaluation: Evaluation, facts: RunFacts, failed: int) -> State:
+        """What the report of the run needs to know of the shard beside its results."""
+        redactor = evaluation.redactor
+        return {
+            "judging": self._spec.judging,
+            "version": __version__,
+            "scoring": scoring_of(facts),
+            "failed": failed,
+            "seconds": evaluation.seconds,
+            "usage": _USAGE.dump_python(evaluation.usage, mode="json"),
+            "adaptations": list(evaluation.judges.judge.adaptations),
+            "outdated": evaluation.outdated,
+            "redacted": dict(redactor.counts) if redactor else {},
+            "flags": [[row, bot, list(marks)] for (row, bot), marks in facts.flags.items()],
+            "cuts": [[row, bot, words] for (row, bot), words in facts.cut_contexts.items()],
+        }
+
+    @staticmethod
+    def _with_marks(facts: RunFacts, about: State) -> RunFacts:
+        return replace(
+            facts,
+            flags={(row, bot): tuple(marks) for row, bot, marks in about["flags"]},
+            cut_contexts={(row, bot): words for row, bot, words in about["cuts"]},
+        )
+
+    def _outcome(self, evaluation: Evaluation) -> ShardOutcome:
+        stopped, usage = evaluation.stopped, evaluation.usage
+        return ShardOutcome(
+            self._spec.number,
+            self._spec.rows,
+            done=stopped is None,
+            stopped=str(stopped or ""),
+            code=stopped.code if stopped else "",
+            exit_code=int(stopped.exit_code if stopped else ExitCode.COMPLETE),
+            requests=usage.requests,
+            cost=usage.cost or 0.0,
+            warnings=tuple(self._warnings),
+        )
+
+
+def scoring_of(facts: RunFacts) -> State:
+    """What RQS and failure modes were made with."""
+    return {
+        "weights": dict(facts.weights),
+        "thresholds": dict(facts.thresholds),
+        "gold_ids": facts.gold_ids,
+    }
+
+
+def with_own_keys(settings: Settings) -> Settings:
+    """With the key that this process has for the judge: from its environment, or else from .env or config.ini.
+
+    Raises SettingsError if it has none.
+    """
+    provider = settings.provider
+    if provider.is_offline:
+        return settings
+    url = getattr(settings.section, provider.url_key)
+    wanted = {"judge.provider": provider.name, f"{provider.name}.{provider.url_key}": url}
+    loaded = load_settings(None, wanted, os.environ, Path.cwd())
+    section = settings.section.model_copy(update={"api_key": loaded.settings.section.api_key})
+    ours = settings.model_copy(update={provider.name: section})
+    replace(loaded, settings=ours).require_credentials()
+    return ours
+
+
+def rubric_of(settings: Settings) -> EvaluationRubric | None:
+    return load_rubric(settings.rubric.file) if settings.rubric.file else None
+
+
+class _Failures:
+    """Counts the cases that another run might judge."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def counted(self, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
+        for result in results:
+            scores = [*result.scores.values(), *result.further.values(), result.toxicity]
+            outcomes = {score.outcome for score in scores} | (
+                {result.rubric.outcome} if result.rubric else set()
+            )
+            self.count += Outcome.FAILED in outcomes
+            yield result
+
+
+def _told(tallies: Tallies, results: Iterator[tuple[CaseResult, str]]) -> Iterator[tuple[CaseResult, str]]:
+    for result, line in results:
+        tallies.add(result)
+        yield result, line
+
+
+def _unless_stopped(evaluation: Evaluation, rows: list[Row]) -> Iterator[CaseResult]:
+    """Raises RunStoppedError when the run ends early: a shard is done as a whole, or not at all."""
+    for results in evaluation.results(rows):
+        yield from results
+    if evaluation.stopped:
+        raise evaluation.stopped

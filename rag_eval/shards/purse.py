@@ -1,0 +1,74 @@
+"""What a run may still send, spend and take, handed out with each shard."""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import RunStoppedError
+from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome
+from rag_eval.shards.spec import ShardSpec
+
+
+@dataclass(slots=True)
+class _Held:
+    calls: int = 0
+    cost: float = 0.0
+
+
+class Purse:
+    """The caps of a run. What a shard was given is held back until it says what it took."""
+
+    def __init__(self, settings: Settings, slots: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`slots` are as many shards as are judged at the same time."""
+        limits = settings.limits
+        self._caps = limits.max_calls, limits.max_cost, limits.max_minutes
+        self._slots = slots
+        self._clock = clock
+        self._began = clock()
+        self._calls, self._cost = 0, 0.0
+        self._held: dict[int, _Held] = {}
+
+    def fill(self, spec: ShardSpec) -> ShardSpec | None:
+        """The shard with its part of what is left; None if nothing is."""
+        max_calls, max_cost, max_minutes = self._caps
+        parts = max(1, self._slots - len(self._held))
+        held, given = _Held(), dict[str, float | int]()
+        if max_calls is not None:
+            free = max_calls - self._calls - sum(each.calls for each in self._held.values())
+            given["max_calls"] = held.calls = -(-free // parts)
+        if max_cost is not None:
+            free_cost = max_cost - self._cost - sum(each.cost for each in self._held.values())
+            given["max_cost"] = held.cost = free_cost / parts
+        if max_minutes is not None:
+            given["max_minutes"] = max_minutes - (self._clock() - self._began) / 60
+        if any(value <= 0 for value in given.values()):
+            return None
+        self._held[spec.number] = held
+        grant = secrets.token_hex(8) if max_calls is not None or max_cost is not None else ""
+        return spec.model_copy(update={**given, "grant": grant})
+
+    def settle(self, outcome: ShardOutcome) -> None:
+        """Put what a shard took in place of what was held back for it."""
+        held = self._held.pop(outcome.number, _Held())
+        is_lost = outcome.code == GRANT_USED  # by a worker that died; as much as that may be gone
+        self._calls += held.calls if is_lost else outcome.requests
+        self._cost += held.cost if is_lost else outcome.cost
+
+    def reached(self) -> RunStoppedError:
+        """Why nothing more is handed out."""
+        max_calls, max_cost, max_minutes = self._caps
+        taken = [
+            *(
+                [f"{self._calls:,} of {max_calls:,} requests are sent (--max-calls)"]
+                if max_calls is not None
+                else []
+            ),
+            *([f"{self._cost:.4f} of {max_cost:g} is spent (--max-cost)"] if max_cost is not None else []),
+            *([f"the limit is {max_minutes:g} minutes (--max-minutes)"] if max_minutes is not None else []),
+        ]
+        return RunStoppedError(
+            "limits",
+            f"the limits of the run are reached: {', '.join(taken)}; run the same command again to continue",
+        )

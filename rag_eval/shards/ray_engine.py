@@ -1,0 +1,74 @@
+"""Shards as tasks of a Ray cluster (Ray core). Every machine sees the folder of the run, and has keys of its own."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from rag_eval.errors import InputError, RunStoppedError, how_to_install
+
+_RETRIES = 3
+"""Times that a shard begins anew because its process or its machine died."""
+
+
+class RayEngine:
+    """Connects to a cluster, or starts one on this machine. As a context it disconnects at the end."""
+
+    def __init__(self, address: str | None, most: int) -> None:
+        """Use up to `most` processors. Raises InputError if Ray is not installed or the cluster cannot be reached."""
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anybody
+        self._ray = ray = import_ray()
+        try:
+            ray.init(
+                address=address,
+                logging_level=logging.WARNING,
+                log_to_driver=False,
+                ignore_reinit_error=True,
+                **({} if address else {"include_dashboard": False}),
+            )
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(
+                f"--address {address or ''}: the Ray cluster cannot be used ({reason})"
+            ) from error
+        self.slots = max(1, min(most, int(ray.cluster_resources().get("CPU", 1))))
+
+    def __enter__(self) -> "RayEngine":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ray.shutdown()
+
+    def map(
+        self, do: Callable[[Mapping[str, Any]], dict[str, Any]], tasks: Iterable[Mapping[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        """See Engine. Raises RunStoppedError if a shard's process died again and again."""
+        ray, source = self._ray, iter(tasks)
+        remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(do)
+        under_way: list[Any] = []
+        while True:
+            while len(under_way) < self.slots and (task := next(source, None)) is not None:
+                under_way.append(remote.remote(dict(task)))
+            if not under_way:
+                return
+            (ready,), under_way = ray.wait(under_way, num_returns=1)
+            try:
+                yield ray.get(ready)
+            except ray.exceptions.RayError as error:
+                reason = " ".join(str(error).split())[:300]
+                raise RunStoppedError(
+                    "ray",
+                    f"a shard ended without a result on the Ray cluster ({reason}); run the same command again",
+                ) from error
+
+
+def import_ray() -> Any:
+    """Raises InputError if Ray is not installed."""
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError:
+        raise InputError(
+            f"--engine ray: Ray is not installed; install it with {how_to_install('ray')}"
+        ) from None
+    return ray

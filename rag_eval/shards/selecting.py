@@ -1,0 +1,74 @@
+"""Cases of a run in shards that conditions hold for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rag_eval.errors import InputError
+from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
+from rag_eval.shards.folder import measures_of
+from rag_eval.tables.names import squeezed
+from rag_eval.tables.selection import Condition, nearest
+
+
+class CaseSelection:
+    """Conditions on the columns of the results, joined by 'and'."""
+
+    def __init__(self, conditions: Sequence[Condition], facts: RunFacts) -> None:
+        """Raises InputError for a name that is not a column of the results."""
+        known = {squeezed(name): name for name in _columns(facts)}
+        labels = {squeezed(label): name for name, label in {**SCORE_LABELS, **facts.further}.items()}
+        known = {**{label: name for label, name in labels.items() if name in known.values()}, **known}
+        known[squeezed("Failure Mode")] = "failure_modes"
+        self.seen = 0
+        """Results that were looked at."""
+        self._conditions = []
+        for condition in conditions:
+            name = known.get(squeezed(condition.column))
+            if name is None:
+                hint = nearest(condition.column, _columns(facts), "names")
+                raise InputError(f"--where: '{condition.column[:60]}' is not a column of the results{hint}")
+            if name in (*measures_of(facts), "rqs", "row", "source_row") and not condition.is_of_number:
+                raise InputError(
+                    f"--where: '{condition.value[:60]}' is not a number; {name} is compared with one, such as 0.3"
+                )
+            self._conditions.append((name, condition))
+
+    def chosen(self, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
+        for result in results:
+            self.seen += 1
+            values = _values(result)
+            if all(condition.holds(_cell(values.get(name))) for name, condition in self._conditions):
+                yield result
+
+
+def _columns(facts: RunFacts) -> list[str]:
+    scores = [column for name in measures_of(facts) for column in (name, f"{name}_outcome", f"{name}_code")]
+    return [*_OF_CASE, "rqs", "failure_modes", *(["rubric_passed"] if facts.rubric else []), *scores]
+
+
+_OF_CASE = ("row", "source", "source_row", "bot", "query", "response", "reference", "recommendation")
+
+
+def _values(result: CaseResult) -> Mapping[str, Any]:
+    case = result.case
+    values = {
+        "row": case.row,
+        "source": case.source,
+        "source_row": case.source_row if case.source_row is not None else case.row,
+        "bot": case.bot,
+        "query": case.query,
+        "response": case.response,
+        "reference": case.reference,
+        "recommendation": result.recommendation,
+        "rqs": result.rqs,
+        "failure_modes": " | ".join(result.failure_modes),
+        "rubric_passed": None if result.rubric is None or result.rubric.passed is None
+        else ("yes" if result.rubric.passed else "no"),
+    }  # fmt: skip
+    for name, score in {**result.scores, **result.further, "toxicity": result.toxicity}.items():
+        values |= {name: score.value, f"{name}_outcome": str(score.outcome), f"{name}_code": score.code}
+    return values
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,79 @@
+"""What is worth saying about cells that could be read, one sentence a column. Nothing here is an error."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from rag_eval.tables.cells import (
+    EXCEL_LIMIT,
+    Area,
+    column_letter,
+)
+from rag_eval.tables.column_uses import Columns
+
+BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
+_SENTENCES = {
+    BROKEN_LIST: "what looks like a list cannot be read as one and was taken as plain text in row {rows}; write lists "
+    'as JSON: ["chunk 1", "chunk 2"].',
+    CUT: f"exactly {EXCEL_LIMIT:,} characters in row {{rows}}, so Excel probably cut the text; export it again as "
+    ".csv, .jsonl or .parquet.",
+    LIST_OF_RESPONSES: "a list of several texts in row {rows} was taken as one response. If these are ground truths, "
+    "give the column this role with --map COLUMN=reference.",
+    ALTERNATIVES: "several ground truths in row {rows}; the first one counts. Put the one that should count first.",
+}
+
+
+class Remarks:
+    """Rows with a remarkable cell, by what is remarkable and by the name of the column."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, list[int]]] = {kind: defaultdict(list) for kind in _SENTENCES}
+
+    def add(self, kind: str, column: str, row: int) -> None:
+        self._rows[kind][column].append(row)
+
+    def warnings(self) -> Iterator[str]:
+        for kind, columns in self._rows.items():
+            for column, rows in columns.items():
+                yield f"Column {column}: {_SENTENCES[kind].format(rows=first_ten(rows))}"
+
+
+def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:
+    """Only the first of merged cells holds their text; the others are blank, which would count against a bot."""
+    touched = [
+        area
+        for area in merged
+        if area.first_row <= last_row
+        and area.last_row >= first_row
+        and any(area.first_column <= index + 1 <= area.last_column for index in columns.names)
+    ]
+    if touched:
+        places = [f"{column_letter(area.first_column - 1)}{area.first_row}" for area in touched]
+        yield (
+            f"Merged cells are read as their first cell, the others as blank (at {first_ten(places)}); "
+            "unmerge them and repeat the text where it belongs."
+        )
+
+
+def cut_warnings(cut: int, read: int) -> Iterator[str]:
+    if cut:
+        yield (
+            f"{counted(cut, 'row')} beyond the first {read:,} left out; "
+            "raise max_rows in [evaluation] to have them judged."
+        )
+
+
+def short_warnings(rows: Sequence[int]) -> Iterator[str]:
+    """A text with line ends that stands in no quotes is torn into rows that look like others."""
+    if rows:
+        yield (
+            f"Fewer cells than the header has: row {first_ten(rows)}. Missing cells were read as blank; "
+            "if a line break split a text, put the text in double quotes."
+        )
+
+
+def first_ten(items: Sequence[object]) -> str:
+    return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

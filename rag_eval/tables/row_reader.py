@@ -1,0 +1,280 @@
+"""The cells of a row: checked, split into chunks, and spooled. Collects what is wrong with them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+from rag_eval.errors import InputError, TableError
+from rag_eval.tables.bounds import MOST_LISTED, Room
+from rag_eval.tables.cells import (
+    EXCEL_LIMIT,
+    BadCell,
+    Cell,
+    JsonText,
+    cell_at,
+    is_blank,
+)
+from rag_eval.tables.chunking import (
+    AUTO,
+    BLANK,
+    JSON_LIST,
+    LISTS,
+    looks_like_broken_list,
+    split_cell,
+    why_broken,
+)
+from rag_eval.tables.column_uses import WIDE, Columns
+from rag_eval.tables.document_ids import parse_documents, rank_documents
+from rag_eval.tables.grouping import Unit
+from rag_eval.tables.labels import parse_score, parse_verdict
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
+from rag_eval.tables.nested import is_list_of_texts, role_text
+from rag_eval.tables.remarks import ALTERNATIVES, BROKEN_LIST, CUT, LIST_OF_RESPONSES, Remarks, counted
+from rag_eval.tables.spool import Spool
+
+Value = TypeVar("Value")
+
+
+_ROW_SIZE, _CASE_SIZE, _PART_SIZE = 250, 200, 60
+"""Bytes that a row, a case, and a chunk or an id need, their texts not included."""
+
+
+class _Context(NamedTuple):
+    """What a context cell holds."""
+
+    chunks: tuple[str, ...]
+    dropped: int
+    kind: str
+    ids: tuple[str, ...] | None
+    is_broken: bool
+    """It looks like a list, and is none."""
+
+
+_NO_CONTEXT = _Context((), 0, BLANK, None, is_broken=False)
+
+
+_ONE_PASSAGE = "passages of several rows"
+
+
+_BAR = "'|' as deepeval writes it"
+
+
+class RowReader:
+    """Checks the cells of one row after the other and spools what they hold; collects what is wrong with them."""
+
+    def __init__(
+        self,
+        place: str,
+        columns: Columns,
+        delimiter: str,
+        criteria: Collection[str],
+        room: Room,
+        spool: Spool,
+    ) -> None:
+        self.spool = spool
+        self.problems: list[str] = []
+        """The first of them."""
+        self.problem_count = 0
+        self.chunks = 0
+        self.dropped_items = 0
+        self.last_row = 0
+        self.kinds: Counter[str] = Counter()
+        """Of context cells."""
+        self.has_ids = False
+        """Whether chunks came with ids of their documents, and these count as the retrieved ones."""
+        self._place = place
+        self._delimiter = delimiter
+        self._criteria = criteria
+        self._room = room
+        self._file_names = columns.names
+        self._numbers: Mapping[int, int] = {}
+        self._last: dict[int, tuple[str, object]] = {}
+        """By column: the text that was parsed last, and its value or what is wrong with it."""
+        self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        """By column: rows whose cell begins like a list and is none, and why."""
+        self._with_lists: set[int] = set()
+        self._remarks = Remarks()
+        self._first_dropped = ""
+        self.regard(columns, has_passages=False)
+
+    def regard(self, columns: Columns, *, has_passages: bool) -> None:
+        """From now on rows have these columns."""
+        self.columns = columns
+        self._names = columns.names
+        self._has_passages = has_passages
+        self._used = sorted(columns.names)
+        self._contexts = sorted({*columns.contexts.values()})
+        self._documents = sorted(columns.documents)
+        # In the order in which a line of the spool has them.
+        self._roles = {
+            columns.query: QUERY,
+            **({} if columns.reference is None else {columns.reference: REFERENCE}),
+            **dict.fromkeys(columns.responses.values(), RESPONSE),
+        }
+        self._plural = {
+            index
+            for index, role in self._roles.items()
+            if role == REFERENCE and holds_several(columns.headers.get(index, ""))
+        }
+        self._takes_ids = columns.gold is not None and not columns.retrieved
+
+    def read_all(self, units: Iterator[Unit], max_rows: int, on_row: Callable[[], None]) -> int:
+        """How many rows beyond `max_rows` there are, which are not looked at."""
+        cut_rows = 0
+        for unit in units:
+            if len(self.spool) == max_rows:
+                cut_rows += 1
+                continue
+            self._read(unit)
+            self.last_row = unit.number
+            on_row()
+        return cut_rows
+
+    def _read(self, unit: Unit) -> None:
+        number, cells, self._numbers = unit
+        columns = self.columns
+        self._room.take(_ROW_SIZE + _CASE_SIZE * len(columns.responses))
+        texts = {index: self._text(number, index, cell_at(cells, index)) for index in self._used}
+        if is_blank(cell_at(cells, columns.query)):
+            self._report(
+                number, columns.query, "is blank, but the row is not; add the query or clear the row"
+            )
+        # Read once a column, so that bots share what their row has in common.
+        contexts = [self._context(number, index, texts[index]) for index in self._contexts]
+        documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
+        share = self.spool.share
+        values: list[Any] = [number, *(share(texts[index], texts[index]) for index in self._roles)]
+        values += [
+            share(texts[index], context.chunks)
+            for index, context in zip(self._contexts, contexts, strict=True)
+        ]
+        values += [share(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
+        values += [share(texts[index], texts[index]) for index in columns.kept.values()]
+        if columns.human:
+            values.append(self._labels(number, texts))
+        if self._takes_ids:
+            ids = [context.ids for context in contexts]
+            self.has_ids = self.has_ids or any(ids)
+            values.append(ids)
+        self.spool.add(values)
+
+    def report_broken_lists(self) -> None:
+        """What begins like a list and is none is an error where other cells of the column are lists."""
+        for index, found in sorted(self._broken.items()):
+            if index in self._with_lists:
+                for number, why in found:
+                    self._report(number, index, why)
+
+    def warnings(self) -> Iterator[str]:
+        """What could be read and is worth a look. To be asked once, after the last row."""
+        for index, found in sorted(self._broken.items()):
+            for number, _ in found:
+                self._remarks.add(BROKEN_LIST, self._names[index], number)
+        yield from self._remarks.warnings()
+        if self.dropped_items:
+            yield (
+                f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
+                f"the first in {self._first_dropped}."
+            )
+
+    def _text(self, number: int, index: int, cell: Cell) -> str:
+        role = self._roles.get(index)
+        if (
+            role == RESPONSE
+            and self.columns.shape != WIDE
+            and isinstance(cell, str)
+            and is_list_of_texts(cell)
+        ):
+            self._remark(LIST_OF_RESPONSES, number, index)
+        if role is not None and (isinstance(cell, JsonText) or index in self._plural):
+            cell, is_one_of_several = role_text(role, cell)
+            if is_one_of_several:
+                self._remark(ALTERNATIVES, number, index)
+        if isinstance(cell, BadCell):
+            self._report(number, index, cell.problem)
+            return ""
+        if len(cell) == EXCEL_LIMIT:
+            self._remark(CUT, number, index)
+        return cell
+
+    def _remark(self, kind: str, number: int, index: int) -> None:
+        self._remarks.add(kind, self._names[index], self._numbers.get(index, number))
+
+    def _context(self, number: int, index: int, text: str) -> _Context:
+        found = self._parsed(number, index, text, self._split) or _NO_CONTEXT
+        if found.is_broken:
+            self._broken[index].append((number, why_broken(text)))
+        elif found.kind in LISTS:
+            self._with_lists.add(index)
+        if found.dropped:
+            self._first_dropped = self._first_dropped or f"row {number}, column {self._names[index]}"
+        self.dropped_items += found.dropped
+        self.chunks += len(found.chunks)
+        if found.chunks:
+            self.kinds[found.kind] += 1
+        return found
+
+    def _split(self, text: str) -> _Context:
+        if isinstance(text, JsonText) and text.startswith("{"):
+            text = f"[{text}]"
+        found = split_cell(text, self._delimiter if not isinstance(text, JsonText) else AUTO)
+        if self.columns.joined_by_bar and self._delimiter == AUTO and found.kind not in LISTS and "|" in text:
+            found = split_cell(text, "|")._replace(kind=_BAR)
+        self._room.take(_PART_SIZE * len(found.chunks))
+        is_broken = self._delimiter == AUTO and found.kind not in LISTS and looks_like_broken_list(text)
+        ids = rank_documents(found.ids) if found.ids and self._takes_ids else None
+        kind = _ONE_PASSAGE if self._has_passages and found.kind == JSON_LIST else found.kind
+        return _Context(found.chunks, found.dropped, kind, ids, is_broken)
+
+    def _ids(self, text: str) -> tuple[str, ...]:
+        ids = parse_documents(text)
+        self._room.take(_PART_SIZE * len(ids))
+        return ids
+
+    def _labels(self, number: int, texts: Mapping[int, str]) -> list[list[Any]]:
+        """What people said about the row: bot, metric and value, the first two by position."""
+        labels = []
+        bots = {bot: place for place, bot in enumerate(self.columns.responses)}
+        for place, (metric, indexes) in enumerate(self.columns.human.items()):
+            parse = parse_verdict if metric in self._criteria else parse_score
+            found = {
+                index: self._parsed(number, index, texts[index], parse)
+                for index in sorted({*indexes.values()})
+                if texts[index]
+            }
+            labels += [
+                [bots[bot], place, label]
+                for bot, index in indexes.items()
+                if (label := found.get(index)) is not None
+            ]
+        return labels
+
+    def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
+        """The cell's value; None for one that cannot be parsed, which is reported.
+
+        Rows often share a text, and then they share its value.
+        """
+        known, value = self._last.get(index, ("", None))
+        if value is None or known != text:
+            self._room.take_text(text)
+            try:
+                value = parse(text)
+            except (ValueError, InputError) as error:
+                if isinstance(error, TableError):  # no room
+                    raise
+                value = error
+            self._last[index] = text, value
+        if isinstance(value, Exception):
+            self._report(number, index, str(value))
+            return None
+        return cast(Value, value)
+
+    def _report(self, number: int, index: int, problem: str) -> None:
+        self.report(self._numbers.get(index, number), index, problem, self._names)
+
+    def report(self, number: int, index: int, problem: str, names: Mapping[int, str] | None = None) -> None:
+        """`number` is a row of the file; `index` a column of it, unless other `names` are given."""
+        self.problem_count += 1
+        if len(self.problems) < MOST_LISTED:
+            name = (names or self._file_names)[index]
+            self.problems.append(f"{self._place}, row {number}, column {name}: {problem}")

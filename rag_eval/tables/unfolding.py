@@ -1,0 +1,92 @@
+"""Columns of objects written as text, such as `input` and `output` of traces, to a column for each field."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
+from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meanings
+from rag_eval.tables.nested import flattened, parse_json
+from rag_eval.tables.sheets import value_cell
+
+Rows = Iterator[tuple[int, Sequence[Cell]]]
+
+_PEEKED = 20
+"""Rows that are looked at first: in nearly all files no column is one of objects."""
+_ROLES = frozenset((QUERY, REFERENCE, RESPONSE, CONTEXT))
+
+
+def columns_of_objects(header: Sequence[Cell], rows: Rows) -> tuple[list[int], Rows]:
+    """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows."""
+    first = list(islice(rows, _PEEKED))
+    found = [
+        index
+        for index, name in enumerate(header)
+        if isinstance(name, str) and _ROLES & {each.role for each in meanings(name, has_prefixed=False)}
+        if fields_of([index], header, iter(first))
+    ]
+    return found, chain(first, rows)
+
+
+def fields_of(columns: Sequence[int], header: Sequence[Cell], rows: Rows) -> dict[int, list[str]]:
+    """The paths of the fields of each column of objects: every cell is one or blank, and some field has a role."""
+    paths: dict[int, dict[str, None]] = {index: {} for index in columns}
+    for _, cells in rows:
+        for index in list(paths):
+            cell = cell_at(cells, index)
+            found = _object(cell) if cell else {}
+            if found is None:
+                del paths[index]
+            else:
+                paths[index].update(dict.fromkeys(found))
+    return {
+        index: list(its)
+        for index, its in paths.items()
+        if any(
+            each.role in _ROLES
+            for path in its
+            for each in meanings(f"{header[index]}.{path}", has_prefixed=False)
+        )
+    }
+
+
+def unfolded(header: Sequence[Cell], rows: Rows, fields: dict[int, list[str]]) -> tuple[list[Cell], Rows]:
+    """The header and the rows with further columns for the fields, named by their paths."""
+    added = [(index, path) for index, paths in fields.items() for path in paths]
+    names = [f"{header[index]}.{path}" for index, path in added]
+    return [*header, *names], (
+        (number, [*cells, *[""] * (len(header) - len(cells)), *_values(cells, added)])
+        for number, cells in rows
+    )
+
+
+def _values(cells: Sequence[Cell], added: Sequence[tuple[int, str]]) -> Iterator[Cell]:
+    objects = {
+        index: _object(cell_at(cells, index)) or {} for index in dict.fromkeys(index for index, _ in added)
+    }
+    for index, path in added:
+        yield value_cell(objects[index][path]) if path in objects[index] else ABSENT
+
+
+def _object(cell: Cell) -> dict[str, Any] | None:
+    """The values by path, of an object as JSON or Python writes it; None for anything else."""
+    if not isinstance(cell, str) or isinstance(cell, JsonText):
+        return None
+    text = cell.strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return None
+    try:
+        value = parse_json(text)
+    except (ValueError, RecursionError):
+        value = _literal(text)
+    return (
+        flattened(value) if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+    )
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None

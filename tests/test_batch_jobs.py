@@ -1,0 +1,493 @@
+"""--batch over several commands: kills, caps, and what is asked for once. The server's time is virtual."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_server import BatchServer
+from conftest import KEY, Run, read_sheet
+from fake_judge import Answer, error, json_answer
+from forking import Forker
+from test_batches import RUN, azure, configure, distinct, online, openai, server, tables, through
+from test_main_job import ROOT, sheet_of
+from test_store_damage import change
+
+from rag_eval.cli.batching import poll_pauses, waiting_line
+from rag_eval.store.batch_records import BatchRecord
+
+__all__ = ["server"]
+
+MOMENTS = {
+    "before it is created": ("POST /batches", 1),
+    "after it is created": ("created", 1),
+    "in the middle of a download": ("GET /files/*/content", 1),
+    "when results are stored": ("DELETE /files/*", 1),
+    "before it is forgotten": ("DELETE /files/*", 3),
+}
+
+
+@pytest.mark.parametrize(("event", "number"), MOMENTS.values(), ids=MOMENTS)
+def test_a_kill_at_any_moment_pays_nothing_twice(
+    forker: Forker, run_cli: Run, server: BatchServer, tmp_path: Path, event: str, number: int
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    killed: list[int] = []
+    seen: list[str] = []
+
+    def kill(what: str) -> Answer | None:
+        seen.append(what)
+        if what != event or seen.count(event) != number or killed:
+            return None
+        killed.append(run.pid)
+        if event == "GET /files/*/content":
+            name = re.search(r"files/([\w-]+)/content", server.calls[-1])
+            assert name is not None
+            return _half(server.files[name[1]], run.pid)
+        os.kill(run.pid, signal.SIGKILL)
+        return error(500, "server_error", "it is not created") if event == "POST /batches" else None
+
+    codes = []
+    server.hook = kill
+    while not codes or codes[-1] in (75, -9):
+        run = forker.start(tmp_path, *RUN, "--batch", variables=openai(server))
+        codes.append(run.wait().code)
+        server.end()
+        assert len(codes) < 9, codes
+    assert codes.count(-9) == len(killed) == 1
+    assert codes[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 19
+    assert server.open() == []
+
+
+class _half(Answer):  # noqa: N801 - it is used as a function
+    """A body of which only a half is sent before its reader is killed."""
+
+    def __init__(self, body: bytes, pid: int) -> None:
+        super().__init__(200, body, cut_after=len(body) // 2)
+        object.__setattr__(self, "pid", pid)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "cut_after":  # asked for when the first half is on its way
+            os.kill(object.__getattribute__(self, "pid"), signal.SIGKILL)
+        return super().__getattribute__(name)
+
+
+CAP = "0.12"
+
+
+def test_ten_commands_under_one_cap_spend_no_more_than_it(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """The server's own sum of what it served, at the price of a batch, is within the cap and is what is reported."""
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
+    codes = []
+    for _ in range(10):
+        codes.append(run_cli(*RUN, "--batch", "--max-cost", CAP, "--json", "r.json", **openai(server)).code)
+        server.end()
+    assert codes[0] == 75
+    assert codes[-1] == 4, codes
+    lines = sum(_cost(server, line) for line in server.lines) / 2
+    (preflight,) = [each for each in server.judge.requests if each.task == "preflight"]
+    paid = lines + _cost_of(preflight.prompt, '{"ready": true}')
+    assert float(CAP) / 10 < paid <= float(CAP)
+    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert usage["cost"] == pytest.approx(paid)
+    assert usage["calls"] == len(server.lines)
+    sent = len(server.judge.requests)
+    assert through(run_cli, server, "--max-cost", "1000")[-1] == 0, "and a higher cap goes on from there"
+    assert distinct(server)
+    assert len(server.lines) == 3 * 19
+    assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
+
+
+def _cost(server: BatchServer, line: dict[str, Any]) -> float:
+    from fake_judge import honest_reply
+
+    prompt = "\n".join(message["content"] for message in line["body"]["messages"])
+    return _cost_of(prompt, honest_reply(prompt))
+
+
+def _cost_of(prompt: str, reply: str) -> float:
+    return (100 * len(prompt.split()) + 10 * len(reply.split())) / 1e6
+
+
+def test_max_calls_counts_over_all_commands(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    codes = [
+        run_cli(*RUN, "--batch", "--max-calls", "25", **openai(server)).code
+        for _ in range(4)
+        if not server.end()
+    ]
+    assert codes == [75, 75, 4, 4]
+    assert len(server.judge.requests) == 25
+
+
+def test_fresh_from_cron_comes_to_its_end(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[cache]\nenabled = true\n")
+    assert through(run_cli, server) == [75, 75, 75, 0]
+    assert through(run_cli, server, "--fresh") == [75, 75, 75, 0], "every call is made again, and once"
+    assert len(server.lines) == 2 * 19
+    assert through(run_cli, server) == [0]
+
+
+def test_usage_by_task_is_that_of_all_commands(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    configure(tmp_path, "[prices]\ninput = 1\noutput = 10\n")
+    assert through(run_cli, server, "--manifest", "m.json")[-1] == 0
+    usage = json.loads((tmp_path / "m.json").read_text())["usage"]
+    assert (usage["calls"], usage["cached"], usage["requests"]) == (2 * 19, 0, 2 * 19 + 1)
+    tasks = {name: each["calls"] for name, each in usage["by_task"].items()}
+    assert tasks["faithfulness.verdicts"] == 4
+    assert sum(tasks.values()) == 2 * 19
+    assert usage["prompt_tokens"] == sum(len(each.prompt.split()) for each in server.judge.requests)
+    for name in ("prompt_tokens", "completion_tokens", "cost"):
+        assert sum(each[name] for each in usage["by_task"].values()) == pytest.approx(usage[name])
+
+
+def test_while_waiting_the_old_report_stays_and_the_manifest_says_why(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    (tmp_path / "r.xlsx").write_bytes(b"the old report")
+    ended = run_cli(*RUN, "--batch", "--manifest", "m.json", **openai(server))
+    assert ended.code == 75
+    assert re.search(
+        r"Waiting for 1 batch \(11 calls, submitted \d\d:\d\d, at the latest .*\d\d:\d\d\)\. Run the same",
+        ended.out,
+    )
+    manifest = json.loads((tmp_path / "m.json").read_text())
+    assert (manifest["status"], manifest["exit_code"]) == ("waiting", 75)
+    assert manifest["reason"].startswith("Waiting for 1 batch")
+    assert manifest["batches"][0] | {"submitted": ""} == {"id": "batch-1", "calls": 11, "submitted": ""}
+    assert (tmp_path / "r.xlsx").read_bytes() == b"the old report"
+    server.end()
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    only = run_cli(*RUN, "--report-only", **openai(server))
+    assert only.code == 4
+    rows = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert rows[0]["Context Recall"] is not None
+    assert rows[0]["Faithfulness"] is None
+    assert through(run_cli, server)[-1] == 0
+
+
+def test_waiting_in_the_process(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    """Each look at a batch completes it; the last look is when the time is up."""
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    server.is_fast = True
+    ended = run_cli(*RUN, "--batch", "--batch-wait", "0.005", **openai(server))
+    assert ended.code == 75
+    assert ended.out.count("Waiting for") == 2
+    assert ended.out.count("Run the same command again") == 1
+    assert list(islice(poll_pauses(), 8)) == [60, 90, 135, 202.5, 303.75, 455.625, 600, 600]
+
+
+def test_the_line_says_the_day_where_it_is_another() -> None:
+    now = datetime(2026, 3, 5, 15, 0)
+
+    def line(submitted: datetime, place: str = "openai x") -> str:
+        one = BatchRecord("t", "j", place, requests=330, submitted=submitted.timestamp())
+        return waiting_line([one, one], now)
+
+    today = "Waiting for 2 batches (660 calls, submitted 14:02, at the latest tomorrow 14:02)."
+    assert line(datetime(2026, 3, 5, 14, 2)) == today
+    assert "submitted yesterday 16:00, at the latest 16:00" in line(now - timedelta(hours=23))
+    assert "submitted 2026-03-03 15:00, due yesterday 15:00" in line(now - timedelta(days=2))
+    assert "expected by tomorrow" in line(datetime(2026, 3, 5, 14, 2), "azure x")
+
+
+def test_cancelling_keeps_what_is_finished(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    first = run_cli(*RUN, "--batch-cancel", "--manifest", "m.json", **openai(server))
+    assert (first.code, "Cancelling 1 batch." in first.out) == (75, True)
+    assert json.loads((tmp_path / "m.json").read_text())["status"] == "waiting"
+    server.end("cancelled", done=10)
+    second = run_cli(*RUN, "--batch-cancel", **openai(server))
+    assert (second.code, "No batch of this report is open." in second.out) == (0, True)
+    assert (server.open(), server.files) == ([], {})
+    with closing(sqlite3.connect(tmp_path / "r.xlsx.journal")) as store:
+        assert store.execute("SELECT count(*) FROM replies").fetchone() == (10,)
+    assert through(run_cli, server)[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 19
+
+
+def test_the_last_calls_are_made_online(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    configure(tmp_path, "[batch]\nfinish_online_below = 4\n[prices]\ninput = 1\noutput = 1\n")
+    assert through(run_cli, server, "--json", "r.json") == [75, 75, 0]
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert server.judge.tasks()["recommendation"] == 4
+    assert len(server.lines) == 2 * 17
+    assert json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["calls"] == 2 * 19
+
+
+@pytest.mark.parametrize("is_created", [True, False])
+def test_a_batch_of_which_it_is_not_known_whether_it_was_created(
+    run_cli: Run, server: BatchServer, tmp_path: Path, is_created: bool
+) -> None:
+    """It is looked for among all that the server lists, page by page."""
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    server.page = 2
+    server.files["file-0"] = b'{"custom_id": "x", "url": "", "method": "POST", "body": {"model": ""}}'
+    for _ in range(5):
+        server.answer("POST", "/batches", {}, {}, b'{"input_file_id": "file-0", "endpoint": ""}')
+    for batch in server.open():
+        batch.status = "completed"
+    others = len(server.batches)
+    failing = "created" if is_created else "POST /batches"
+    server.hook = lambda event: error(500, "server_error", "oops") if event == failing else None
+    first = run_cli(*RUN, "--batch", **openai(server))
+    assert (first.code, len(server.batches) - others) == (75, int(is_created))
+    server.hook = lambda event: None
+    server.end()
+    assert through(run_cli, server)[-1] == 0
+    assert distinct(server)
+    assert len(server.lines) == 19
+
+
+REFUSED = {
+    "offline": (["--batch", "--judge", "offline"], "", "the offline judge makes no calls"),
+    "waiting for nothing": (["--batch-wait", "5"], "", "--batch-wait: needs provider batches; add --batch"),
+    "report only": (["--batch", "--report-only"], "", "--report-only: makes no calls"),
+    "minutes": (["--batch", "--max-minutes", "5"], "", "--batch-wait MINUTES"),
+    "minutes of the file": (["--batch"], "[limits]\nmax_minutes = 5\n", "[limits] max_minutes"),
+    "cancelling dry": (["--batch-cancel", "--dry-run"], "", "--dry-run: has no effect with --batch-cancel"),
+    "azure": (["--batch", "--judge", "azure"], "", "[batch] deployment: not set"),
+    "azure, toxicity": (
+        ["--batch", "--judge", "azure"],
+        "[batch]\ndeployment = b\n[toxicity]\ndeployment = t\n",
+        "[batch] toxicity_deployment: not set",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "config", "words"), REFUSED.values(), ids=REFUSED)
+def test_options_that_cannot_be_used_together(
+    run_cli: Run, server: BatchServer, tmp_path: Path, options: list[str], config: str, words: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, config)
+    ended = run_cli(*RUN, *options, **openai(server), **azure(server))
+    assert (ended.code, words in ended.err) == (2, True), ended.err
+    assert (server.calls, server.judge.requests) == ([], [])
+
+
+def test_a_dry_run_shows_waves_files_and_the_lower_price(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=50)
+    configure(tmp_path, "[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nrequests_per_file = 500\n")
+    whole = run_cli(*RUN, "--dry-run", **openai(server))
+    ended = run_cli(*RUN, "--dry-run", "--batch", **openai(server))
+    assert ended.code == 0
+    assert re.findall(r"wave (\d): about (\d+) calls in (\d) files?, \d+\.\d MB", ended.out) == [
+        ("1", "550", "2"), ("2", "300", "1"), ("3", "100", "1"),
+    ]  # fmt: skip
+    costs = [float(re.findall(r"about ([\d.]+) USD", each.out)[0]) for each in (whole, ended)]
+    assert 0.4 < costs[1] / costs[0] < 0.65
+    assert "Cached replies: 0." in ended.out
+    assert "keeps the texts of a batch until its results are stored here, and at most 14 days." in ended.out
+    assert (server.calls, server.judge.requests) == ([], [])
+
+
+HOSTILE = {
+    "a redirect": ("POST /files", Answer(302, b"", {"Location": "http://127.0.0.1:1/elsewhere"}), "redirect"),
+    "the key in an error": ("POST /files", error(400, "bad", f"your key {KEY} is bad"), "[key]"),
+    "no batches here": ("POST /files", error(404, "not_found", "no"), "remove --batch"),
+    "a name that leads elsewhere": (
+        "POST /files",
+        json_answer(200, {"id": "../../admin"}),
+        "does not describe a file",
+    ),
+    "no JSON": ("POST /files", json_answer(200, ["x"]), "does not describe JSON"),
+    "a key that does not fit": ("POST /batches", error(401, "401", "no"), "HTTP 401"),
+}
+
+
+@pytest.mark.parametrize(("event", "answer", "words"), HOSTILE.values(), ids=HOSTILE)
+def test_what_a_server_may_answer_to_files_and_batches(
+    run_cli: Run, server: BatchServer, tmp_path: Path, event: str, answer: Answer, words: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[judge]\nmax_attempts = 1\n")
+    server.hook = lambda what: answer if what == event else None
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert (ended.code, words in ended.err) == (4, True), ended.err
+    assert KEY not in ended.err
+    assert not (tmp_path / "r.xlsx").exists()
+    server.hook = lambda what: None
+    assert through(run_cli, server)[-1] == 0
+    assert distinct(server)
+
+
+def test_files_expire_by_themselves_where_the_endpoint_takes_that(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    assert server.uploads == [
+        {"purpose": "batch", "expires_after[anchor]": "created_at", "expires_after[seconds]": "1209600"}
+    ]
+    (batch,) = server.open()
+    assert batch.body["output_expires_after"] == {"anchor": "created_at", "seconds": 1209600}
+    assert batch.body["completion_window"] == "24h"
+
+
+def test_two_models_behind_one_name_are_said(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+
+    def renamed(lines: list[str]) -> list[str]:
+        return [line.replace('"fake"', f'"model-{number % 2}"') for number, line in enumerate(lines)]
+
+    server.arrange = renamed
+    for _ in range(4):
+        ended = run_cli(*RUN, "--batch", **openai(server))
+        server.end()
+    assert ended.code == 0
+    assert "answered as several models (model-0, model-1)" in ended.out
+
+
+def test_the_cron_line_of_the_guide_runs_until_the_report_is_there(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    """As cron runs it: by sh, in a bare environment, with % spelled \\%."""
+    guide = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^\S+ \* \* \* \*  (cd .* --batch .*)$", guide, re.MULTILINE)
+    command = line.replace("/srv/eval", str(tmp_path)).replace("\\%", "%")
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    sheet_of(tmp_path / "answers.xlsx", rows=1)
+    variables = {**openai(server), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    codes = []
+    while not codes or (codes[-1] == 75 and len(codes) < 6):
+        ended = subprocess.run(["sh", "-c", command], env=variables, capture_output=True, text=True)
+        assert (ended.stdout, ended.stderr) == ("", "")
+        codes.append(ended.returncode)
+        server.end()
+    assert codes == [75, 75, 75, 0]
+    assert len(read_sheet(tmp_path / "report.xlsx", "Per-Query Metrics")) == 2
+
+
+def test_an_online_run_does_not_pay_for_what_batches_have(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    sent = len(server.judge.requests)
+    refused = run_cli(*RUN, **openai(server))
+    assert (refused.code, len(server.judge.requests)) == (2, sent)
+    assert "this report waits for 1 batch (11 calls); add --batch to continue" in refused.err
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline").code == 0
+    server.end()
+    assert through(run_cli, server)[-1] == 0
+
+
+def test_one_command_at_a_time_deals_with_the_batches_of_a_cache(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    from rag_eval.store.lock import locked
+
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[cache]\nenabled = true\n")
+    (tmp_path / ".nexus_cache").mkdir()
+    with locked(tmp_path / ".nexus_cache" / "replies.sqlite.batches"):
+        ended = run_cli(*RUN, "--batch", **openai(server))
+    assert (ended.code, "another command deals with its batches" in ended.err) == (75, True)
+    assert server.calls == []
+
+
+def test_a_cap_does_not_hide_what_is_paid(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    """The results of the last batch are in the partial report, though nothing more may be sent."""
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    arguments = ("--batch", "--max-calls", "34", "--manifest", "m.json")
+    assert run_cli(*RUN, *arguments, **openai(server)).code == 75
+    assert len(server.open()[0].lines) == 33, "and the preflight"
+    server.end()
+    assert run_cli(*RUN, *arguments, **openai(server)).code == 4
+    usage = json.loads((tmp_path / "m.json").read_text())["usage"]
+    assert usage["calls"] == 33
+    rows = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert all(row["Context Recall"] is not None for row in rows)
+
+
+@pytest.mark.parametrize("event", ["POST /batches", "GET /files/*"])
+def test_what_is_not_created_yet_is_not_created_to_be_cancelled(
+    forker: Forker, run_cli: Run, server: BatchServer, tmp_path: Path, event: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+
+    def kill(what: str) -> Answer | None:
+        if what == event:
+            server.hook = lambda event: None
+            os.kill(run.pid, signal.SIGKILL)
+            return error(500, "server_error", "not created")
+        return None
+
+    server.hook = kill
+    run = forker.start(tmp_path, *RUN, "--batch", variables=openai(server))
+    assert run.wait().code == -9
+    codes = [run_cli(*RUN, "--batch-cancel", **openai(server)).code for _ in range(2)]
+    assert codes[-1] == 0
+    assert (server.batches, len(server.judge.requests)) == ({}, 1)
+    assert through(run_cli, server)[-1] == 0
+
+
+def test_a_batch_that_the_store_has_lost_is_not_waited_for(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    change(tmp_path / "r.xlsx.journal", "UPDATE batches SET value = '{}'")
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert (ended.code, "damaged rows (batches: 1)" in ended.err) == (75, True)
+    assert len(server.open()) == 2
+    assert through(run_cli, server)[-1] == 0
+
+
+def test_samples_are_calls_of_their_own(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[evaluation]\nsamples = 2\n[openai]\ntemperature = 0.5\n")
+    expected = online(run_cli, server, tmp_path)
+    assert through(run_cli, server) == [75, 75, 75, 0]
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 16 + 3
+
+
+def test_failures_are_retried_in_the_middle_of_a_job(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    expected = online(run_cli, server, tmp_path)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.judge.always = lambda request: (
+        error(400, "content_filter", "filtered") if request.task == "usefulness" else None
+    )
+    server.end()
+    server.judge.always = None
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    assert len(server.open()[0].lines) == 6
+    assert run_cli(*RUN, "--batch", "--retry-errors", **openai(server)).code == 75
+    assert sorted(len(batch.lines) for batch in server.open()) == [4, 6]
+    server.end()
+    assert through(run_cli, server, "--retry-errors")[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)

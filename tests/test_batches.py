@@ -1,0 +1,314 @@
+"""--batch from the outside: commands in a row, over real HTTP to a server that takes batches."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_server import BatchServer, running_batches
+from conftest import KEY, Run, read_sheet
+from fake_judge import Answer, Request, completion, error, json_answer
+from test_main_job import TABLES, sheet_of
+
+
+@pytest.fixture
+def server() -> Iterator[BatchServer]:
+    with running_batches() as running:
+        yield running
+
+
+def openai(server: BatchServer) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": KEY}
+
+
+def tables(path: Path) -> dict[str, Any]:
+    return {name: read_sheet(path, name) for name in TABLES}
+
+
+def azure(server: BatchServer) -> dict[str, str]:
+    return {"AZURE_OPENAI_ENDPOINT": server.url, "AZURE_OPENAI_API_KEY": KEY}
+
+
+def through(
+    run_cli: Run, server: BatchServer, *arguments: str, most: int = 12, **variables: str
+) -> list[int]:
+    """Exit codes of the same command until it is not 75; all batches end in between."""
+    codes = []
+    while not codes or (codes[-1] == 75 and len(codes) < most):
+        codes.append(run_cli(*RUN, "--batch", *arguments, **(variables or openai(server))).code)
+        server.end()
+    return codes
+
+
+def configure(folder: Path, text: str) -> None:
+    (folder / "config.ini").write_text(text)
+
+
+def online(run_cli: Run, server: BatchServer, folder: Path) -> dict[str, Any]:
+    """What an online run over the same judge reports."""
+    assert run_cli("in.xlsx", "-o", "online.xlsx", "--judge", "openai", **openai(server)).code in (0, 3)
+    server.judge.requests.clear()
+    return tables(folder / "online.xlsx")
+
+
+def distinct(server: BatchServer) -> bool:
+    names = [line["custom_id"] for line in server.lines]
+    return len(names) == len(set(names))
+
+
+RUN = ("in.xlsx", "-o", "r.xlsx", "--judge", "openai")
+
+
+def test_the_same_command_again_and_again_ends_in_the_report_of_an_online_run(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    assert run_cli("in.xlsx", "-o", "online.xlsx", "--judge", "openai", **openai(server)).code == 0
+    server.judge.requests.clear()
+    codes, sizes = [], []
+    for _ in range(5):
+        ended = run_cli(*RUN, "--batch", **openai(server))
+        codes.append(ended.code)
+        if ended.code != 75:
+            break
+        sizes.append(sum(len(batch.lines) for batch in server.open()))
+        assert "Waiting for 1 batch" in ended.out
+        assert not (tmp_path / "r.xlsx").exists()
+        server.end()
+    assert codes == [75, 75, 75, 0], ended.err
+    assert sizes == [3 * 11, 3 * 6, 3 * 2]
+    assert tables(tmp_path / "r.xlsx") == tables(tmp_path / "online.xlsx")
+    assert server.judge.tasks()["preflight"] == 1
+    assert len(server.lines) == len({line["custom_id"] for line in server.lines}) == sum(sizes)
+    assert server.files == {}, "the texts are deleted once stored"
+    assert not (tmp_path / "r.xlsx.journal").exists()
+
+
+def test_azure_answers_by_a_deployment_of_its_own_and_is_asked_nothing_else(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """Five calls settle the parameters; the replies are stored as those of the deployment for single calls."""
+    sheet_of(tmp_path / "in.xlsx")
+    expected = online(run_cli, server, tmp_path)
+    server.takes_single = False
+    configure(tmp_path, "[batch]\ndeployment = gpt-4o-batch\n[cache]\nenabled = true\n")
+    sizes = []
+    for _ in range(6):
+        ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
+        if ended.code != 75:
+            break
+        assert "expected by" in ended.out
+        sizes.append(sum(len(batch.lines) for batch in server.open()))
+        server.end()
+    assert (ended.code, sizes[0], sum(sizes)) == (0, 5, 3 * 19), ended.err
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert {line["body"]["model"] for line in server.lines} == {"gpt-4o-batch"}
+    assert {line["url"] for line in server.lines} == {"/chat/completions"}
+    assert all("api-key" in headers and "authorization" not in headers for headers in server.headers)
+    server.takes_single = True
+    server.judge.requests.clear()
+    assert run_cli("in.xlsx", "-o", "again.xlsx", "--judge", "azure", **azure(server)).code == 0
+    assert server.judge.requests == [], "the keys are those of [azure] deployment"
+
+
+def test_azure_parameters_are_settled_by_the_first_five_calls(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    configure(tmp_path, "[batch]\ndeployment = b\n")
+
+    def picky(request: Request) -> Answer | None:
+        if "max_tokens" in request.body:
+            return error(400, "unsupported_parameter", "Use 'max_completion_tokens' instead.", "max_tokens")
+        if "temperature" in request.body:
+            return error(400, "unsupported_value", "temperature does not support 0", "temperature")
+        return None
+
+    server.judge.always = picky
+    sizes = []
+    for _ in range(9):
+        ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--batch", **azure(server))
+        if ended.code != 75:
+            break
+        sizes.append(sum(len(batch.lines) for batch in server.open()))
+        server.end()
+    assert ended.code == 0, ended.err
+    assert sizes[:3] == [5, 5, 5], "two parameters, then it fits"
+    assert "takes no temperature" in ended.err
+    assert distinct(server)
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_a_batch_that_ends_early_keeps_what_is_done(
+    run_cli: Run, server: BatchServer, tmp_path: Path, status: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.end(status, done=7)
+    second = run_cli(*RUN, "--batch", **openai(server))
+    assert second.code == 75
+    assert ("was cancelled" in second.err) is (status == "cancelled")
+    server.end()
+    assert through(run_cli, server)[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 19
+
+
+def test_a_batch_that_expires_again_and_again_is_given_up_and_is_no_lasting_failure(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[judge]\nmax_attempts = 2\n[batch]\nrequests_per_file = 100\n")
+    ended = []
+    for _ in range(3):
+        ended.append(run_cli(*RUN, "--batch", "--json", "r.json", **openai(server)))
+        server.end("expired", done=0)
+    assert [each.code for each in ended] == [75, 75, 3]
+    assert all(row["Faithfulness"] is None for row in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
+    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert (usage["failures"], usage["calls"], usage["requests"]) == ({"batch_expired": 11}, 0, 1)
+    assert through(run_cli, server)[-1] == 0, "the next command tries again"
+    assert len(server.lines) == 19
+
+
+LINES: dict[str, Any] = {
+    "rate limited": error(429, "429", "slow down"),
+    "server error": error(500, "server_error", "oops"),
+    "no completion": json_answer(200, {"id": "x"}),
+    "HTML": Answer(502, b"<html>bad gateway</html>"),
+    "not the schema": lambda request: completion('{"verdict": "maybe"}', request),
+    "truncated": lambda request: completion("{", request, "length"),
+}
+
+
+@pytest.mark.parametrize("fault", LINES.values(), ids=LINES)
+def test_lines_with_errors_are_sent_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path, fault: Any
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.judge.faults.extend([fault] * 4)
+    server.end()
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    assert through(run_cli, server)[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert len(server.judge.requests) == 1 + 2 * 19 + 4
+
+
+def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+
+    def blocked(request: Request) -> Answer | None:
+        if request.task != "usefulness":
+            return None
+        return error(400, "content_filter", "filtered")
+
+    server.judge.always = blocked
+    expected = online(run_cli, server, tmp_path)
+    assert through(run_cli, server, "--json", "r.json")[-1] in (0, 3)
+    assert tables(tmp_path / "r.xlsx") == expected
+    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert usage["failures"] == {"blocked_by_filter": 8}
+    before = len(server.judge.requests)
+    assert run_cli(*RUN, "--batch", **openai(server)).code in (0, 3)
+    assert len(server.judge.requests) == before
+    server.judge.always = None
+    assert run_cli(*RUN, "--batch", "--retry-errors", **openai(server)).code == 75
+    server.end()
+    assert through(run_cli, server, "--retry-errors")[-1] == 0, "takes effect once"
+    server.judge.always = None
+
+
+def test_lines_in_any_order_with_strange_ones_among_them(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    unknown = json.dumps({"custom_id": "f" * 64, "response": {"status_code": 200, "body": {}}})
+    strange = ["", "no JSON", "[]", '{"custom_id": 7}', unknown, '{"custom_id": "' + "x" * 3_000_000 + '"}']
+    server.arrange = lambda lines: ["\ufeff" + lines[-1], *strange, *reversed(lines), lines[0]]
+    ended = [run_cli(*RUN, "--batch", **openai(server)) for _ in range(4) if server.end() is None]
+    assert [each.code for each in ended] == [75, 75, 75, 0]
+    assert "lines belong to no open call" in ended[1].err
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+
+
+@pytest.mark.parametrize("key", ["requests_per_file = 4", "mb_per_file = 0.02"])
+def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, key: str) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    configure(tmp_path, f"[batch]\n{key}\n")
+    server.most_lines, server.most_bytes = (4, 10**9) if "requests" in key else (50_000, 20_000)
+    first = run_cli(*RUN, "--batch", **openai(server))
+    assert first.code == 75
+    assert f"Waiting for {len(server.open())} batches (22 calls" in first.out
+    assert len(server.open()) > 4
+    server.end()
+    assert through(run_cli, server)[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+
+
+def test_a_full_queue_makes_smaller_batches(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    server.queue = 8
+    codes = []
+    for _ in range(30):
+        codes.append(run_cli(*RUN, "--batch", **openai(server)).code)
+        assert sum(len(batch.lines) for batch in server.open()) <= 8
+        server.end()
+        if codes[-1] != 75:
+            break
+    assert codes[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 19
+
+
+def test_a_queue_without_room_for_one_call_is_said(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    server.queue = 0
+    for _ in range(12):
+        ended = run_cli(*RUN, "--batch", **openai(server))
+        if ended.code != 75:
+            break
+    assert ended.code == 4
+    assert "takes not even one call" in ended.err
+
+
+def test_a_refused_batch_is_said_and_bills_nothing(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    (batch,) = server.open()
+    batch.status, batch.errors = "failed", [{"code": "model_not_found", "message": "no such model"}]
+    refused = run_cli(*RUN, "--batch", "--manifest", "m.json", **openai(server))
+    assert refused.code == 4
+    assert "model_not_found no such model" in refused.err
+    assert not (tmp_path / "r.xlsx").exists()
+    assert through(run_cli, server)[-1] == 0
+    assert distinct(server)
+
+
+def test_a_second_report_on_the_same_cache_waits_for_the_same_calls(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    expected = online(run_cli, server, tmp_path)
+    configure(tmp_path, "[cache]\nenabled = true\n")
+    other = ("in.xlsx", "-o", "other.xlsx", "--judge", "openai", "--batch")
+    codes = []
+    for _ in range(4):
+        codes += [run_cli(*RUN, "--batch", **openai(server)).code, run_cli(*other, **openai(server)).code]
+        server.end()
+    assert codes == [75, 75, 75, 75, 75, 75, 0, 0]
+    assert tables(tmp_path / "r.xlsx") == tables(tmp_path / "other.xlsx") == expected
+    assert distinct(server)
+    assert len(server.lines) == 2 * 19

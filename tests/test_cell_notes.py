@@ -1,0 +1,58 @@
+"""The notes of a sheet: the weightiest of each kind are kept, and only those are put into words."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from xlsxwriter import Workbook
+
+from rag_eval.records import Score
+from rag_eval.report.notes import Note, NoteKind, SheetNotes, note_on
+
+LIMIT = int(NoteKind.LOW.limit)
+
+
+def kept(weights: list[float], words: Callable[[int], str | Callable[[], str]] = str) -> dict[int, str]:
+    """By row, the notes of that weight which a sheet has in the end."""
+    book = Workbook(io.BytesIO())
+    sheet = book.add_worksheet()
+    notes = SheetNotes(sheet)
+    for row, weight in enumerate(weights):
+        sheet.write_number(row, 0, weight)
+        notes.add(row, 0, Note(words(row), NoteKind.LOW, weight))
+    found = {row: cells[0].text for row, cells in sheet.comments.items()}
+    book.close()
+    return found
+
+
+@hypothesis_settings(max_examples=8)
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5]), min_size=LIMIT - 2, max_size=LIMIT + 60))
+def test_the_weightiest_stay_and_of_equal_ones_the_first(weights: list[float]) -> None:
+    best = sorted(range(len(weights)), key=lambda row: (-weights[row], row))[:LIMIT]
+    assert kept(weights) == {row: str(row) for row in best}
+
+
+@pytest.mark.parametrize("more", [0, 1, 5000])
+def test_a_note_that_is_not_kept_is_never_put_into_words(more: int) -> None:
+    built: list[int] = []
+
+    def words(row: int) -> Callable[[], str]:
+        def text() -> str:
+            built.append(row)
+            return f"note {row}"
+
+        return text
+
+    assert len(kept([0.0] * (LIMIT + more), words)) == LIMIT
+    assert built == list(range(LIMIT))
+
+
+@pytest.mark.parametrize(
+    ("reason", "has_note"), [("", False), (" \n\t", False), ("\x1c", True), ("\x0b ", True), ("why", True)]
+)
+def test_a_low_score_without_evidence_has_a_note_if_its_reason_shows(reason: str, has_note: bool) -> None:
+    """A character that a workbook cannot hold is shown by another one."""
+    assert (note_on(Score.scored("faithfulness", 0.1, reason), 0.3) is not None) is has_note

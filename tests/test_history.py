@@ -1,0 +1,525 @@
+"""Runs through time: what a run leaves in its folder, what is compared, and what readers see of it."""
+
+import csv
+import gzip
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import KEY, Run, azure, read_sheet
+from fake_judge import FakeJudge, completion
+from openpyxl import load_workbook
+
+from rag_eval.report.history_record import _append
+from rag_eval.results.run_history import History, bots_in_time, changes_words, read_history
+
+GOOD = "The tower is {} metres tall and stands at the river."
+BAD = "I like boats."
+ROOT = Path(__file__).parent.parent
+
+
+def write_input(path: Path, right: Sequence[bool], name: str = "Atlas") -> Path:
+    """A query per flag; the bot is right where it is true, and Birch in every second row."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["Query", "Ground_Truth", "Context", f"Bot_{name}", "Bot_Birch"])
+        for number, is_right in enumerate(right, 100):
+            truth = GOOD.format(number)
+            query = f"How tall is tower {number}?"
+            rows.writerow([query, truth, truth, truth if is_right else BAD, BAD if number % 2 else truth])
+    return path
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def run_once(rag_eval: Run, path: Path, *options: str, **variables: str) -> Any:
+    return rag_eval(path, "-o", "r.xlsx", "--history", "h", *(options or ["--judge", "offline"]), **variables)
+
+
+# What a run leaves
+
+
+def test_a_run_leaves_its_numbers_and_no_text(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True, True, False, True])
+    ended = run_once(rag_eval, path)
+    assert ended.code == 0
+    assert "Also written: h/history.jsonl" in ended.out
+    [line] = lines_of(tmp_path / "h")
+    document = json.loads((tmp_path / "h" / "history.jsonl").read_text())
+    assert document["judge"] == "offline judge"
+    assert document["rows"] == 4
+    assert document["input_name"] == "in.csv"
+    assert len(document["input_hash"]) == 64
+    atlas = document["bots"][0]
+    assert atlas["bot"] == "Atlas"
+    assert (atlas["rqs"]["scored"], atlas["queries"], atlas["judged"]) == (4, 4, 4)
+    assert sum(atlas["failure_modes"].values()) >= 4
+    with gzip.open(tmp_path / "h" / "runs" / f"{line['id']}.csv.gz", "rt", newline="") as file:
+        cases = list(csv.DictReader(file))
+    assert [case["bot"] for case in cases] == ["Atlas", "Birch"] * 4
+    assert {len(case["query"]) for case in cases} == {32}
+    assert len({case["query"] for case in cases}) == len({case["ground_truth"] for case in cases}) == 4
+    mean = sum(float(case["rqs"]) for case in cases if case["bot"] == "Atlas") / 4
+    assert mean == pytest.approx(atlas["rqs"]["value"])
+    left = (tmp_path / "h" / "history.jsonl").read_text() + json.dumps(cases)
+    assert not re.search("tower|metres|boats", left)
+
+
+def test_an_error_of_the_judge_is_neither_a_zero_nor_absent(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    path = write_input(tmp_path / "in.csv", [True, True])
+    judge.always = lambda request: completion("{}") if request.task == "verdicts" else None
+    ended = run_once(rag_eval, path, "--judge", "azure", "--model", "m", **azure(judge))
+    assert ended.code == 3
+    [line] = lines_of(tmp_path / "h")
+    assert KEY not in (tmp_path / "h" / "history.jsonl").read_text()
+    faithfulness = line["bots"][0]["metrics"]["faithfulness"]
+    assert (faithfulness["value"], faithfulness["scored"], faithfulness["failed"]) == (None, 0, 2)
+    assert line["bots"][0]["rqs"]["value"] is None
+    with gzip.open(tmp_path / "h" / "runs" / f"{line['id']}.csv.gz", "rt", newline="") as file:
+        cases = list(csv.DictReader(file))
+    assert {(case["rqs"], case["faithfulness"]) for case in cases} == {("", "failed")}
+    again = read_history(tmp_path / "h")
+    assert again.past_run(again.runs[0]) is not None
+    rows = read_sheet(tmp_path / "r.xlsx", "History")
+    assert [row["Avg RQS"] for row in rows] == [None, None]
+
+
+def test_a_second_run_is_appended_and_compared(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 30)
+    run_once(rag_eval, path)
+    write_input(path, [False] * 30)
+    ended = run_once(rag_eval, path)
+    assert "Atlas: RQS is significantly worse than in the run of " in ended.out
+    assert "Birch: RQS is" not in ended.out
+    assert [len(line["bots"]) for line in lines_of(tmp_path / "h")] == [2, 2]
+    rows = read_sheet(tmp_path / "r.xlsx", "History")
+    assert [(row["Bot"], row["Since the run before"]) for row in rows] == [
+        ("Atlas", "first run"),
+        ("Atlas", "significantly worse"),
+        ("Birch", "first run"),
+        ("Birch", "no change"),
+    ]
+    assert rows[1]["Change"] == pytest.approx(rows[1]["Avg RQS"] - rows[0]["Avg RQS"])
+    assert rows[3]["Change"] == 0
+
+
+def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 30)
+    run_once(rag_eval, path)
+    [values] = (tmp_path / "h" / "runs").iterdir()
+    values.write_bytes(values.read_bytes()[:-20])
+    write_input(path, [False] * 30)
+    ended = run_once(rag_eval, path)
+    assert ended.code == 0
+    assert "are missing or damaged; nothing is compared" in ended.err
+    rows = read_sheet(tmp_path / "r.xlsx", "History")
+    assert [row["Since the run before"] for row in rows] == ["first run", "not tested"] * 2
+    assert rows[1]["Change"] < -0.3
+
+
+def test_the_test_sees_only_queries_of_both_runs(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 30)
+    run_once(rag_eval, path)
+    path.write_text(path.read_text().replace("How tall", "How high"))
+    assert "are not tested: no query is in both runs" in run_once(rag_eval, path).out
+
+
+# Baseline
+
+
+def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 30)
+    gate = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression")
+    first = run_once(rag_eval, path, *gate)
+    assert (first.code, "does not have an earlier run; nothing is compared" in first.out) == (0, True)
+    same = run_once(rag_eval, path, *gate)
+    assert (same.code, "Gate passed: Atlas" in same.out) == (0, True)
+    assert "RQS is significantly" not in same.out
+    write_input(path, [False] * 30)
+    worse = run_once(rag_eval, path, *gate)
+    assert worse.code == 1
+    assert "Gate FAILED: Atlas: significantly worse than the baseline: RQS" in worse.err
+    assert "RQS is significantly" not in worse.out  # told once, though the run is baseline and last run
+    weights = run_once(rag_eval, path, *gate, "--alpha", "0.1")
+    assert weights.code == 1  # nothing compared is nothing passed
+    assert "does not have a comparable earlier run" in weights.out
+
+
+def test_latest_needs_a_history(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True])
+    ended = rag_eval(path, "--judge", "offline", "--baseline", "latest")
+    assert ended.code == 2
+    assert "--baseline latest: no history is kept; add --history FOLDER or set [report] history" in ended.err
+
+
+def test_the_configuration_can_name_the_folder(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text("[report]\nhistory = kept/here\n")
+    path = write_input(tmp_path / "in.csv", [True])
+    assert rag_eval(path, "--judge", "offline", "-o", "r.xlsx").code == 0
+    assert len(lines_of(tmp_path / "kept" / "here")) == 1
+
+
+# Time
+
+
+def changed(line: dict[str, Any], **values: Any) -> dict[str, Any]:
+    """Another run like this one."""
+    return {**deepcopy(line), **values}
+
+
+@pytest.fixture
+def entry(rag_eval: Run, tmp_path: Path) -> dict[str, Any]:
+    """The line of a run in the folder h."""
+    run_once(rag_eval, write_input(tmp_path / "in.csv", [True, True, False, True, True]))
+    return lines_of(tmp_path / "h")[0]
+
+
+def history_of(folder: Path, *lines: dict[str, Any]) -> History:
+    (folder / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return read_history(folder)
+
+
+def at(day: int) -> str:
+    return f"2026-03-{day:02d}T06:00:00+00:00"
+
+
+def test_only_comparable_runs_are_connected(entry: dict[str, Any], tmp_path: Path) -> None:
+    faithful = {name: float(name == "faithfulness") for name in entry["weights"]}
+    history = history_of(
+        tmp_path / "h",
+        changed(entry, started=at(2)),
+        changed(entry, started=at(1)),  # lines are in the order of their ends, runs in that of their starts
+        changed(entry, started=at(3), judge="OpenAI", is_proxy=False),
+        changed(entry, started=at(4), judge="OpenAI", is_proxy=False, version="9"),
+        changed(entry, started=at(5), judge="OpenAI", is_proxy=False, partial="out of money"),
+        changed(entry, started=at(6), judge="OpenAI", is_proxy=False),
+        changed(entry, started=at(7), judge="OpenAI", is_proxy=False, weights=faithful),
+        changed(entry, started=at(8), judge="OpenAI", is_proxy=False, metrics=["faithfulness"]),
+        changed(entry, started=at(9), version="9"),
+        changed(entry, started=at(10)),
+    )
+    atlas = [line for line in bots_in_time(history) if line.bot.bot == "Atlas"]
+    assert [(line.run.started.day, line.segment, line.verdict) for line in atlas] == [
+        (1, 0, "first run"),
+        (2, 0, "not tested"),
+        (3, 1, "not comparable: other judge"),
+        (4, 1, "not tested"),
+        (5, 2, "partial run"),
+        (6, 3, "after a partial run"),
+        (7, 4, "not comparable: other weights"),
+        (8, 5, "not comparable: other metrics, weights"),
+        (9, 6, "not comparable: other judge, metrics"),
+        (10, 7, "not comparable: other version"),
+    ]
+    assert [line.change is None for line in atlas] == [True, False, True, False] + [True] * 6
+    last = history.last_like(history.runs[-1])
+    assert last is not None
+    assert last.started.day == 2
+
+
+def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, Any], tmp_path: Path) -> None:
+    without = changed(entry, started=at(2), bots=[bot for bot in entry["bots"] if bot["bot"] == "Birch"])
+    history = history_of(
+        tmp_path / "h", changed(entry, started=at(1)), without, changed(entry, started=at(3))
+    )
+    lines = [(line.bot.bot, line.run.started.day, line.segment) for line in bots_in_time(history)]
+    assert lines == [("Atlas", 1, 0), ("Atlas", 3, 0), ("Birch", 1, 0), ("Birch", 2, 0), ("Birch", 3, 0)]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda line: line[: len(line) // 2], "it is not a whole line of JSON"),
+        (lambda line: line.replace('"rows": 5', '"rows": "five"'), "rows: Input should be a valid integer"),
+        (lambda line: re.sub(r'"format": 1', '"format": 2', line), "a later version of RAG Eval wrote it (format 2)"),
+        (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
+        (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
+        (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
+        (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
+        (lambda line: "[" * 100_000, ""),
+        (lambda line: "7", "it is not the object of a run"),
+        (lambda line: "x" * 9_000_000, "it is not a whole line of JSON"),
+        (lambda line: "\x00\xff", "it is not a whole line of JSON"),
+    ],
+)  # fmt: skip
+def test_a_damaged_line_is_named_and_skipped(
+    rag_eval: Run, entry: dict[str, Any], tmp_path: Path, damage: Callable[[str], str], reason: str
+) -> None:
+    path = tmp_path / "h" / "history.jsonl"
+    line = json.dumps(entry)
+    with path.open("w", encoding="latin-1") as file:
+        file.write(f"{line}\n{damage(line)}\n\n{line}\n")
+    ended = rag_eval("history", "h")
+    assert ended.code == 0
+    assert f"history.jsonl: line 2 was skipped: {reason}" in ended.err
+    assert ended.err.count("skipped") == 1
+    assert len(read_history(tmp_path / "h").runs) == 2
+
+
+def test_a_half_line_does_not_swallow_the_next_one(
+    rag_eval: Run, entry: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "h" / "history.jsonl"
+    path.write_text(
+        f'{json.dumps(entry)}\n{{"format": 1, "id"'
+    )  # as a machine leaves it that loses its power
+    run_once(rag_eval, tmp_path / "in.csv")
+    assert [line.startswith("{") and line.endswith("}") for line in path.read_text().splitlines()] == [
+        True,
+        False,
+        True,
+    ]
+    assert len(read_history(tmp_path / "h").runs) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+def test_a_line_that_does_not_fit_on_the_disk_is_an_error(rag_eval: Run, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        _append(Path("/dev/full"), "{}")
+
+
+def _add_lines(path: Path, name: str) -> None:
+    from rag_eval.store.lock import locked
+
+    for number in range(10):
+        with locked(path, patience=60):
+            _append(path, json.dumps({"name": name, "number": number, "text": "x" * 5000}))
+
+
+def test_runs_that_end_together_leave_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_add_lines, args=(path, name)) for name in "abc"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted((each["name"], each["number"]) for each in found) == [
+        (name, number) for name in "abc" for number in range(10)
+    ]
+
+
+def test_a_thousand_runs(entry: dict[str, Any], tmp_path: Path) -> None:
+    day = datetime(2020, 1, 1, 6, tzinfo=UTC)
+    lines = [
+        changed(entry, id=f"run{n:04d}", started=(day + timedelta(days=n)).isoformat()) for n in range(1000)
+    ]
+    history = history_of(tmp_path / "h", *lines)
+    assert len(history.runs) == 1000
+    assert not history.damaged
+    assert len(bots_in_time(history)) == 2000
+
+
+# For readers
+
+
+def charts(path: Path) -> list[Any]:
+    sheet: Any = load_workbook(path)["History"]
+    return list(sheet._charts)
+
+
+def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 12)
+    run_once(rag_eval, path)
+    run_once(rag_eval, write_input(path, [False] * 12))
+    ended = rag_eval("history", "h", "-o", "all.xlsx")
+    assert ended.code == 0
+    assert "significantly worse" in ended.out
+    assert "Atlas: RQS is significantly worse than in the run of" in ended.out
+    book = load_workbook(tmp_path / "all.xlsx")
+    assert book.sheetnames == ["History", "Runs"]
+    assert len(charts(tmp_path / "all.xlsx")) == 1
+    rows = read_sheet(tmp_path / "all.xlsx", "Runs")
+    verdicts = [row["Since the run before"] for row in rows if row["Bot"] == "Atlas"]
+    assert verdicts == ["first run", "significantly worse"]
+    page = rag_eval("history", "h", "-o", "all.html")
+    assert page.code == 0
+    html = (tmp_path / "all.html").read_text()
+    assert html.count("<svg") == 2
+    assert "default-src 'none'" in html
+
+
+def test_the_chart_breaks_between_runs_that_are_not_comparable(
+    entry: dict[str, Any], rag_eval: Run, tmp_path: Path
+) -> None:
+    other = {"judge": "OpenAI", "is_proxy": False}
+    history_of(
+        tmp_path / "h",
+        changed(entry, started=at(1)),
+        changed(entry, started=at(2)),
+        changed(entry, started=at(3), **other),
+    )
+    rag_eval("history", "h", "-o", "all.xlsx")
+    rag_eval("history", "h", "-o", "all.html")
+    [chart] = charts(tmp_path / "all.xlsx")
+    assert [series.yVal.numRef.f for series in chart.series] == [
+        "Runs!$C$2:$C$3", "Runs!$C$4", "Runs!$C$5:$C$6", "Runs!$C$7",
+    ]  # fmt: skip
+    [line, _] = re.findall(r'class="line"[^>]* d="([^"]*)"', (tmp_path / "all.html").read_text())
+    assert (line.count("M"), line.count("L")) == (1, 1)
+
+
+def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run, tmp_path: Path) -> None:
+    day = datetime(2020, 1, 1, 6, tzinfo=UTC)
+    lines = (changed(entry, id=f"r{n}", started=(day + timedelta(days=n)).isoformat()) for n in range(60))
+    history_of(tmp_path / "h", *lines)
+    run_once(rag_eval, tmp_path / "in.csv")
+    rows = read_sheet(tmp_path / "r.xlsx", "History")
+    assert len(rows) == 80
+    assert load_workbook(tmp_path / "r.xlsx")["History"].freeze_panes == "C2"
+
+
+def test_words_without_an_earlier_run(entry: dict[str, Any], tmp_path: Path) -> None:
+    history = history_of(tmp_path / "h", entry)
+    assert changes_words(history, None) == ["No earlier run of the history is comparable with the last one."]
+    assert changes_words(History(tmp_path), None) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["h"], "h/history.jsonl: there is no run yet; add --history h to a run"),
+        (["in.csv"], "in.csv: is a file; --history names a folder"),
+        (["h", "-o", "x.pdf"], "x.pdf: a history is written to a file that ends in .xlsx or .html"),
+    ],
+)
+def test_bad_input_of_the_command(rag_eval: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
+    write_input(tmp_path / "in.csv", [True])
+    ended = rag_eval("history", *arguments)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_a_report_that_is_made_again_adds_nothing(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True])
+    rag_eval(path, "--judge", "offline", "--json", "run.json", "-o", "r.xlsx")
+    ended = rag_eval("run.json", "--report-only", "--history", "h", "-o", "again.xlsx")
+    assert ended.code == 2
+    assert "--history" in ended.err
+
+
+# Kills
+
+
+def test_a_killed_run_leaves_the_history_as_it_was(tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 900)
+    command = [
+        sys.executable,
+        str(ROOT / "rag_eval_standalone.py"),
+        "in.csv",
+        "--judge",
+        "offline",
+        "-o",
+        "r.xlsx",
+    ]
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 900\n")
+    silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*command, "--history", "h"], cwd=tmp_path, **silent)
+    runs = tmp_path / "h" / "runs"
+    while not (runs.exists() and any(file.stat().st_size for file in runs.iterdir())):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "h" / "history.jsonl").exists()
+    write_input(path, [True] * 5)
+    subprocess.run([*command, "--history", "h"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert [line["rows"] for line in lines_of(tmp_path / "h")] == [5]
+    assert len(list(runs.glob("*.csv.gz"))) == 1
+
+
+# Recipes
+
+HOW_TO = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+
+
+def recipe(heading: str, language: str) -> str:
+    """The first block of code in that language below a heading of the how-to guides."""
+    section = HOW_TO.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return section.partition(f"```{language}\n")[2].partition("```")[0]
+
+
+@pytest.fixture
+def command_path(tmp_path: Path) -> str:
+    """PATH with a command rag-eval that runs this code."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = folder / "rag-eval"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "rag_eval_standalone.py"}" "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    return Path(shutil.copy(ROOT / "sample_rag_input.xlsx", tmp_path / "answers.xlsx"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a script for cron")
+def test_the_nightly_script_keeps_dated_reports_and_the_history(
+    tmp_path: Path, sample: Path, command_path: str
+) -> None:
+    script = tmp_path / "nightly.sh"
+    script.write_text(recipe("Run every night", "sh"))
+    for _ in range(2):
+        done = subprocess.run(
+            ["sh", script],
+            env={**os.environ, "PATH": command_path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, "")
+    reports = {file.suffix for file in (sample.parent / "reports").iterdir()}
+    assert reports == {".xlsx", ".html"}
+    assert len(lines_of(tmp_path / "history")) == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the job runs on Linux")
+def test_the_steps_of_the_job_write_what_it_uploads(tmp_path: Path, sample: Path, command_path: str) -> None:
+    job = yaml.safe_load(recipe("Run in GitHub Actions", "yaml"))
+    steps = job["jobs"]["evaluate"]["steps"]
+    [step] = [each["run"] for each in steps if "rag-eval answers" in each.get("run", "")]
+    done = subprocess.run(
+        ["bash", "-e", "-c", step],
+        cwd=sample.parent,
+        env={**os.environ, "PATH": command_path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    uploaded = steps[-1]["with"]["path"].split()
+    assert uploaded == ["report.xlsx", "report.html", "gates.xml"]
+    assert all((tmp_path / name).stat().st_size for name in uploaded)
+    [cache] = [each["with"]["path"] for each in steps if each.get("uses", "").startswith("actions/cache")]
+    assert (tmp_path / cache / "history.jsonl").exists()
+
+
+def test_the_notebook_runs_from_top_to_bottom() -> None:
+    notebook = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
+    scope: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), scope)  # noqa: S102  our own notebook
+    assert list(scope["means"].index) == ["Atlas", "Birch"]
+    assert list(scope["means"]["count"]) == [2, 2]
+    assert set(scope["worst"]["bot"]) == {"Birch"}

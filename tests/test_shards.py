@@ -1,0 +1,531 @@
+"""Runs in shards: the same figures as in one piece, whatever dies, with nothing paid twice and no secret written."""
+
+import json
+import os
+import re
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KEY, Run, azure, read_sheet
+from fake_judge import FakeJudge, Request, error
+from forking import Forker
+from openpyxl import load_workbook
+from test_main_job import sheet_of, wait_for
+
+from rag_eval.cli.sharded import ShardedRun, files_of, options_without, settings_of
+from rag_eval.processes import WorkerError
+from rag_eval.shards.folder import RunFolder, about_results, read_rows
+from rag_eval.shards.plan import read_plan
+
+IN_THIS_PROCESS = "[evaluation]\nmax_workers = 1\n"
+"""One call at a time needs no other process; the tests of processes have two."""
+BATCHED = ("preflight", "toxicity", "recommendation")
+"""How many requests of these there are depends on what was known before."""
+
+
+def table_of(path: Path, rows: int = 14, seed: int = 0) -> Path:
+    """Repeated queries across every cut, ties, a bot without answers, slices of which some come late, human labels."""
+    lines = ["Query,Ground_Truth,Context,Bot_A,Bot_B,Bot_Silent,Topic,Human_Faithfulness"]
+    for number in range(seed, seed + rows):
+        text = f"The tower is {number % 4} metres high. It was built in 18{number % 3}0."
+        lines.append(
+            f"How high is tower {number % 5}?,{text},{text} It is red.,{text},"
+            f"It is {number} metres high.,,{'late' if number > 9 else 'early'},{(number % 3) / 2}"
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def told(path: Path) -> dict[str, Any]:
+    """A run's JSON without what differs between two runs of the same thing."""
+    document: dict[str, Any] = json.loads(path.read_text())
+    for place, name in (("run", "started"), ("end", "seconds")):
+        del document[place][name]
+    del document["configuration"], document["versions"]
+    return document
+
+
+def sheets_of(path: Path) -> dict[str, list[dict[str, Any]]]:
+    return {name: read_sheet(path, name) for name in load_workbook(path).sheetnames}
+
+
+def parts_of(folder: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime_ns for path in sorted((folder / "results").iterdir())}
+
+
+# The same figures
+
+
+@pytest.mark.parametrize("shard_rows", [100, 5, 2])
+def test_one_three_and_seven_shards_have_the_figures_of_one_run(
+    rag_eval: Run, tmp_path: Path, shard_rows: int
+) -> None:
+    table_of(tmp_path / "in.csv")
+    (tmp_path / "config.ini").write_text(
+        "[report]\nslice_by = Topic\njson = true\nhtml = true\n[judge]\nprovider = offline\n"
+    )
+    old = rag_eval("in.csv", "-o", "old.xlsx", "--gamma", "0.9")
+    assert old.code == 0, old.err
+    whole = rag_eval("in.csv", "-o", "whole.xlsx", "--baseline", "old.json")
+    assert whole.code == 0, whole.err
+    ended = rag_eval("in.csv", "-o", "out", "--baseline", "old.json", "--shard-rows", shard_rows)
+    assert ended.code == 0, ended.err
+    assert len(parts_of(tmp_path / "out")) == {100: 1, 5: 3, 2: 7}[shard_rows]
+    assert told(tmp_path / "out/report.json") == told(tmp_path / "whole.json")
+    assert sheets_of(tmp_path / "out/report.xlsx") == sheets_of(tmp_path / "whole.xlsx")
+    page, whole_page = ((tmp_path / name).read_text() for name in ("out/report.html", "whole.html"))
+    assert re.findall(r"<td[^>]*>.*?</td>", page) == re.findall(r"<td[^>]*>.*?</td>", whole_page)
+    rows = [line.split(" (")[0] for line in ended.out.splitlines() if line.startswith("  ")]
+    assert rows == [line.split(" (")[0] for line in whole.out.splitlines() if line.startswith("  ")]
+
+
+def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    for number, name in enumerate(("b.csv", "a.csv", "~$a.csv", ".hidden.csv", "notes.txt")):
+        table_of(tmp_path / "answers" / name, 3, seed=10 * number)
+    ended = rag_eval("answers", "--judge", "offline")
+    assert ended.code == 0, ended.err
+    cases = told(tmp_path / "answers_report/report.json")["cases"][::3]
+    assert [case["row"] for case in cases] == [1, 2, 3, 4, 5, 6]
+    assert [(case["source"], case["source_row"]) for case in cases] == [
+        *(("a.csv", row) for row in (2, 3, 4)),
+        *(("b.csv", row) for row in (2, 3, 4)),
+    ]
+    lines = read_sheet(tmp_path / "answers_report/report.xlsx", "Per-Query Metrics")[::3]
+    assert [(line["Row"], line["Source"], line["Source Row"]) for line in lines][3] == (4, "b.csv", 2)
+    pattern = rag_eval("answers/?.csv", "--judge", "offline", "-o", "by-pattern")
+    assert pattern.code == 0, pattern.err
+    named = rag_eval("answers/a.csv", "answers/b.csv", "--judge", "offline", "-o", "named")
+    assert named.code == 0, named.err
+    whole = told(tmp_path / "answers_report/report.json")
+    assert told(tmp_path / "by-pattern/report.json") == told(tmp_path / "named/report.json") == whole
+
+
+def test_pandas_reads_every_case_of_the_parts(rag_eval: Run, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table_of(tmp_path / "in.csv", 6)
+    assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 4).code == 0
+    lines = parquet.read_table(tmp_path / "out/results").to_pylist()
+    cases = told(tmp_path / "out/report.json")["cases"]
+    assert [(line["row"], line["bot"], line["rqs"]) for line in lines] == [
+        (case["row"], case["bot"], case["rqs"]) for case in cases
+    ]
+    assert lines[0]["source"] == "in.csv"
+    assert lines[0]["faithfulness"] == cases[0]["scores"]["faithfulness"]["value"]
+    assert lines[2]["faithfulness_outcome"] == cases[2]["scores"]["faithfulness"]["outcome"]
+    assert json.loads(lines[1]["case"])["case"]["response"] == cases[1]["response"]
+
+
+# What is judged again, and what is not
+
+
+def test_a_part_that_is_truncated_or_lost_is_judged_again(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv")
+    command = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 5)
+    assert rag_eval(*command).code == 0
+    whole, before = told(tmp_path / "out/report.json"), parts_of(tmp_path / "out")
+    first, second = (RunFolder(tmp_path / "out").results(number) for number in range(2))
+    first.write_bytes(first.read_bytes()[:-7])
+    damaged = bytearray(second.read_bytes())
+    group = pytest.importorskip("pyarrow.parquet").read_metadata(second).row_group(0)
+    texts = group.column(group.num_columns - 1)
+    start = texts.dictionary_page_offset or texts.data_page_offset
+    damaged[start + texts.total_compressed_size - 3] ^= 255  # not among statistics, which nobody reads
+    second.write_bytes(damaged)
+    RunFolder(tmp_path / "out").tallies(2).write_bytes(b"PK")
+    ended = rag_eval("report", "out")
+    assert ended.code == 4, ended.err
+    assert "1 of 3 shards are judged" in ended.err
+    assert read_sheet(tmp_path / "out/report.xlsx", "Per-Query Metrics")[0]["Row"] == 12
+    assert rag_eval(*command).code == 0
+    assert told(tmp_path / "out/report.json") == whole
+    assert parts_of(tmp_path / "out").keys() == before.keys()
+
+
+def test_another_input_or_another_reading_is_refused(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv")
+    command = ("--judge", "offline", "-o", "out", "--shard-rows", 5)
+    assert rag_eval("in.csv", *command).code == 0
+    report = (tmp_path / "out/report.json").read_bytes()
+    for arguments, problem in {
+        ("in.csv", *command[:-1], 4): "--shard-rows is 4, and was 5",
+        ("in.csv", *command, "--where", "Topic = late"): "--where is",
+        (
+            str(table_of(tmp_path / "other.csv")),
+            *command,
+        ): "the input is now 1 file (other.csv), and was 1 file (in.csv)",
+    }.items():
+        ended = rag_eval(*arguments)
+        assert (ended.code, problem in ended.err) == (2, True), ended.err
+        assert "use another -o" in ended.err
+    table_of(tmp_path / "in.csv", 15)
+    ended = rag_eval("in.csv", *command)
+    assert ended.code == 2
+    assert "in.csv: has changed since the run in out began" in ended.err
+    assert (tmp_path / "out/report.json").read_bytes() == report
+
+
+def test_other_weights_count_again_and_another_judge_judges_again(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    command = ("in.xlsx", "-o", "out", "--shard-rows", 2)
+    assert rag_eval(*command, **azure(judge)).code == 0
+    judged, before = len(judge.requests), told(tmp_path / "out/report.json")
+    assert judged > 20
+    again = rag_eval(*command, "--alpha", "0.9", **azure(judge))
+    assert again.code == 0, again.err
+    assert "will be judged again" not in again.err
+    assert len(judge.requests) == judged
+    weighted = told(tmp_path / "out/report.json")
+    assert weighted["cases"][0]["scores"] == before["cases"][0]["scores"]
+    assert weighted["bots"][0]["rqs"]["value"] != before["bots"][0]["rqs"]["value"]
+    whole = rag_eval("in.xlsx", "-o", "whole.xlsx", "--json", "whole.json", "--alpha", "0.9", **azure(judge))
+    assert whole.code == 0
+    del whole, weighted["end"], weighted["run"]
+    expected = told(tmp_path / "whole.json")
+    del expected["end"], expected["run"]
+    assert weighted == expected
+    judge.requests.clear()
+    other = rag_eval(*command, "--model", "another", **azure(judge))
+    assert other.code == 0
+    assert "2 finished shards were judged with another judge" in other.err
+    assert len(judge.requests) >= judged - 2
+
+
+def test_cases_that_failed_are_judged_again_and_nothing_else_is(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    command = ("in.xlsx", "-o", "out", "--shard-rows", 2)
+
+    def fail(request: Request) -> Any:
+
+        return (
+            error(400, "bad_request", "no")
+            if "question 3" in request.prompt and request.task != "preflight"
+            else None
+        )
+
+    judge.always = fail
+    first = rag_eval(*command, **azure(judge))
+    assert first.code == 3, first.err
+    assert "Run the same command again" in first.err
+    assert (tmp_path / "out/replies").is_dir()
+    judge.always = None
+    judge.requests.clear()
+    assert rag_eval(*command, "--retry-errors", **azure(judge)).code == 0
+    texts = [request.prompt for request in judge.requests if request.task not in BATCHED]
+    assert texts
+    assert all("3" in text for text in texts)
+    assert not (tmp_path / "out/replies").exists()
+
+
+# Whatever dies
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def singles(judge: FakeJudge) -> Counter[str]:
+    """Requests of one text each, by what they ask; how the others are batched depends on what is known."""
+    return Counter(request.prompt for request in judge.requests if request.task not in BATCHED)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+@pytest.mark.parametrize("victim", ["worker", "driver"])
+def test_a_killed_process_costs_calls_in_flight_only(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, victim: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    judge.latency = 0.02
+    arguments = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
+    run = forker.start(tmp_path, *arguments, variables=azure(judge))
+    wait_for(lambda: list((tmp_path / "out/results").glob("part-*")) or run.has_ended())
+    assert not run.has_ended(), run.wait().err
+    workers = children_of(run.pid)
+    if victim == "driver":
+        run.signal(signal.SIGKILL)
+        assert run.wait().code == -signal.SIGKILL
+        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+        kept = parts_of(tmp_path / "out")
+        ended = forker.run(tmp_path, *arguments, variables=azure(judge))
+        assert kept.items() <= parts_of(tmp_path / "out").items()
+    else:
+        assert len(workers) == 2 or len(os.sched_getaffinity(0)) == 1
+        os.kill(workers[0], signal.SIGKILL)
+        ended = run.wait()
+    assert ended.code == 0, ended.err
+    asked = singles(judge)
+    assert sum(asked.values()) - len(asked) <= 2 * 2, "more than what was in flight is paid again"
+    judge.latency = 0.0
+    whole = forker.run(
+        tmp_path, "in.xlsx", "-o", "whole.xlsx", "--json", "whole.json", variables=azure(judge)
+    )
+    assert whole.code == 0
+    cases = told(tmp_path / "out/report.json")
+    assert cases["cases"] == told(tmp_path / "whole.json")["cases"]
+    assert cases["bots"] == told(tmp_path / "whole.json")["bots"]
+
+
+def test_two_drivers_on_one_folder_are_one_too_many(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    judge.latency = 0.3
+    arguments = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
+    run = forker.start(tmp_path, *arguments, variables=azure(judge))
+    wait_for(lambda: judge.requests or run.has_ended())
+    second = forker.run(tmp_path, *arguments, variables=azure(judge))
+    assert second.code == 75, second.err
+    assert "out/manifest.json: being written by another run (process" in second.err
+    reported = forker.run(tmp_path, "report", "out")
+    assert reported.code in (2, 75)
+    judge.latency = 0.0
+    assert run.wait().code == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_says_how_to_go_on(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, workers: int
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    (tmp_path / "config.ini").write_text(f"[evaluation]\nmax_workers = {workers}\n")
+    judge.latency = 0.02
+    arguments = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
+    run = forker.start(tmp_path, *arguments, variables=azure(judge))
+    wait_for(lambda: list((tmp_path / "out/results").glob("part-*")) or run.has_ended())
+    run.signal(signal.SIGINT)
+    ended = run.wait()
+    assert ended.code == 130, ended.err
+    assert re.search(r"Stopped: [1-3] of 3 shards are judged\. Run the same command again", ended.err)
+    judge.latency = 0.0
+    assert forker.run(tmp_path, *arguments, variables=azure(judge)).code == 0
+
+
+class BrokenEngine:
+    """Runs shards here until its workers are said to have died."""
+
+    slots = 1
+
+    def __init__(self, results: int) -> None:
+        self._results = results
+
+    def map(self, do: Any, tasks: Any) -> Any:
+        for number, task in enumerate(tasks):
+            if number == self._results:
+                raise WorkerError("shard 1: 3 worker processes died on this part")
+            yield do(task)
+
+
+def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 6)
+    assert (
+        rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none").code == 0
+    )
+    folder = RunFolder(tmp_path / "out")
+    plan = read_plan(folder)
+    assert plan is not None
+    run = ShardedRun(folder, plan, settings_of(plan).settings, None)
+    outcomes = list(run.judge(BrokenEngine(1), options_without()))
+    assert [(outcome.number, outcome.done) for outcome in outcomes] == [(0, True)]
+    assert run.done == {0}
+    assert "3 worker processes died" in str(run.stopped)
+    assert run.stopped is not None
+    assert run.stopped.exit_code == 4
+    reported = rag_eval("report", "out")
+    assert (reported.code, "1 of 3 shards are judged" in reported.err) == (4, True)
+
+
+# One limit for the run
+
+
+def test_all_shards_together_keep_to_the_calls_of_the_run(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    ended = rag_eval(*command, "--max-calls", 40, **azure(judge))
+    assert ended.code == 4, ended.err
+    assert "--max-calls" in ended.err
+    assert 20 < len(judge.requests) <= 40
+    assert "of 4 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
+    before = singles(judge)
+    while ended.code == 4:
+        judge.requests.clear()
+        ended = rag_eval(*command, "--max-calls", 40, **azure(judge))
+        assert 0 < len(judge.requests) <= 40
+        before += singles(judge)
+    assert ended.code == 0, ended.err
+    assert set(before.values()) == {1}
+
+
+def test_all_shards_together_keep_to_the_concurrency_of_the_run(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 2\n")
+    judge.latency = 0.01
+    assert rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
+    assert judge.most_in_flight <= 2
+
+
+# Secrets
+
+
+def test_no_file_of_a_run_holds_a_key(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
+    """The key is in the configuration; it is not in the environment that the workers would have without the run."""
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    (tmp_path / "my.ini").write_text(
+        f"[azure]\nendpoint = {judge.url}\napi_key = {KEY}\n[openai]\napi_key = other-{KEY}\n"
+    )
+    (tmp_path / "my.ini").chmod(0o600)
+    written = rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, "--config", "my.ini", "--engine", "none")
+    assert written.code == 0, written.err
+    ended = rag_eval(
+        "in.xlsx", "-o", "out", "--shard-rows", 1, "--config", "my.ini", "--debug", "--max-calls", 30
+    )
+    assert ended.code == 4, ended.err
+    assert judge.requests[-1].headers.get("api-key") == KEY
+    assert KEY not in ended.out + ended.err
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    kinds = {path.relative_to(tmp_path / "out").parts[0] for path in files}
+    assert {"manifest.json", "specs", "input", "replies"} <= kinds
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert "AZURE_OPENAI_API_KEY" not in os.environ
+
+
+# The other commands
+
+
+def test_a_job_array_judges_the_shards_and_report_says_how_many_are_there(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    written = rag_eval("in.xlsx", "-o", "out", "--shard-rows", 1, "--engine", "none", **azure(judge))
+    assert written.code == 0
+    assert "3 specifications" in written.out
+    assert not judge.requests
+    nothing = rag_eval("report", "out")
+    assert nothing.code == 2
+    assert "no shard of 3 is judged yet" in nothing.err
+    without_key = rag_eval("shard", "out/specs/part-00001.json")
+    assert without_key.code == 2
+    assert "AZURE_OPENAI_API_KEY" in without_key.err
+    for number in (2, 0):
+        ended = rag_eval("shard", f"out/specs/part-0000{number}.json", **azure(judge))
+        assert ended.code == 0, ended.err
+        assert "Judge: Azure OpenAI, deployment gpt-4o, at 127.0.0.1" in ended.out
+    asked = len(judge.requests)
+    assert rag_eval("shard", "out/specs/part-00002.json", **azure(judge)).code == 0
+    assert len(judge.requests) == asked
+    partial = rag_eval("report", "out")
+    assert partial.code == 4
+    assert "PARTIAL: 2 of 3 shards are judged" in partial.err
+    rows = [case["row"] for case in told(tmp_path / "out/report.json")["cases"]]
+    assert rows == [2, 2, 4, 4]
+    assert rag_eval("shard", "out/specs/part-00001.json", **azure(judge)).code == 0
+    assert rag_eval("report", "out").code == 0
+    whole = rag_eval("in.xlsx", "-o", "whole.xlsx", "--json", "whole.json", **azure(judge))
+    assert whole.code == 0
+    assert told(tmp_path / "out/report.json")["cases"] == told(tmp_path / "whole.json")["cases"]
+
+
+def test_a_specification_is_refused_when_its_rows_are_others(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 4)
+    assert (
+        rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none").code == 0
+    )
+    folder = RunFolder(tmp_path / "out")
+    folder.input(1).write_bytes(folder.input(0).read_bytes())
+    ended = rag_eval("shard", folder.spec(1))
+    assert ended.code == 2
+    assert "part-00001.parquet: is not what was read when the run began" in ended.err
+    folder.spec(0).write_text("{}")
+    ended = rag_eval("shard", folder.spec(0))
+    assert (ended.code, "not the specification of a shard" in ended.err) == (2, True)
+    assert rag_eval("shard", "nowhere.json").code == 2
+
+
+def test_cases_are_picked_by_their_scores(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv")
+    assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 5).code == 0
+    ended = rag_eval("cases", "out", "--where", "rqs < 0.5", "--where", "bot = B", "-o", "worst.xlsx")
+    assert ended.code == 0, ended.err
+    cases = told(tmp_path / "out/report.json")["cases"]
+    expected = [case["row"] for case in cases if case["bot"] == "B" and case["rqs"] < 0.5]
+    assert 0 < len(expected) < 14
+    assert [line["Row"] for line in read_sheet(tmp_path / "worst.xlsx", "Per-Query Metrics")] == expected
+    assert f"{len(expected)} of 42 cases" in ended.out
+    about = [row[0].value for row in load_workbook(tmp_path / "worst.xlsx")["Selection"].iter_rows()]
+    assert about[0] == f"{len(expected)} cases"
+    assert "rqs < 0.5 and bot = B" in str(about[1])
+    by_label = rag_eval("cases", "out", "--where", "Failure Mode ~ low quality", "-o", "x.xlsx")
+    assert by_label.code == 0
+    for where, problem in {
+        "faithfulnes < 0.3": "did you mean 'faithfulness'?",
+        "rqs": "is not a condition",
+    }.items():
+        ended = rag_eval("cases", "out", "--where", where, "-o", "x.xlsx")
+        assert (ended.code, problem in ended.err) == (2, True), ended.err
+    assert rag_eval("cases", "out", "--where", "rqs < 1", "-o", "out/report.xlsx").code == 2
+    assert rag_eval("cases", "out", "--where", "rqs < 1", "-o", "x.csv").code == 2
+
+
+def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 3)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "two").mkdir()
+    table_of(tmp_path / "two/a.csv", 2)
+    (tmp_path / "two/b.csv").write_text("Query,Bot_Other\nWhy?,Because.\n")
+    for arguments, problem in {
+        ("in.csv", "-o", "out"): "the report is an Excel workbook",
+        ("in.csv", "-o", "out.xlsx", "--shard-rows", 2): "give -o the name of a folder",
+        ("in.csv", "in.csv"): "name it with -o",
+        ("empty",): "holds no file that can be read",
+        ("none*.csv", "-o", "out"): "holds no file that can be read",
+        ("two", "-o", "out"): "b.csv: has the bots Other, but a.csv has A, B, Silent",
+        ("two", "-o", "two"): "is in the folder that the run writes to",
+        ("two", "-o", "out", "--rows", "2-3"): "--rows and --random-rows need one file",
+        ("-", "-o", "out", "--shard-rows", 2): "standard input cannot be judged in shards",
+        ("in.csv", "-o", "out", "--shard-rows", 2, "--report-only"): "rag-eval report out",
+        ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address needs --engine ray",
+        ("report", "empty"): "holds no run in shards",
+    }.items():
+        ended = rag_eval(*arguments, *(() if arguments[0] == "report" else ("--judge", "offline")))
+        assert (ended.code, problem in ended.err) == (2, True), (arguments, ended.err)
+    assert not list((tmp_path / "out").glob("results/*"))
+
+
+def test_max_rows_are_those_of_the_run(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    for name in "abc":
+        table_of(tmp_path / "many" / f"{name}.csv", 3)
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 4\n[judge]\nprovider = offline\n")
+    assert rag_eval("many", "-o", "out").code == 0
+    run = told(tmp_path / "out/report.json")["run"]
+    assert (run["rows"], run["cut_rows"]) == (4, 5)
+
+
+def test_a_part_holds_what_was_read(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 5)
+    assert rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 3).code == 0
+    folder = RunFolder(tmp_path / "out")
+    rows = [row for number in (0, 1) for row in read_rows(folder.input(number))]
+    assert [row.number for row in rows] == [2, 3, 4, 5, 6]
+    assert rows[0].cases[1].human == {"faithfulness": 0.0}
+    assert about_results(folder.results(1))["failed"] == 0
+
+
+def test_a_file_under_two_names_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    file = tmp_path / "x" / "a.csv"
+    file.write_text("Query,Bot_A\nq,a\n")
+    (tmp_path / "b.csv").symlink_to(file)
+    names = [file, tmp_path / "x" / ".." / "x" / "a.csv", tmp_path / "b.csv"]
+    assert files_of(names, tmp_path / "out") == [file]
