@@ -26,11 +26,11 @@ def stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
         code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
         if evaluation.stop_requested:
             os._exit(code)
-        with suppress(OSError):  # not by a stream: this may interrupt a write to it
-            os.write(2, _STOPPING.encode())
         reason = RunStoppedError("interrupted", "interrupted by the user")
         reason.exit_code = code
-        evaluation.request_stop(reason)
+        evaluation.request_stop(reason)  # before the message: a second signal may come while it is written
+        with suppress(OSError):  # not by a stream: this may interrupt a write to it
+            os.write(2, _STOPPING.encode())
 
     heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in heeded}
