@@ -1,0 +1,55 @@
+"""A second signal ends a run at once, even one that comes while the first is still being answered."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+_RUN = """
+import os, sys
+from rag_eval.cli.signals import stopping_on_signals
+
+
+class Evaluation:
+    stop_requested = False
+
+    def request_stop(self, reason):
+        self.stop_requested = True
+        os.write(1, b"asked to stop")
+
+
+reader, errors = os.pipe()  # nobody reads it, and it is full: whatever is written to it waits
+os.set_blocking(errors, False)
+try:
+    while True:
+        os.write(errors, b"x" * 65536)
+except BlockingIOError:
+    pass
+os.set_blocking(errors, True)
+os.dup2(errors, 2)
+with stopping_on_signals(Evaluation()):
+    os.write(1, b"ready")
+    while True:
+        sys.stdin.read(1)
+"""
+
+
+def test_a_second_signal_ends_a_run_whose_first_message_waits_for_its_reader() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert said(process) == b"ready"
+            process.send_signal(signal.SIGTERM)
+            assert said(process) == b"asked to stop"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 143
+        finally:
+            process.kill()
+
+
+def said(process: "subprocess.Popen[bytes]") -> bytes:
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], 60)[0], "it says nothing"
+    return os.read(process.stdout.fileno(), 100)
