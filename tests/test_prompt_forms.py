@@ -987,19 +987,29 @@ def test_another_form_is_another_judge_to_a_baseline(
     assert (reason in (tmp_path / "gates.xml").read_text("utf-8")) is (then != now)
 
 
-def test_the_offline_judge_and_a_baseline_that_names_no_judge_are_gated_as_before(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path
+@pytest.mark.parametrize(("judged_by", "is_comparable"), [("offline judge", False), ("", True)])
+def test_a_gate_never_compares_the_offline_judge_with_a_model(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, judged_by: str, is_comparable: bool
 ) -> None:
+    """A baseline that names no judge is compared: it may be of the same one."""
     sheet_of(tmp_path, 1, rows=2)
     run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
     document = json.loads((tmp_path / "old.json").read_text("utf-8"))
-    for name in ("offline judge", ""):
-        document["run"]["judge"] = name
-        (tmp_path / "old.json").write_text(json.dumps(document), "utf-8")
-        ended = run_cli(
-            "in.xlsx", "--prompts", "single", "--baseline", "old.json", "--fail-on-regression", **azure(judge)
-        )
-        assert "not comparable" not in ended.err, name
+    document["run"]["judge"] = judged_by
+    (tmp_path / "old.json").write_text(json.dumps(document), "utf-8")
+    ended = run_cli("in.xlsx", "--baseline", "old.json", "--fail-on-regression", **azure(judge))
+    reason = "not comparable: the baseline was judged by offline judge, this run by "
+    assert (reason in ended.err) is not is_comparable
+
+
+def test_a_gate_never_compares_a_model_with_the_offline_judge(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path, 1, rows=2)
+    run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", **azure(judge))
+    ended = run_cli("in.xlsx", "--baseline", "old.json", "--fail-on-regression", "--judge", "offline")
+    assert ended.code == 1
+    assert ended.err.count("this run by offline judge") == ended.err.count("Gate FAILED") > 0
 
 
 # The mechanism

@@ -260,7 +260,9 @@ class BaselineComparison:
     @property
     def not_comparable(self) -> str:
         """Why no change says anything of the bots, in words; empty if the changes may."""
-        then, now = _prompts_of(self._past.judge), self._facts.prompts
+        if (judge := self._past.judge) and (judge == OFFLINE) != (self._facts.judge == OFFLINE):
+            return f"not comparable: the baseline was judged by {judge}, this run by {self._facts.judge}"
+        then, now = _prompts_of(judge), self._facts.prompts
         if not then or not now or then == now:
             return ""
         return f"not comparable: the baseline was judged with {then} prompts, this run with {now} prompts"
