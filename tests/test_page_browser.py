@@ -503,6 +503,11 @@ def test_no_view_is_wider_than_the_screen(show: Show, width: int) -> None:
                 driver, f"return document.getElementById('case').open === {'true' if hash_ else 'false'}"
             )
             assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+        verdict, board = driver.execute_script(
+            "return ['td:last-child', 'tbody tr'].map(path =>"
+            " document.querySelector('.board ' + path).getBoundingClientRect().width)"
+        )
+        assert verdict > (board * 0.9 if width < 700 else 240)
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -555,10 +555,12 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     findings = find(summary)
     assert findings.unlike == {"Full": ("faithfulness", "context_precision", "context_recall")}
     assert {bot: verdict_on(bot, findings) for bot in ("Bare", "Full")} == {
-        "Bare": "leads Full by 0.40 (95% CI 0.40 to 0.40): not comparable",
+        "Bare": "highest mean RQS, but not comparable with Full",
         "Full": "not comparable with Bare: their RQS are made up of different metrics",
     }
-    assert "0.40 (95% CI 0.40 to 0.40), which is not comparable." in verdict(summary, findings)
+    assert verdict(summary, findings).startswith(
+        "Bare has the highest mean RQS, but it is not comparable with that of Full. Mean RQS 0.85 vs 0.45 over"
+    )
     assert (
         "Not comparable with the best bot: Full. Faithfulness, Context Precision, Context Recall could be "
         "scored for only one of the two bots."
@@ -640,6 +642,28 @@ def test_content_failures_differ_when_more_than_one_in_a_hundred_does(failed: in
     }
     findings = find(summary_of(_results_of(values, "refused"), facts_of("AB", 200)))
     assert _claim("B", findings) == word
+
+
+@pytest.mark.parametrize(
+    ("low", "reach"),
+    [
+        (None, "significant over 0 of the 1 bot that is comparable"),
+        (0.1, "significant over 1 of the 2 bots that are comparable"),
+    ],
+)
+def test_the_reach_of_a_lead_counts_comparable_bots_only(low: float | None, reach: str) -> None:
+    best = [0.9, 0.8, 0.85] * 6
+    bare = {"Best": best, "Near": [value - 0.02 for value in (*best[1:], best[0])]}
+    if low is not None:
+        bare["Low"] = [low] * len(best)
+    results = [plain_result(row, "Full", value - 0.01) for row, value in enumerate(best, 2)]
+    for bot, values in bare.items():
+        results += [_without_context(row, bot, value) for row, value in enumerate(values, 2)]
+    findings = find(summary_of(results, facts_of(("Full", *bare), len(best))))
+    assert verdict_on("Best", findings) == f"highest mean RQS, but not comparable with Full; {reach}"
+    assert f"not comparable with that of Full. Its lead is {reach}." in verdict(
+        summary_of(results, facts_of(("Full", *bare), len(best))), findings
+    )
 
 
 def test_bots_that_are_not_comparable_say_so_before_anything_else() -> None:

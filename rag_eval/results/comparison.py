@@ -309,6 +309,9 @@ def verdict_sentence(comparison: Comparison) -> str:
     if len(comparison.winners) > 1:
         return f"{enumerated(comparison.winners)} share the lead."
     runner_up = comparison.rivals[0]
+    if runner_up.verdict is Verdict.NOT_COMPARABLE:
+        highest = f"{comparison.winner} has the highest mean RQS, but it is not comparable with that of {runner_up.bot}."
+        return " ".join([highest, *(f"Its lead is {reach}." for reach in _reach(comparison))])
     lead = (
         f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
     )
@@ -317,7 +320,7 @@ def verdict_sentence(comparison: Comparison) -> str:
     sentence = " ".join([f"{lead}, which is {_significance(runner_up)}.", *_advice(runner_up)])
     if len(comparison.rivals) == 1:
         return sentence
-    return f"{sentence} Its lead is significant over {_beaten(comparison)} others."
+    return " ".join([sentence, *(f"Its lead is {reach}." for reach in _reach(comparison))])
 
 
 def sentence_on(bot: str, comparison: Comparison) -> str:
@@ -330,27 +333,35 @@ def sentence_on(bot: str, comparison: Comparison) -> str:
         return f"shares the lead with {enumerated(others)}: tie"
     is_winner = bot == comparison.winner
     rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
-    if rival.verdict is Verdict.NOT_COMPARABLE and not is_winner:
-        return f"not comparable with {winner}: their RQS are made up of different metrics"
+    if rival.verdict is Verdict.NOT_COMPARABLE:
+        if not is_winner:
+            return f"not comparable with {winner}: their RQS are made up of different metrics"
+        highest = f"highest mean RQS, but not comparable with {shorten(rival.bot, _CELL_NAME)}"
+        return "; ".join([highest, *_reach(comparison)])
     gap = difference_words(rival, comparison.confidence)
     lead = (
         f"leads {shorten(rival.bot, _CELL_NAME)} by {gap}" if is_winner else f"worse than {winner} by {gap}"
     )
     if comparison.rows < FEWEST_ROWS:
         return f"{lead}: fewer than {FEWEST_ROWS} queries, too few for a conclusion"
-    several = (
-        f"; significant over {_beaten(comparison)} others" if is_winner and len(comparison.rivals) > 1 else ""
-    )
-    return f"{lead}: {verdict_words(rival)}{several}"
+    several = _reach(comparison) if is_winner and len(comparison.rivals) > 1 else []
+    return "; ".join([f"{lead}: {verdict_words(rival)}", *several])
 
 
 _CELL_NAME = 30
 """Characters of a name in a narrow cell."""
 
 
-def _beaten(comparison: Comparison) -> str:
-    beaten = sum(rival.verdict is Verdict.SIGNIFICANT for rival in comparison.rivals)
-    return f"{beaten} of the {len(comparison.rivals)}"
+def _reach(comparison: Comparison) -> list[str]:
+    """Over how many of the others the lead is significant, in words; nothing if none can be compared."""
+    comparable = [rival for rival in comparison.rivals if rival.verdict is not Verdict.NOT_COMPARABLE]
+    if not comparable:
+        return []
+    beaten = sum(rival.verdict is Verdict.SIGNIFICANT for rival in comparable)
+    if len(comparable) == len(comparison.rivals):
+        return [f"significant over {beaten} of the {len(comparable)} others"]
+    bots = "bot that is" if len(comparable) == 1 else "bots that are"
+    return [f"significant over {beaten} of the {len(comparable)} {bots} comparable"]
 
 
 def difference_words(rival: Rival, confidence: float) -> str:
