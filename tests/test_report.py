@@ -659,11 +659,10 @@ def test_the_reach_of_a_lead_counts_comparable_bots_only(low: float | None, reac
     results = [plain_result(row, "Full", value - 0.01) for row, value in enumerate(best, 2)]
     for bot, values in bare.items():
         results += [_without_context(row, bot, value) for row, value in enumerate(values, 2)]
-    findings = find(summary_of(results, facts_of(("Full", *bare), len(best))))
+    summary = summary_of(results, facts_of(("Full", *bare), len(best)))
+    findings = find(summary)
     assert verdict_on("Best", findings) == f"highest mean RQS, but not comparable with Full; {reach}"
-    assert f"not comparable with that of Full. Its lead is {reach}." in verdict(
-        summary_of(results, facts_of(("Full", *bare), len(best))), findings
-    )
+    assert f"not comparable with that of Full. Its lead is {reach}." in verdict(summary, findings)
 
 
 def test_bots_that_are_not_comparable_say_so_before_anything_else() -> None:

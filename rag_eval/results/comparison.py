@@ -310,8 +310,9 @@ def verdict_sentence(comparison: Comparison) -> str:
         return f"{enumerated(comparison.winners)} share the lead."
     runner_up = comparison.rivals[0]
     if runner_up.verdict is Verdict.NOT_COMPARABLE:
-        highest = f"{comparison.winner} has the highest mean RQS, but it is not comparable with that of {runner_up.bot}."
-        return " ".join([highest, *(f"Its lead is {reach}." for reach in _reach(comparison))])
+        highest = f"{comparison.winner} has the highest mean RQS"
+        doubt = f"but it is not comparable with that of {runner_up.bot}."
+        return " ".join([f"{highest}, {doubt}", *(f"Its lead is {reach}." for reach in _reach(comparison))])
     lead = (
         f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
     )
