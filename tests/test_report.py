@@ -555,7 +555,7 @@ def test_bots_that_were_scored_on_different_metrics_are_not_compared(tmp_path: P
     findings = find(summary)
     assert findings.unlike == {"Full": ("faithfulness", "context_precision", "context_recall")}
     assert {bot: verdict_on(bot, findings) for bot in ("Bare", "Full")} == {
-        "Bare": "highest mean RQS, but not comparable with Full",
+        "Bare": "highest mean RQS, before Full: not comparable",
         "Full": "not comparable with Bare: their RQS are made up of different metrics",
     }
     assert verdict(summary, findings).startswith(
@@ -661,7 +661,7 @@ def test_the_reach_of_a_lead_counts_comparable_bots_only(low: float | None, reac
         results += [_without_context(row, bot, value) for row, value in enumerate(values, 2)]
     summary = summary_of(results, facts_of(("Full", *bare), len(best)))
     findings = find(summary)
-    assert verdict_on("Best", findings) == f"highest mean RQS, but not comparable with Full; {reach}"
+    assert verdict_on("Best", findings) == f"highest mean RQS, before Full: not comparable; {reach}"
     assert f"not comparable with that of Full. Its lead is {reach}." in verdict(summary, findings)
 
 

@@ -158,6 +158,29 @@ def as_nested(path: Path, items: Sequence[Item]) -> Path:
     return path
 
 
+def chats(items: Sequence[Item]) -> Rows:
+    """Query and response in one column, after an older turn."""
+    return [
+        ("model", "messages", "ground_truth", "contexts"),
+        *(
+            (
+                bot,
+                [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "Hello"},
+                    {"role": "assistant", "content": "Good morning."},
+                    {"role": "user", "content": item.query},
+                    {"role": "assistant", "content": item.responses[number]},
+                ],
+                item.reference,
+                list(item.chunks),
+            )
+            for item in items
+            for number, bot in enumerate(BOTS)
+        ),
+    ]
+
+
 def numpy_cell(chunks: tuple[str, ...]) -> str:
     return "[" + "\n ".join(map(repr, chunks)) + "]"
 
@@ -202,6 +225,11 @@ WRITERS: Mapping[str, Callable[[Path, Sequence[Item]], Path]] = {
     ),
     "passages jsonl": lambda folder, items: as_jsonl(folder / "a.jsonl", passages(items)),
     "nested json": lambda folder, items: as_nested(folder / "a.json", items),
+    "chats": lambda folder, items: as_jsonl(folder / "a.jsonl", chats(items)),
+    "chats as text": lambda folder, items: as_csv(
+        folder / "a.csv",
+        [[cell if isinstance(cell, str) else json.dumps(cell) for cell in row] for row in chats(items)],
+    ),
 }
 
 
@@ -381,6 +409,46 @@ def test_several_ground_truths_are_told_of(tmp_path: Path) -> None:
         "Column 'ground_truths' (C): several ground truths in row 1; the first one counts. Put the one that should "
         "count first.",
     )
+
+
+_HI, _YO = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yo."}
+
+
+def _chats(folder: Path, *chats: object, **fields: str) -> Path:
+    path = folder / "a.jsonl"
+    path.write_text(
+        "".join(json.dumps({"messages": chat, **fields}) + "\n" for chat in chats), encoding="utf-8"
+    )
+    return path
+
+
+def test_a_chat_that_ends_with_the_user_has_no_response(tmp_path: Path) -> None:
+    asked = {"role": "user", "content": "And?"}
+    called = {"role": "assistant", "content": None}
+    path = _chats(tmp_path, [_HI, _YO], [_HI, _YO, asked], [_HI, called], [_HI, _YO, called], [_YO, _HI])
+    assert [(each[1], each[2]) for each in content(read_table(path, bot_name="B"))] == [
+        ("Hi?", "Yo."),
+        ("And?", ""),
+        ("Hi?", ""),
+        ("Hi?", "Yo."),
+        ("Hi?", ""),
+    ]
+
+
+def test_a_chat_is_the_query_alone_beside_a_response(tmp_path: Path) -> None:
+    path = _chats(tmp_path, [_HI, _YO], answer="No.")
+    assert content(read_table(path)) == [("answer", "Hi?", "No.", None, None)]
+    named = [Named("reply_text", "bot", "--map reply_text=bot")]
+    path = _chats(tmp_path, [_HI, _YO], reply_text="No.")
+    assert content(read_table(path, named=named)) == [("reply_text", "Hi?", "No.", None, None)]
+
+
+@pytest.mark.parametrize(
+    "chats", [[[_HI], [_HI, _HI]], [[]], [[_YO]], [["Hi?", "Yo."]], [[_HI, _YO], "text"], [[_HI, _YO], [1]]]
+)
+def test_what_is_no_chat_with_answers_has_no_responses(chats: list[object], tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"column of responses|column with responses"):
+        read_table(_chats(tmp_path, *chats))
 
 
 def test_ids_of_chunks_are_the_retrieved_documents(tmp_path: Path) -> None:

@@ -337,7 +337,7 @@ def sentence_on(bot: str, comparison: Comparison) -> str:
     if rival.verdict is Verdict.NOT_COMPARABLE:
         if not is_winner:
             return f"not comparable with {winner}: their RQS are made up of different metrics"
-        highest = f"highest mean RQS, but not comparable with {shorten(rival.bot, _CELL_NAME)}"
+        highest = f"highest mean RQS, before {shorten(rival.bot, _CELL_NAME)}: not comparable"
         return "; ".join([highest, *_reach(comparison)])
     gap = difference_words(rival, comparison.confidence)
     lead = (

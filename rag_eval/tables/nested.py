@@ -14,7 +14,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell
 from rag_eval.tables.chunking import LISTS, split_cell
-from rag_eval.tables.names import QUERY, REFERENCE
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE
 from rag_eval.tables.parquet import Tree
 
 LISTS_OF_RECORDS = (
@@ -252,17 +252,36 @@ _USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "m
 
 def last_message(value: object, *, of_user: bool) -> str | None:
     """The text of the last message of the user, or of the bot, in a list of chat messages; None in anything else."""
-    if not isinstance(value, list) or not value:
-        return None
-    wanted = _USERS if of_user else _BOTS
-    found = None
-    for message in value:
-        if not isinstance(message, dict):
-            return None
-        speaker = next((str(message[name]) for name in _SPEAKERS if isinstance(message.get(name), str)), "")
-        if speaker.lower() in wanted and (text := plain_text(message)) is not None:
-            found = text
-    return found
+    said = [text for speaker, text in _messages(value) if speaker in (_USERS if of_user else _BOTS)]
+    return said[-1] if said else None
+
+
+def last_turn(value: object) -> dict[str, str] | None:
+    """The last message of the user in a list of chat messages, and the bot's last one after it, if there is one.
+
+    None for anything else.
+    """
+    turn: dict[str, str] | None = None
+    for speaker, text in _messages(value):
+        if speaker in _USERS:
+            turn = {QUERY: text}
+        elif turn and speaker in _BOTS:
+            turn[RESPONSE] = text
+    return turn
+
+
+def _messages(value: object) -> list[tuple[str, str]]:
+    """Speaker and text of those chat messages that have a text; none in anything else than a list of messages."""
+    if not isinstance(value, list) or not all(isinstance(message, dict) for message in value):
+        return []
+    speakers = [
+        next((message[name] for name in _SPEAKERS if isinstance(message.get(name), str)), "")
+        for message in value
+    ]
+    texts = map(plain_text, value)
+    return [
+        (speaker.lower(), text) for speaker, text in zip(speakers, texts, strict=True) if text is not None
+    ]
 
 
 def plain_text(value: object) -> str | None:

@@ -21,7 +21,7 @@ from rag_eval.tables.column_uses import WIDE, Asked, Columns, ColumnUse, Named, 
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import looks_like_header, read_header
-from rag_eval.tables.names import UNUSED, after_prefix
+from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meanings
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Rows
@@ -125,7 +125,7 @@ def _with_fields(
     path: Path, header: Sequence[Cell], opened: Sheet, asked: Asked, form: TextForm
 ) -> tuple[Sequence[Cell], Sheet, Asked]:
     """The table with a column for each field of those columns that hold objects as texts, in every row of the file."""
-    columns, rows = columns_of_objects(header, opened.rows)
+    columns, rows = columns_of_objects(header, opened.rows, with_chats=not _has_responses(header, asked))
     columns = [
         index
         for index in columns
@@ -139,6 +139,13 @@ def _with_fields(
         header, rows = unfolded(header, rows, fields)
         asked = replace(asked, named=(*asked.named, *folded_ones))
     return header, replace(opened, rows=rows), asked
+
+
+def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:
+    names = [name for name in header if isinstance(name, str)]
+    return any(each.role == "bot" for each in asked.named) or any(
+        meaning.role == RESPONSE for name in names for meaning in meanings(name, has_prefixed=False)
+    )
 
 
 class _Opened(NamedTuple):

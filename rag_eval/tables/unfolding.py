@@ -1,4 +1,7 @@
-"""Columns of objects written as text, such as `input` and `output` of traces, to a column for each field."""
+"""Columns of objects written as text, such as `input` and `output` of traces, to a column for each field.
+
+A chat is an object too, of a query and a response, if the table has no other responses.
+"""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -7,7 +10,7 @@ from typing import Any
 
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
 from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meanings
-from rag_eval.tables.nested import flattened, parse_json
+from rag_eval.tables.nested import flattened, last_turn, parse_json
 from rag_eval.tables.sheets import value_cell
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
@@ -17,7 +20,7 @@ _PEEKED = 20
 _ROLES = frozenset((QUERY, REFERENCE, RESPONSE, CONTEXT))
 
 
-def columns_of_objects(header: Sequence[Cell], rows: Rows) -> tuple[list[int], Rows]:
+def columns_of_objects(header: Sequence[Cell], rows: Rows, *, with_chats: bool) -> tuple[list[int], Rows]:
     """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows."""
     first = list(islice(rows, _PEEKED))
     found = [
@@ -26,7 +29,13 @@ def columns_of_objects(header: Sequence[Cell], rows: Rows) -> tuple[list[int], R
         if isinstance(name, str) and _ROLES & {each.role for each in meanings(name, has_prefixed=False)}
         if fields_of([index], header, iter(first))
     ]
-    return found, chain(first, rows)
+    return [index for index in found if _is_wanted(index, first, with_chats)], chain(first, rows)
+
+
+def _is_wanted(column: int, rows: Sequence[tuple[int, Sequence[Cell]]], with_chats: bool) -> bool:
+    """Whether its fields are to be columns: those of chats only if somebody answers, and if that is asked for."""
+    turns = [turn for _, cells in rows if (turn := _turn(cell_at(cells, column))) is not None]
+    return not turns or (with_chats and any(RESPONSE in turn for turn in turns))
 
 
 def fields_of(columns: Sequence[int], header: Sequence[Cell], rows: Rows) -> dict[int, list[str]]:
@@ -70,19 +79,33 @@ def _values(cells: Sequence[Cell], added: Sequence[tuple[int, str]]) -> Iterator
 
 
 def _object(cell: Cell) -> dict[str, Any] | None:
-    """The values by path, of an object as JSON or Python writes it; None for anything else."""
-    if not isinstance(cell, str) or isinstance(cell, JsonText):
+    """The values by path, of an object as JSON or Python writes it, or of a chat's last turn; None for others."""
+    if (turn := _turn(cell)) is not None:
+        return dict(turn)
+    if isinstance(cell, JsonText):
         return None
-    text = cell.strip()
-    if not (text.startswith("{") and text.endswith("}")):
-        return None
-    try:
-        value = parse_json(text)
-    except (ValueError, RecursionError):
-        value = _literal(text)
+    value = _structure(cell, "{", "}")
     return (
         flattened(value) if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
     )
+
+
+def _turn(cell: Cell) -> dict[str, str] | None:
+    value = _structure(cell, "[", "]")
+    return {} if value == [] else last_turn(value)
+
+
+def _structure(cell: Cell, begin: str, end: str) -> object:
+    """What JSON or Python wrote between the two marks; None for any other cell."""
+    if not isinstance(cell, str):
+        return None
+    text = cell.strip()
+    if not (text.startswith(begin) and text.endswith(end)):
+        return None
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError):
+        return _literal(text)
 
 
 def _literal(text: str) -> object:
