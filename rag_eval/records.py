@@ -21,7 +21,7 @@ METRIC_LABELS: Mapping[str, str] = MappingProxyType(
 Whatever else is known of a metric stands in the module rag_eval.metrics.<name>.
 """
 
-FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
+EXTRA_METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"}
 )
 """Measures that can be switched on beside the five, by name. They never enter RQS."""
@@ -42,7 +42,7 @@ TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
 
 SCORE_LABELS: Mapping[str, str] = MappingProxyType(
-    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **FURTHER_LABELS}
+    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **EXTRA_METRIC_LABELS}
 )
 """How readers know every score that we have a name for."""
 

@@ -19,16 +19,22 @@ if TYPE_CHECKING:
 class People:
     """The labels of a run, and what becomes of them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, labels: "ReviewLabels | None" = None, calibrated: Path | None = None) -> None:
+        """`calibrated` is the config file that gets the implied thresholds."""
+        self._labels = labels
+        self._calibrated = calibrated
+
+    @classmethod
+    def read(cls, options: Options) -> "People":
         """Reads the review sheets. Raises InputError for what cannot be used, before anything is paid."""
-        self._calibrated = options.calibrate
-        self._labels = _read(options.labels)
+        labels = _read(options.labels)
         if options.calibrate:
             from rag_eval.configuration.editing import check_editable
             from rag_eval.store.replacement import check_writable
 
             check_editable(options.calibrate)
             check_writable(options.calibrate, "--calibrate")
+        return cls(labels, options.calibrate)
 
     def join(self, cases: Iterable["Case"]) -> None:
         """Find the labelled cases in the run. Raises InputError if there are none."""

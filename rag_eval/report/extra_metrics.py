@@ -14,7 +14,7 @@ FAILED_CRITERIA = "Failed Criteria"
 """Header of the column in which the reasons of a rubric's verdicts stand."""
 
 
-def further_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
+def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
     """On the sheet "Per-Query Metrics", after everything that every run has."""
     for name, label in facts.further.items():
         yield _score_column(name, label)
@@ -30,7 +30,7 @@ def further_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
         yield plain_column("Missing Docs", 20, Look.TEXT, _missing_docs, "Gold documents that were not.")
 
 
-def further_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
+def extra_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
     """On the sheet "Bot Summary"; rubric and retrieval have sheets of their own."""
     for name, label in facts.further.items():
         yield Column(f"Avg {label}", 9.5, _mean_of(name), about=_ABOUT_MEASURES.get(name, ""))
