@@ -172,7 +172,7 @@ def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Jud
 
 
 def _line(result: CaseResult) -> dict[str, Any]:
-    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = result.all_scores
     names = [name for name in (*METRIC_LABELS, TOXICITY, *result.further) if name in scores]
     retrieval = scores_of_case(result.case)
     return {

@@ -233,6 +233,11 @@ class CaseResult:
     recommendation: str = ""
     """At most three sentences of advice; empty when there is none or asking for it failed."""
 
+    @property
+    def all_scores(self) -> dict[str, Score]:
+        """Those of the metrics, of the query's toxicity and of the additional metrics, by name."""
+        return {**self.scores, TOXICITY: self.toxicity, **self.further}
+
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""
         score = self.scores.get(metric)

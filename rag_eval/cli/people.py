@@ -1,6 +1,6 @@
 """What people have to do with a run: the labels of review sheets, and the thresholds that labels imply."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,11 @@ class People:
     @classmethod
     def read(cls, options: Options) -> "People":
         """Reads the review sheets. Raises InputError for what cannot be used, before anything is paid."""
-        labels = _read(options.labels)
+        labels = None
+        if options.labels:
+            from rag_eval.tables.review_file import ReviewLabels
+
+            labels = ReviewLabels.read(options.labels)
         if options.calibrate:
             from rag_eval.configuration.editing import check_editable
             from rag_eval.store.replacement import check_writable
@@ -90,11 +94,3 @@ class People:
             return
         values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
         yield f"Also written: {set_values(self._calibrated, 'thresholds', values, '--calibrate')}"
-
-
-def _read(paths: Sequence[Path]) -> "ReviewLabels | None":
-    if not paths:
-        return None
-    from rag_eval.tables.review_file import ReviewLabels
-
-    return ReviewLabels.read(paths)

@@ -44,7 +44,7 @@ def _mean_of(name: str) -> Callable[[BotSummary], Cell]:
 
 
 def _score_column(name: str, label: str) -> Column[CaseResult]:
-    value = _relevant_chunks if name == "chunk_relevance" else _number
+    value = _relevant_chunks if name == "chunk_relevance" else lambda score: score.value
 
     def cell(result: CaseResult) -> Cell:
         score = result.further[name]
@@ -52,10 +52,6 @@ def _score_column(name: str, label: str) -> Column[CaseResult]:
         return Cell(value(score), look, note_on(score, None))
 
     return Column(label, 10, cell, about=_ABOUT_MEASURES.get(name, ""))
-
-
-def _number(score: Score) -> Value:
-    return score.value
 
 
 def _relevant_chunks(score: Score) -> Value:

@@ -47,7 +47,7 @@ def measure_columns() -> list[Column[MeasureComparison]]:
     ]
 
 
-class DecisionLine(NamedTuple):
+class _DecisionLine(NamedTuple):
     """Pass or fail by both judges: of a case as a whole, or on one measure."""
 
     label: str
@@ -55,22 +55,22 @@ class DecisionLine(NamedTuple):
     decisions: Decisions
 
 
-def decision_lines(comparison: JudgeComparison) -> list[DecisionLine]:
+def decision_lines(comparison: JudgeComparison) -> list[_DecisionLine]:
     """The case as a whole first."""
     return [
-        DecisionLine("Case as a whole", (None, None), comparison.overall),
+        _DecisionLine("Case as a whole", (None, None), comparison.overall),
         *(
-            DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
+            _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
             for line in comparison.measures
             if line.decisions
         ),
     ]
 
 
-def decision_columns() -> list[Column[DecisionLine]]:
+def decision_columns() -> list[Column[_DecisionLine]]:
     """The columns of a table with one row per decision."""
 
-    def count(header: str, name: str) -> Column[DecisionLine]:
+    def count(header: str, name: str) -> Column[_DecisionLine]:
         return plain_column(header, 8, Look.COUNT, lambda line: getattr(line.decisions, name))
 
     return [
@@ -158,7 +158,7 @@ def evidence_text(score: Score) -> str:
     return "\n".join(lines) or score.reason or "no evidence"
 
 
-class JudgeFact(NamedTuple):
+class _JudgeFact(NamedTuple):
     """One thing that is known of both judges."""
 
     what: str
@@ -166,7 +166,7 @@ class JudgeFact(NamedTuple):
     b: Value
 
 
-def judge_columns(runs: Runs) -> list[Column[JudgeFact]]:
+def judge_columns(runs: Runs) -> list[Column[_JudgeFact]]:
     """The columns of a table with one row per fact."""
     a, b = runs
     return [
@@ -180,7 +180,7 @@ def _fact_cell(value: Value) -> Cell:
     return Cell(value, Look.COUNT if isinstance(value, int) else Look.TEXT)
 
 
-def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[JudgeFact]:
+def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
     """Who judged, how much was scored, and what it took."""
     failures = [
         sum((Counter(each.failures) for each in judges), Counter[str]())
@@ -193,22 +193,22 @@ def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[JudgeFact]:
     passed = comparison.overall.both_pass
     a, b = runs
 
-    def both(what: str, value: object) -> JudgeFact:
+    def both(what: str, value: object) -> _JudgeFact:
         assert callable(value)  # noqa: S101 - always a lambda
-        return JudgeFact(what, value(a), value(b))
+        return _JudgeFact(what, value(a), value(b))
 
     return [
         both("Judge", lambda run: run.facts.judge),
         both("Settings", _settings),
         both("Status", lambda run: f"PARTIAL: {run.facts.partial}" if run.facts.partial else "complete"),
-        both("Thresholds", lambda run: thresholds_words(run.facts)),
-        JudgeFact("Cases with an RQS", *own),
-        JudgeFact(
+        both("Thresholds", lambda run: _thresholds_words(run.facts)),
+        _JudgeFact("Cases with an RQS", *own),
+        _JudgeFact(
             f"Cases that pass, of {comparison.overall.kappa.count:,}",
             passed + comparison.overall.only_a_passes,
             passed + comparison.overall.only_b_passes,
         ),
-        JudgeFact("Failed scores by code", *map(_codes, failures)),
+        _JudgeFact("Failed scores by code", *map(_codes, failures)),
         both("Judge calls answered", lambda run: run.facts.usage.calls),
         both("Judge calls from the reply cache", lambda run: run.facts.usage.cached),
         both("Judge calls failed", lambda run: run.facts.usage.failed),
@@ -248,7 +248,7 @@ def _time(run: JudgeRun) -> str:
     return f"{seconds} ({run.facts.seconds / run.facts.rows:.2g} s per row)" if run.facts.rows else seconds
 
 
-def thresholds_words(facts: RunFacts) -> str:
+def _thresholds_words(facts: RunFacts) -> str:
     """The thresholds in force for a judge, and where they come from."""
     values = [
         f"{METRIC_LABELS[name]} {value:g}"

@@ -432,7 +432,7 @@ class _Column:
 
 def _scores(result: CaseResult) -> Mapping[str, Score]:
     """Every score of a case by name; of a criterion, 1 if it passed."""
-    scores = {RQS: _rqs(result), **result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = {RQS: _rqs(result), **result.all_scores}
     if rubric := result.rubric:
         reasons = {each.criterion: each.reason for each in rubric.verdicts}
         for name in rubric.criteria:
