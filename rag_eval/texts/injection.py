@@ -45,7 +45,7 @@ def find_flags(text: str) -> tuple[str, ...]:
     inside words.
     """
     plain = _plain(text)
-    words = {word for word in (_ASCII_WORDS if plain.isascii() else _WORDS) if word in plain}
+    words = _words_in(plain)
     found = [flag for flag, rules in _RULES.items() if any(rule.applies_to(plain, words) for rule in rules)]
     if not text.isascii() and _hides_something(text):
         found.append(INVISIBLE)
@@ -69,6 +69,11 @@ def _plain(text: str) -> str:
     if text.isascii():
         return text.lower()
     return compatible("NFKC", _UNSEEN.sub("", text)).lower().replace("’", "'")
+
+
+def _words_in(plain: str) -> set[str]:
+    """Those of all rules' words that a text holds."""
+    return {word for word in (_ASCII_WORDS if plain.isascii() else _WORDS) if word in plain}
 
 
 def _hides_something(text: str) -> bool:
