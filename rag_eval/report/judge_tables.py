@@ -55,25 +55,19 @@ class _DecisionLine(NamedTuple):
     decisions: Decisions
 
 
-def decision_lines(comparison: JudgeComparison) -> list[_DecisionLine]:
-    """The case as a whole first."""
-    return [
-        _DecisionLine("Case as a whole", (None, None), comparison.overall),
-        *(
-            _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
-            for line in comparison.measures
-            if line.decisions
-        ),
+def decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionLine]], list[_DecisionLine]]:
+    """Columns and lines: one line per decision, the case as a whole first."""
+    lines = [_DecisionLine("Case as a whole", (None, None), comparison.overall)]
+    lines += [
+        _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
+        for line in comparison.measures
+        if line.decisions
     ]
-
-
-def decision_columns() -> list[Column[_DecisionLine]]:
-    """The columns of a table with one row per decision."""
 
     def count(header: str, name: str) -> Column[_DecisionLine]:
         return plain_column(header, 8, Look.COUNT, lambda line: getattr(line.decisions, name))
 
-    return [
+    columns: list[Column[_DecisionLine]] = [
         plain_column("Decision", 20, Look.NAME, lambda line: line.label, _ABOUT_CASE),
         plain_column("Cases", 8, Look.COUNT, lambda line: line.decisions.kappa.count, _ABOUT_DECIDED),
         plain_column("Threshold A", 10, Look.SCORE, lambda line: line.thresholds[0], _ABOUT_THRESHOLD),
@@ -89,6 +83,7 @@ def decision_columns() -> list[Column[_DecisionLine]]:
             "Kappa", 9, Look.SCORE, lambda line: line.decisions.kappa.interval, _ABOUT_KAPPA_LIMITS
         ),
     ]
+    return columns, lines
 
 
 def _spearman(line: MeasureComparison) -> float | None:
@@ -166,22 +161,22 @@ class _JudgeFact(NamedTuple):
     b: Value
 
 
-def judge_columns(runs: Runs) -> list[Column[_JudgeFact]]:
-    """The columns of a table with one row per fact."""
+def judge_table(comparison: JudgeComparison, runs: Runs) -> tuple[list[Column[_JudgeFact]], list[_JudgeFact]]:
+    """Columns and lines: who judged, how much was scored, and what it took."""
     a, b = runs
-    return [
+    columns: list[Column[_JudgeFact]] = [
         plain_column("Fact", 34, Look.WORD, lambda line: line.what),
         Column(f"A: {shorten(a.name, 60)}", 60, lambda line: _fact_cell(line.a), Look.HEADER),
         Column(f"B: {shorten(b.name, 60)}", 60, lambda line: _fact_cell(line.b), Look.HEADER),
     ]
+    return columns, _judge_facts(comparison, runs)
 
 
 def _fact_cell(value: Value) -> Cell:
     return Cell(value, Look.COUNT if isinstance(value, int) else Look.TEXT)
 
 
-def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
-    """Who judged, how much was scored, and what it took."""
+def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
     failures = [
         sum((Counter(each.failures) for each in judges), Counter[str]())
         for judges in zip(

@@ -69,7 +69,7 @@ def _parse_separator(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DelimitedRecords:
+class _DelimitedRecords:
     """An open text file."""
 
     rows: Iterator[tuple[int, list[str]]]
@@ -84,7 +84,7 @@ class DelimitedRecords:
 
 
 @contextmanager
-def open_records(path: Path, form: TextForm) -> Iterator[DelimitedRecords]:
+def open_records(path: Path, form: TextForm) -> Iterator[_DelimitedRecords]:
     """The records of the file. Raises TableError for a file that cannot be decoded."""
     encoding = form.encoding or _find_encoding(path)
     if form.encoding:
@@ -105,7 +105,7 @@ def open_records(path: Path, form: TextForm) -> Iterator[DelimitedRecords]:
             file.readline()
         lines = _BoundedLines(path, file, separator, lines_before=1 if told else 0)
         rows = _records(path, _cells(lines, separator), lines, problems, short)
-        yield DelimitedRecords(rows, layout, notes, problems, short)
+        yield _DelimitedRecords(rows, layout, notes, problems, short)
 
 
 def _find_encoding(path: Path) -> str:

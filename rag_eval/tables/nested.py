@@ -35,7 +35,7 @@ _DEEPEST = 12
 _LONGEST_LINE = 64 * MAX_CELL
 
 
-class RecordFile(NamedTuple):
+class _RecordFile(NamedTuple):
     """An open file of records."""
 
     paths: tuple[str, ...]
@@ -46,20 +46,20 @@ class RecordFile(NamedTuple):
 
 
 @contextmanager
-def open_records(path: Path) -> Iterator[RecordFile]:
+def open_records(path: Path) -> Iterator[_RecordFile]:
     """Raises TableError for what is not JSON, or holds no records."""
     if path.suffix.lower() == ".json":
         found, where = _records_of_document(path)
         if where is not None:
             numbered = list(enumerate(found, 1))
-            yield RecordFile(
+            yield _RecordFile(
                 _paths(path, numbered), _flat(numbered), f"JSON, records in {where}" if where else "JSON"
             )
             return
     with _opened(path) as lines:
         paths = _paths(path, _parsed(path, lines))
     with _opened(path) as lines:
-        yield RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
+        yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
 
 
 def _records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
