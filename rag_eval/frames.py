@@ -25,7 +25,7 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
+from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
@@ -89,7 +89,7 @@ def evaluate(
 
 def _check_names(metrics: Sequence[Metric]) -> None:
     """Raises ValueError if two columns would have the same name."""
-    ours = [RQS, *METRIC_LABELS, *FURTHER_LABELS, TOXICITY]
+    ours = [RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY]
     columns = Counter(
         [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
     )
@@ -172,7 +172,7 @@ def _judges(settings: Settings, rubric: EvaluationRubric | None) -> Iterator[Jud
 
 
 def _line(result: CaseResult) -> dict[str, Any]:
-    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = result.all_scores
     names = [name for name in (*METRIC_LABELS, TOXICITY, *result.further) if name in scores]
     retrieval = scores_of_case(result.case)
     return {

@@ -21,7 +21,7 @@ METRIC_LABELS: Mapping[str, str] = MappingProxyType(
 Whatever else is known of a metric stands in the module rag_eval.metrics.<name>.
 """
 
-FURTHER_LABELS: Mapping[str, str] = MappingProxyType(
+EXTRA_METRIC_LABELS: Mapping[str, str] = MappingProxyType(
     {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"}
 )
 """Measures that can be switched on beside the five, by name. They never enter RQS."""
@@ -42,7 +42,7 @@ TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
 
 SCORE_LABELS: Mapping[str, str] = MappingProxyType(
-    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **FURTHER_LABELS}
+    {**METRIC_LABELS, TOXICITY: "Input Toxicity", **EXTRA_METRIC_LABELS}
 )
 """How readers know every score that we have a name for."""
 
@@ -232,6 +232,11 @@ class CaseResult:
     """Of the query, so the same for every bot of a row. Higher is worse."""
     recommendation: str = ""
     """At most three sentences of advice; empty when there is none or asking for it failed."""
+
+    @property
+    def all_scores(self) -> dict[str, Score]:
+        """Those of the metrics, of the query's toxicity and of the additional metrics, by name."""
+        return {**self.scores, TOXICITY: self.toxicity, **self.further}
 
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""

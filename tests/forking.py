@@ -247,7 +247,7 @@ _OFFLINE_MODULES = [
     "rag_eval.metrics.catalogue",
     "rag_eval.results.noise",
     "rag_eval.report.annotation_lines",
-    "rag_eval.report.provenance",
+    "rag_eval.configuration.provenance",
     "rag_eval.report.csv_files",
     "rag_eval.report.workbook",
     "rag_eval.report.json_file",

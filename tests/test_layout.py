@@ -24,7 +24,7 @@ from rag_eval.report.column import Column
 from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.evidence import evidence_columns
-from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
+from rag_eval.report.extra_metrics import extra_bot_columns, extra_case_columns
 from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import pass_rate_columns
 from rag_eval.report.side_by_side import query_columns
@@ -62,8 +62,8 @@ def test_the_widths_of_all_columns() -> None:
         "slices": slice_columns(facts),
         "rubric": pass_rate_columns(facts),
         "evidence": evidence_columns(),
-        "further": list(further_case_columns(everything)),
-        "further bots": list(further_bot_columns(everything)),
+        "further": list(extra_case_columns(everything)),
+        "further bots": list(extra_bot_columns(everything)),
         "agreement": agreement_columns(facts),
         "disagreements": disagreement_columns(facts),
         "changes": change_columns(facts),

@@ -29,6 +29,7 @@ from report_cases import (
 from xlsxwriter import Workbook
 
 from rag_eval.configuration import load_settings
+from rag_eval.configuration.provenance import provenance
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
@@ -36,7 +37,6 @@ from rag_eval.report.csv_files import NAMES, CsvReport
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
-from rag_eval.report.provenance import provenance
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import SheetTable

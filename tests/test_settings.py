@@ -22,7 +22,7 @@ from rag_eval.configuration.effective import effective_weights, endpoint_of
 from rag_eval.configuration.settings import Settings, Weights
 from rag_eval.configuration.sources import Level
 from rag_eval.errors import ExitCode, SettingsError
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
+from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
 
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"
@@ -101,7 +101,8 @@ def test_defaults_are_the_documented_ones() -> None:
             "context_precision": 0.075,
             "context_recall": 0.075,
         },
-        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True) | dict.fromkeys(FURTHER_LABELS, False),
+        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True)
+        | dict.fromkeys(EXTRA_METRIC_LABELS, False),
         "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
         "offline": {"thresholds": "auto"},
         "toxicity": {"threshold": 0.5, "deployment": ""},

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_eval.__main__ import OLDEST
 from rag_eval.errors import describe_missing
-from rag_eval.start import OLDEST
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = str(ROOT / "rag_eval_standalone.py")
@@ -48,7 +48,7 @@ def test_a_package_that_only_a_run_needs_is_named_too(tmp_path: Path) -> None:
 
 
 def test_an_older_python_is_named() -> None:
-    code = "import sys; sys.version_info = (3, 10, 9); from rag_eval.start import start; start('main')"
+    code = "import sys; sys.version_info = (3, 10, 9); from rag_eval.__main__ import start; start('main')"
     found = ended("-c", code)
     version = sys.version.split()[0]
     expected = f"rag-eval: Python 3.11 or later is needed, and {sys.executable} is {version}\n"
@@ -81,9 +81,7 @@ def test_a_part_of_a_package_is_told_as_the_package() -> None:
 @pytest.mark.parametrize("name", ["__gone__", "_also_gone"])
 def test_a_module_of_ours_that_is_missing_is_no_advice_to_install(tmp_path: Path, name: str) -> None:
     """The traceback then says where."""
-    code = (
-        f"import sys; sys.modules['rag_eval.cli'] = None; from rag_eval.start import start; start('{name}')"
-    )
+    code = f"import sys; sys.modules['rag_eval.cli'] = None; from rag_eval.__main__ import start; start('{name}')"
     found = ended("-c", code)
     assert (found.returncode, "Traceback" in found.stderr) == (1, True)
     assert "pip install" not in found.stderr

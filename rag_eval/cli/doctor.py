@@ -124,7 +124,7 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 def _show_settings(loaded: "LoadedSettings", *, shows_all: bool) -> None:
     from rag_eval.configuration import Level
-    from rag_eval.report.provenance import provenance
+    from rag_eval.configuration.provenance import provenance
 
     entries = [
         (section, key, entry)

@@ -30,7 +30,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         enabled_metrics,
         idle_thresholds,
     )
-    from rag_eval.records import FURTHER_LABELS, OFFLINE, TOXICITY, RunFacts
+    from rag_eval.records import EXTRA_METRIC_LABELS, OFFLINE, TOXICITY, RunFacts
     from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
 
@@ -60,7 +60,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         diagnostics=settings.diagnostics.enabled,
         currency=settings.prices.currency,
         further={
-            metric.name: FURTHER_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics
+            metric.name: EXTRA_METRIC_LABELS.get(metric.name, metric.name) for metric in judges.extra_metrics
         },
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),

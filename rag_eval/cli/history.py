@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rag_eval import __version__
 from rag_eval.cli.console import say, warn
 from rag_eval.errors import InputError
 
@@ -126,4 +127,4 @@ def _write_workbook(target: Path, history: "History", tested: "Sequence[Change] 
 def _write_page(target: Path, history: "History", tested: "Sequence[Change] | None") -> Path:
     from rag_eval.report.page.timeline import write_history_page
 
-    return write_history_page(target, history, tested)
+    return write_history_page(target, history, tested, __version__)

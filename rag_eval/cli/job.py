@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,7 @@ class Job:
         self._past: PastRun | None = None
         self._history: HistoryOfRun | None = None
         self._rubric: EvaluationRubric | None = None
-        self._people = People(replace(options, labels=(), calibrate=None))
+        self._people = People()
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
@@ -77,7 +76,7 @@ class Job:
         form = TextForm.parse(self._options.encoding, self._options.sep)
         gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
-        self._people = People(self._options)
+        self._people = People.read(self._options)
         loaded = self._load_settings()
         if self._options.report_only and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)

@@ -84,7 +84,7 @@ class Manifest:
         """Everything that can be wrong was looked for, and judging begins."""
         if not self._target:
             return
-        from rag_eval.report.provenance import provenance
+        from rag_eval.configuration.provenance import provenance
 
         self._members |= {**provenance(loaded), "run": _run(facts)}
         self._write()

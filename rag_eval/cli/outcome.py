@@ -53,7 +53,7 @@ class RunOutcome:
 
     def tell(self, say: Callable[..., None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
-        from rag_eval.report.annotation_lines import beside_lines
+        from rag_eval.report.annotation_lines import annotation_lines
         from rag_eval.report.baseline_sheet import change_lines
         from rag_eval.results.findings import verdict
 
@@ -66,7 +66,7 @@ class RunOutcome:
         for line in ("", *leaderboard_lines(summary), ""):
             say(line)
         say(verdict(summary, findings), bold=True)
-        for line in (*bot_lines(summary, findings), *beside_lines(findings), *changes):
+        for line in (*bot_lines(summary, findings), *annotation_lines(findings), *changes):
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
         # Unless the baseline is that run: then its changes were told above.
         if (

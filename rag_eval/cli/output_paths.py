@@ -93,11 +93,11 @@ class OutputPaths:
         history: "HistoryOfRun | None" = None,
     ) -> "Outputs":
         """Every file that was asked for, ready to be written. `made_from`: the run that is reported once more."""
+        from rag_eval.configuration.provenance import provenance
         from rag_eval.report.csv_files import CsvReport
         from rag_eval.report.history_record import HistoryRecord
         from rag_eval.report.json_file import JsonReport
         from rag_eval.report.outputs import Outputs
-        from rag_eval.report.provenance import provenance
         from rag_eval.report.workbook import ExcelReport
 
         wanted = loaded.settings.report
@@ -126,8 +126,8 @@ class OutputPaths:
         return Outputs.opened(factories)
 
     def _page(self, target: Path, loaded: "LoadedSettings", facts: "RunFacts") -> "Output":
+        from rag_eval.configuration.provenance import provenance
         from rag_eval.report.page import HtmlReport
-        from rag_eval.report.provenance import provenance
 
         wanted = loaded.settings.report
         return HtmlReport(

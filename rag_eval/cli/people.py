@@ -1,6 +1,6 @@
 """What people have to do with a run: the labels of review sheets, and the thresholds that labels imply."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,16 +19,26 @@ if TYPE_CHECKING:
 class People:
     """The labels of a run, and what becomes of them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, labels: "ReviewLabels | None" = None, calibrated: Path | None = None) -> None:
+        """`calibrated` is the config file that gets the implied thresholds."""
+        self._labels = labels
+        self._calibrated = calibrated
+
+    @classmethod
+    def read(cls, options: Options) -> "People":
         """Reads the review sheets. Raises InputError for what cannot be used, before anything is paid."""
-        self._calibrated = options.calibrate
-        self._labels = _read(options.labels)
+        labels = None
+        if options.labels:
+            from rag_eval.tables.review_file import ReviewLabels
+
+            labels = ReviewLabels.read(options.labels)
         if options.calibrate:
             from rag_eval.configuration.editing import check_editable
             from rag_eval.store.replacement import check_writable
 
             check_editable(options.calibrate)
             check_writable(options.calibrate, "--calibrate")
+        return cls(labels, options.calibrate)
 
     def join(self, cases: Iterable["Case"]) -> None:
         """Find the labelled cases in the run. Raises InputError if there are none."""
@@ -84,11 +94,3 @@ class People:
             return
         values = {name: f"{threshold.value:.4g}" for name, threshold in found.items()}
         yield f"Also written: {set_values(self._calibrated, 'thresholds', values, '--calibrate')}"
-
-
-def _read(paths: Sequence[Path]) -> "ReviewLabels | None":
-    if not paths:
-        return None
-    from rag_eval.tables.review_file import ReviewLabels
-
-    return ReviewLabels.read(paths)

@@ -13,7 +13,7 @@ from rag_eval.judge.entra import token_provider
 from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS
+from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
 
 CACHE_NAME = "replies.sqlite"
 
@@ -27,7 +27,7 @@ def beyond_offline(settings: Settings) -> str:
     """What is switched on and the offline judge cannot judge, in words; empty for nothing, or with another judge."""
     if not settings.provider.is_offline:
         return ""
-    wanted = [label for name, label in FURTHER_LABELS.items() if getattr(settings.metrics, name)]
+    wanted = [label for name, label in EXTRA_METRIC_LABELS.items() if getattr(settings.metrics, name)]
     wanted += ["Rubric"] if settings.rubric.file else []
     return f"Skipped, needs an LLM judge: {', '.join(wanted)}." if wanted else ""
 

@@ -4,7 +4,7 @@ import csv
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -244,15 +244,11 @@ class Weights(_keys("Weights", {name: (Weight, metric.weight) for name, metric i
         return {metric: weight / total for metric, weight in self}
 
     def _sum(self) -> float:
-        return _sum_of(weight for _, weight in self)
-
-
-def _sum_of(weights: Iterable[float]) -> float:
-    """Without an error of rounding, so that weights that add up to 1 stay as they were written."""
-    try:
-        return math.fsum(weights)
-    except OverflowError:
-        return math.inf
+        """Without an error of rounding, so that weights that add up to 1 stay as they were written."""
+        try:
+            return math.fsum(weight for _, weight in self)
+        except OverflowError:
+            return math.inf
 
 
 class Metrics(_keys("Metrics", dict.fromkeys(_IN_SECTIONS, (Flag, True)))):  # type: ignore[misc]

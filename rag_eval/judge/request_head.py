@@ -27,7 +27,7 @@ _SECONDS_VALID = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class RequestHead:
+class _RequestHead:
     url: str
     path: str
     """Path and query of the address, for people."""
@@ -48,12 +48,12 @@ class Writer:
         """Of Microsoft Entra ID, as far as they were sent."""
         self._base = urlsplit(endpoint.url).path.rstrip("/")
         self._options: RequestOptions = {"headers": _credentials(endpoint)}
-        self._heads: dict[tuple[object, ...], RequestHead] = {}
+        self._heads: dict[tuple[object, ...], _RequestHead] = {}
         self._writing = asyncio.Lock()
 
     async def head(
         self, deployment: str, path: str = COMPLETIONS, query: Mapping[str, str] | None = None
-    ) -> RequestHead:
+    ) -> _RequestHead:
         """`path` is below the endpoint's own; of what is below a deployment, the client knows where it is."""
         key = (deployment, path, *sorted((query or {}).items()))
         async with self._writing:  # all requests in flight need a new one at the same moment
@@ -67,7 +67,7 @@ class Writer:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _write(self, deployment: str, path: str, query: Mapping[str, str] | None) -> RequestHead:
+    async def _write(self, deployment: str, path: str, query: Mapping[str, str] | None) -> _RequestHead:
         import httpx2
 
         options: RequestOptions = {**self._options, "params": query} if query else self._options
@@ -79,7 +79,7 @@ class Writer:
         whole = url.raw_path.decode("ascii", "replace")
         if self._has_tokens:
             self.tokens |= {headers["authorization"].removeprefix("Bearer ")}
-        return RequestHead(
+        return _RequestHead(
             url=str(url),
             path=safe_path(self._base) + whole.removeprefix(self._base),
             headers={name: value for name, value in headers.items() if name not in _OF_ONE_REQUEST},

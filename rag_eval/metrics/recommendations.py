@@ -42,7 +42,7 @@ class LlmAdviser:
             reply = await _TASK.call(_described(result), self._bundle)
         except JudgeError:
             return ""
-        return _first_sentences(reply.recommendation, 3)
+        return " ".join(_SENTENCE_END.split(reply.recommendation.strip())[:3])
 
 
 def advice_by_rule(result: CaseResult) -> str:
@@ -92,9 +92,7 @@ def _shortened(text: str, length: int = 60) -> str:
     return flat if len(flat) <= length else flat[: length - 1].rstrip() + "…"
 
 
-def _first_sentences(text: str, count: int) -> str:
-    sentences = re.split(r"(?<=[.!?。！？])\s+", text.strip())
-    return " ".join(sentences[:count])
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 
 
 def _described(result: CaseResult) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rag_eval.results.summary import GOAL
 from rag_eval.texts.display import decimals, percent
 
 
-def beside_lines(findings: Findings) -> Iterator[str]:
+def annotation_lines(findings: Findings) -> Iterator[str]:
     """What to look at; a line a bot for the rubric and for retrieval, and one for each measure with human labels."""
     yield from noise_words(findings)
     yield from flagged_words(findings)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
 
 
-class OfBot(Protocol):
+class _OfBot(Protocol):
     """Anything about one bot."""
 
     @property
@@ -21,7 +21,7 @@ class OfBot(Protocol):
 
 
 Item = TypeVar("Item")
-BotItem = TypeVar("BotItem", bound=OfBot)
+BotItem = TypeVar("BotItem", bound=_OfBot)
 Value = str | int | float | None
 
 

@@ -27,7 +27,7 @@ from rag_eval.report.column import (
     name_width,
     plain_column,
 )
-from rag_eval.report.extra_metrics import further_bot_columns, further_case_columns
+from rag_eval.report.extra_metrics import extra_bot_columns, extra_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import SELECTION
@@ -112,7 +112,7 @@ def case_columns(
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
         )
-    return [*columns, *further_case_columns(facts)]
+    return [*columns, *extra_case_columns(facts)]
 
 
 def score_headers(facts: RunFacts) -> dict[str, str]:
@@ -194,7 +194,7 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
     )
     return [
         *columns,
-        *further_bot_columns(facts),
+        *extra_bot_columns(facts),
         *shares,
         *_error_columns(findings.own, lambda bot: bot.rqs),
     ]

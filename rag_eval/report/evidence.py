@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rag_eval.records import TOXICITY, CaseResult, CriterionVerdict, Evidence
+from rag_eval.records import CaseResult, CriterionVerdict, Evidence
 from rag_eval.report.column import Cell, Column, Place, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.report.worksheet import SheetTable
@@ -74,7 +74,7 @@ def evidence_lines(result: CaseResult, headers: Mapping[str, str]) -> Iterator[E
 
 def _evidence(result: CaseResult, headers: Mapping[str, str]) -> Iterator[tuple[str, Iterable[Evidence]]]:
     """What is behind each score, by the header of its column."""
-    scores = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = result.all_scores
     for metric, header in headers.items():
         if metric in scores:
             yield header, scores[metric].evidence

@@ -14,7 +14,7 @@ FAILED_CRITERIA = "Failed Criteria"
 """Header of the column in which the reasons of a rubric's verdicts stand."""
 
 
-def further_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
+def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
     """On the sheet "Per-Query Metrics", after everything that every run has."""
     for name, label in facts.further.items():
         yield _score_column(name, label)
@@ -30,7 +30,7 @@ def further_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
         yield plain_column("Missing Docs", 20, Look.TEXT, _missing_docs, "Gold documents that were not.")
 
 
-def further_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
+def extra_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
     """On the sheet "Bot Summary"; rubric and retrieval have sheets of their own."""
     for name, label in facts.further.items():
         yield Column(f"Avg {label}", 9.5, _mean_of(name), about=_ABOUT_MEASURES.get(name, ""))
@@ -44,7 +44,7 @@ def _mean_of(name: str) -> Callable[[BotSummary], Cell]:
 
 
 def _score_column(name: str, label: str) -> Column[CaseResult]:
-    value = _relevant_chunks if name == "chunk_relevance" else _number
+    value = _relevant_chunks if name == "chunk_relevance" else lambda score: score.value
 
     def cell(result: CaseResult) -> Cell:
         score = result.further[name]
@@ -52,10 +52,6 @@ def _score_column(name: str, label: str) -> Column[CaseResult]:
         return Cell(value(score), look, note_on(score, None))
 
     return Column(label, 10, cell, about=_ABOUT_MEASURES.get(name, ""))
-
-
-def _number(score: Score) -> Value:
-    return score.value
 
 
 def _relevant_chunks(score: Score) -> Value:

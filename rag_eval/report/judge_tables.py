@@ -47,7 +47,7 @@ def measure_columns() -> list[Column[MeasureComparison]]:
     ]
 
 
-class DecisionLine(NamedTuple):
+class _DecisionLine(NamedTuple):
     """Pass or fail by both judges: of a case as a whole, or on one measure."""
 
     label: str
@@ -55,25 +55,19 @@ class DecisionLine(NamedTuple):
     decisions: Decisions
 
 
-def decision_lines(comparison: JudgeComparison) -> list[DecisionLine]:
-    """The case as a whole first."""
-    return [
-        DecisionLine("Case as a whole", (None, None), comparison.overall),
-        *(
-            DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
-            for line in comparison.measures
-            if line.decisions
-        ),
+def decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionLine]], list[_DecisionLine]]:
+    """Columns and lines: one line per decision, the case as a whole first."""
+    lines = [_DecisionLine("Case as a whole", (None, None), comparison.overall)]
+    lines += [
+        _DecisionLine(line.label, (line.a.threshold, line.b.threshold), line.decisions)
+        for line in comparison.measures
+        if line.decisions
     ]
 
-
-def decision_columns() -> list[Column[DecisionLine]]:
-    """The columns of a table with one row per decision."""
-
-    def count(header: str, name: str) -> Column[DecisionLine]:
+    def count(header: str, name: str) -> Column[_DecisionLine]:
         return plain_column(header, 8, Look.COUNT, lambda line: getattr(line.decisions, name))
 
-    return [
+    columns: list[Column[_DecisionLine]] = [
         plain_column("Decision", 20, Look.NAME, lambda line: line.label, _ABOUT_CASE),
         plain_column("Cases", 8, Look.COUNT, lambda line: line.decisions.kappa.count, _ABOUT_DECIDED),
         plain_column("Threshold A", 10, Look.SCORE, lambda line: line.thresholds[0], _ABOUT_THRESHOLD),
@@ -89,6 +83,7 @@ def decision_columns() -> list[Column[DecisionLine]]:
             "Kappa", 9, Look.SCORE, lambda line: line.decisions.kappa.interval, _ABOUT_KAPPA_LIMITS
         ),
     ]
+    return columns, lines
 
 
 def _spearman(line: MeasureComparison) -> float | None:
@@ -158,7 +153,7 @@ def evidence_text(score: Score) -> str:
     return "\n".join(lines) or score.reason or "no evidence"
 
 
-class JudgeFact(NamedTuple):
+class _JudgeFact(NamedTuple):
     """One thing that is known of both judges."""
 
     what: str
@@ -166,22 +161,22 @@ class JudgeFact(NamedTuple):
     b: Value
 
 
-def judge_columns(runs: Runs) -> list[Column[JudgeFact]]:
-    """The columns of a table with one row per fact."""
+def judge_table(comparison: JudgeComparison, runs: Runs) -> tuple[list[Column[_JudgeFact]], list[_JudgeFact]]:
+    """Columns and lines: who judged, how much was scored, and what it took."""
     a, b = runs
-    return [
+    columns: list[Column[_JudgeFact]] = [
         plain_column("Fact", 34, Look.WORD, lambda line: line.what),
         Column(f"A: {shorten(a.name, 60)}", 60, lambda line: _fact_cell(line.a), Look.HEADER),
         Column(f"B: {shorten(b.name, 60)}", 60, lambda line: _fact_cell(line.b), Look.HEADER),
     ]
+    return columns, _judge_facts(comparison, runs)
 
 
 def _fact_cell(value: Value) -> Cell:
     return Cell(value, Look.COUNT if isinstance(value, int) else Look.TEXT)
 
 
-def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[JudgeFact]:
-    """Who judged, how much was scored, and what it took."""
+def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
     failures = [
         sum((Counter(each.failures) for each in judges), Counter[str]())
         for judges in zip(
@@ -193,22 +188,22 @@ def judge_facts(comparison: JudgeComparison, runs: Runs) -> list[JudgeFact]:
     passed = comparison.overall.both_pass
     a, b = runs
 
-    def both(what: str, value: object) -> JudgeFact:
+    def both(what: str, value: object) -> _JudgeFact:
         assert callable(value)  # noqa: S101 - always a lambda
-        return JudgeFact(what, value(a), value(b))
+        return _JudgeFact(what, value(a), value(b))
 
     return [
         both("Judge", lambda run: run.facts.judge),
         both("Settings", _settings),
         both("Status", lambda run: f"PARTIAL: {run.facts.partial}" if run.facts.partial else "complete"),
-        both("Thresholds", lambda run: thresholds_words(run.facts)),
-        JudgeFact("Cases with an RQS", *own),
-        JudgeFact(
+        both("Thresholds", lambda run: _thresholds_words(run.facts)),
+        _JudgeFact("Cases with an RQS", *own),
+        _JudgeFact(
             f"Cases that pass, of {comparison.overall.kappa.count:,}",
             passed + comparison.overall.only_a_passes,
             passed + comparison.overall.only_b_passes,
         ),
-        JudgeFact("Failed scores by code", *map(_codes, failures)),
+        _JudgeFact("Failed scores by code", *map(_codes, failures)),
         both("Judge calls answered", lambda run: run.facts.usage.calls),
         both("Judge calls from the reply cache", lambda run: run.facts.usage.cached),
         both("Judge calls failed", lambda run: run.facts.usage.failed),
@@ -248,7 +243,7 @@ def _time(run: JudgeRun) -> str:
     return f"{seconds} ({run.facts.seconds / run.facts.rows:.2g} s per row)" if run.facts.rows else seconds
 
 
-def thresholds_words(facts: RunFacts) -> str:
+def _thresholds_words(facts: RunFacts) -> str:
     """The thresholds in force for a judge, and where they come from."""
     values = [
         f"{METRIC_LABELS[name]} {value:g}"

@@ -10,13 +10,11 @@ from rag_eval.report.column import Column, Item
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.judge_tables import (
     Runs,
-    decision_columns,
-    decision_lines,
+    decision_table,
     disagreement_columns,
     evidence_text,
     human_columns,
-    judge_columns,
-    judge_facts,
+    judge_table,
     measure_columns,
     properties_text,
     ranking_columns,
@@ -76,8 +74,8 @@ def _fill(book: Any, names: Sequence[str], comparison: JudgeComparison, runs: Ru
         return table
 
     table = fill(AGREEMENT, measure_columns(), comparison.measures, 18)
-    fill(DECISIONS, decision_columns(), decision_lines(comparison), 18)
-    fill(JUDGES, judge_columns(runs), judge_facts(comparison, runs), 2 * LINE_HEIGHT)
+    fill(DECISIONS, *decision_table(comparison), 18)
+    fill(JUDGES, *judge_table(comparison, runs), 2 * LINE_HEIGHT)
     fill(RANKING, ranking_columns(facts), comparison.ranking, 18)
     if LABELS in sheets:
         fill(LABELS, human_columns(), comparison.human, 18)

@@ -24,7 +24,7 @@ class Output(Receiver, Protocol):
 
 
 @runtime_checkable
-class BoundedOutput(Protocol):
+class _BoundedOutput(Protocol):
     """An output that may not hold everything."""
 
     @property
@@ -70,7 +70,7 @@ class Outputs:
     @property
     def left_out(self) -> tuple[str, ...]:
         """What does not fit into the outputs, one sentence each; complete once all are finished."""
-        bounded = (output for output in self._outputs if isinstance(output, BoundedOutput))
+        bounded = (output for output in self._outputs if isinstance(output, _BoundedOutput))
         return tuple(sentence for output in bounded for sentence in output.left_out)
 
     def discard(self) -> None:

@@ -46,7 +46,8 @@ class RecordedRun:
                 raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
             cases = document["cases"]
             (facts,) = _validated(RunFacts, [_facts(document)], ["run"])
-            results = _validated(CaseResult, [_result(case) for case in cases], map(_place, cases))
+            places = (f"row {case['row']}, bot {case['bot']}" for case in cases)
+            results = _validated(CaseResult, [_result(case) for case in cases], places)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -143,10 +144,6 @@ def _facts(document: Json) -> Json:
 
 def _key(case: Json) -> tuple[int, str]:
     return case["row"], case["bot"]
-
-
-def _place(case: Json) -> str:
-    return f"row {case['row']}, bot {case['bot']}"
 
 
 def _describe(error: Exception) -> str:

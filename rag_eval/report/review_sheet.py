@@ -67,7 +67,7 @@ _SHEET_NAME = 31
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
 
 
-def question_of(measure: str) -> str:
+def _question_of(measure: str) -> str:
     return QUESTIONS.get(measure, f"Does the response meet the criterion '{shorten(measure, 100)}'?")
 
 
@@ -141,7 +141,7 @@ class _ReviewBook:
         lines += [
             ("space", "", ""),
             ("heading", "Question", ""),
-            *(("name", _label(name), question_of(name)) for name in measures),
+            *(("name", _label(name), _question_of(name)) for name in measures),
         ]
         row = 0
         for look, first, second in lines:
@@ -271,7 +271,7 @@ class _RaterSheet:
             self._row += 1
 
     def _write_question(self, number: int, measure: str, result: CaseResult) -> None:
-        question = question_of(measure)
+        question = _question_of(measure)
         if self._review.shows_scores:
             question += f" The judge says {scores_of(result, [measure])[measure]:.2f}."
         row, sheet = self._row, self._sheet
@@ -285,7 +285,7 @@ class _RaterSheet:
             "validate": "list",
             "source": self._lists[measure in SCORE_LABELS],
             "input_title": shorten(_label(measure), 32),
-            "input_message": shorten(question_of(measure), 250),
+            "input_message": shorten(_question_of(measure), 250),
             "error_title": "Not a label",
             "error_message": "Choose a label from the list, or leave the cell empty.",
         }

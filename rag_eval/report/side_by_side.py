@@ -56,7 +56,9 @@ def query_columns(facts: RunFacts) -> list[Column[_Query]]:
     for bot in facts.bots:
         columns += [
             plain_column(f"{bot} RQS", NUMBER_WIDTH, Look.RQS, _of(bot, lambda case: case.rqs)),
-            plain_column(f"{bot} Failure Mode", 15, Look.WORD, _of(bot, _modes)),
+            plain_column(
+                f"{bot} Failure Mode", 15, Look.WORD, _of(bot, lambda case: " | ".join(case.failure_modes))
+            ),
             plain_column(f"{bot} Response", 36, Look.TEXT, _of(bot, lambda case: case.case.response)),
         ]
     return columns
@@ -64,10 +66,6 @@ def query_columns(facts: RunFacts) -> list[Column[_Query]]:
 
 def _of(bot: str, value: Callable[[CaseResult], Value]) -> Callable[[_Query], Value]:
     return lambda query: next((value(case) for case in query if case.case.bot == bot), None)
-
-
-def _modes(case: CaseResult) -> str:
-    return " | ".join(case.failure_modes)
 
 
 def _spread(query: _Query) -> float | None:

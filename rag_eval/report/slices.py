@@ -9,7 +9,7 @@ from rag_eval.report.column import NUMBER_WIDTH, Column, name_width, plain_colum
 from rag_eval.report.columns import mean_column
 from rag_eval.report.styles import Formats, Look
 from rag_eval.report.worksheet import SheetTable
-from rag_eval.results.summary import BotSummary, Mean, Summary
+from rag_eval.results.summary import BotSummary, Summary
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -20,7 +20,7 @@ FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
-class SliceLine:
+class _SliceLine:
     """One bot on one slice."""
 
     slice: str
@@ -40,15 +40,17 @@ def write_slices(worksheet: "Worksheet", formats: Formats, facts: RunFacts, summ
         worksheet.conditional_format(1, 0, table.lines, len(table.columns) - 1, rule)
 
 
-def slice_lines(summary: Summary) -> Iterator[SliceLine]:
-    return (SliceLine(each.name, bot) for each in summary.slices for bot in each.bots)
+def slice_lines(summary: Summary) -> Iterator[_SliceLine]:
+    return (_SliceLine(each.name, bot) for each in summary.slices for bot in each.bots)
 
 
-def slice_columns(facts: RunFacts) -> list[Column[SliceLine]]:
+def slice_columns(facts: RunFacts) -> list[Column[_SliceLine]]:
     """One line a slice and bot, over all the bot's own cases in the slice."""
 
-    def mean(metric: str, label: str) -> Column[SliceLine]:
-        return mean_column(metric, label, facts, lambda line: line.summary.metrics[metric], _rqs)
+    def mean(metric: str, label: str) -> Column[_SliceLine]:
+        return mean_column(
+            metric, label, facts, lambda line: line.summary.metrics[metric], lambda line: line.summary.rqs
+        )
 
     return [
         plain_column("Slice", 24, Look.NAME, lambda line: line.slice or "(none)"),
@@ -58,10 +60,6 @@ def slice_columns(facts: RunFacts) -> list[Column[SliceLine]]:
         plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
         plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.total_queries),
     ]
-
-
-def _rqs(line: SliceLine) -> Mean:
-    return line.summary.rqs
 
 
 _ABOUT_SCORED = f"Queries that have an RQS. Rows with fewer than {FEW} are grey: too few for a conclusion."

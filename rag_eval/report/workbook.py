@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -289,9 +289,5 @@ def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
         "author": "RAG Eval",
         "keywords": "PARTIAL" if facts.partial else "",
         "comments": f"Judged by {shorten(facts.judge, 180)}, RAG Eval {shorten(facts.version, 40)}",
-        "created": _in_utc(facts.started),
+        "created": facts.started.astimezone(UTC).replace(tzinfo=None),
     }
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(tzinfo=None)

@@ -360,10 +360,6 @@ class _Paired:
                 self.halves[bot, name].append((then, now))
 
 
-def regressions(changes: Iterable[Change]) -> tuple[Change, ...]:
-    return tuple(change for change in changes if change.direction is Direction.WORSE)
-
-
 _WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
 """What a missing value then, or now, would be if it spoke against the change."""
 

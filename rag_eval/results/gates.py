@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.results.baseline import NAMES, Change, regressions
+from rag_eval.results.baseline import NAMES, Change, Direction
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import decimals
 
@@ -87,7 +87,8 @@ def regression_gates(
         own = [change for change in changes if change.bot == bot]
         worse = [
             f"{NAMES[change.name]} {decimals(change.difference, 4, is_signed=True)}"
-            for change in regressions(own)
+            for change in own
+            if change.direction is Direction.WORSE
         ]
         reason = (
             f"significantly worse than the baseline: {', '.join(worse)}"

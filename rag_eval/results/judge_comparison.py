@@ -154,7 +154,7 @@ class JudgeDisagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class PairedScores:
+class _PairedScores:
     """The values of one measure, case by case; NaN where there is none."""
 
     rows: "array[int]" = field(default_factory=lambda: array("q"))
@@ -204,7 +204,7 @@ class JudgeComparison:
     """Only measures with labels."""
     disagreements: tuple[JudgeDisagreement, ...]
     """By measure, the largest first, at most MOST_DISAGREEMENTS of each."""
-    scores: Mapping[str, PairedScores] = field(repr=False)
+    scores: Mapping[str, _PairedScores] = field(repr=False)
     """By measure."""
 
 
@@ -343,7 +343,7 @@ class JudgeComparisonTally:
         return facts.toxicity_threshold if name == TOXICITY else facts.thresholds.get(name)
 
     def _decisions(
-        self, name: str, pairs: PairedScores, a: float | None, b: float | None
+        self, name: str, pairs: _PairedScores, a: float | None, b: float | None
     ) -> Decisions | None:
         if a is None or b is None:
             return None
@@ -364,7 +364,7 @@ class JudgeComparisonTally:
             if cases.rows:
                 yield self._against_people(name, cases)
 
-    def _against_people(self, name: str, cases: PairedScores) -> HumanComparison:
+    def _against_people(self, name: str, cases: _PairedScores) -> HumanComparison:
         errors = [
             [abs(value - label) for value, label in zip(values, cases.human, strict=True)]
             for values in (cases.a, cases.b)
@@ -402,7 +402,7 @@ class _Column:
     """One measure while results come in."""
 
     def __init__(self) -> None:
-        self.scores = PairedScores()
+        self.scores = _PairedScores()
         self.failures: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._outcomes: tuple[Counter[Outcome], Counter[Outcome]] = (Counter(), Counter())
 
@@ -432,7 +432,7 @@ class _Column:
 
 def _scores(result: CaseResult) -> Mapping[str, Score]:
     """Every score of a case by name; of a criterion, 1 if it passed."""
-    scores = {RQS: _rqs(result), **result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = {RQS: _rqs(result), **result.all_scores}
     if rubric := result.rubric:
         reasons = {each.criterion: each.reason for each in rubric.verdicts}
         for name in rubric.criteria:

@@ -68,17 +68,15 @@ def load_state(file: IO[bytes]) -> State:
 
             def full(value: Any) -> Any:
                 if isinstance(value, dict):
-                    return _array(archive[value[_ARRAY]]) if _ARRAY in value else _each(value, full)
+                    if _ARRAY in value:
+                        return _array(archive[value[_ARRAY]])
+                    return {name: full(each) for name, each in value.items()}
                 return [full(each) for each in value] if isinstance(value, list) else value
 
             state: State = full(json.loads(archive["state"].tobytes()))
     except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"not a stored state ({error})") from error
     return state
-
-
-def _each(values: dict[str, Any], change: Any) -> dict[str, Any]:
-    return {name: change(value) for name, value in values.items()}
 
 
 def _array(values: Any) -> "array[Any] | bytearray":

@@ -254,7 +254,7 @@ class _BotColumns:
 
     def add(self, result: CaseResult) -> None:
         self.cases += 1
-        for name, score in {**result.scores, TOXICITY: result.toxicity, **result.further}.items():
+        for name, score in result.all_scores.items():
             self._add_score(name, score)
         if result.rubric and result.rubric.outcome is Outcome.FAILED:
             self._failures[result.rubric.code] += 1

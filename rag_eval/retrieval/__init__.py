@@ -7,7 +7,6 @@ All measures are in 0..1, higher is better, and None for a query without gold do
 
 from rag_eval.retrieval.evaluator import (
     GOLD_NAMES,
-    QUERY_ID_NAMES,
     RETRIEVED_NAMES,
     ContextRecall,
     RetrievalEvaluation,
@@ -31,6 +30,7 @@ from rag_eval.retrieval.scores import (
 )
 from rag_eval.retrieval.tally import QueryIds, RetrievalSummary, RetrievalTally
 from rag_eval.tables.document_ids import (
+    QUERY_ID_NAMES,
     normalise_id,
     parse_documents,
     parse_ids,

@@ -7,9 +7,8 @@ from rag_eval.errors import InputError
 from rag_eval.records import Case
 from rag_eval.retrieval.scores import DEFAULT_CUTOFFS, RetrievalScores
 from rag_eval.retrieval.tally import RetrievalSummary, RetrievalTally
-from rag_eval.tables.document_ids import parse_documents, parse_query_id
+from rag_eval.tables.document_ids import QUERY_ID_NAMES, parse_documents, parse_query_id
 
-QUERY_ID_NAMES = (("qid", "query_id", "question_id"), ("id",))
 RETRIEVED_NAMES = (("doc_ids", "retrieved_docs", "retrieved_doc_ids", "retrieved_ids"), ("context",))
 GOLD_NAMES = (("document_ids", "gold_docs", "gold_doc_ids", "gold_ids"), ("context",))
 """Names of attributes, keys and columns. The second group counts only if no name of the first is present, because

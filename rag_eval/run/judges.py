@@ -13,7 +13,7 @@ from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.prompt_forms import Fallbacks, metrics_by_verdicts
 from rag_eval.metrics.recommendations import Adviser, LlmAdviser, RuleAdviser
 from rag_eval.metrics.toxicity import LlmToxicity, OfflineToxicity, QueryJudge
-from rag_eval.records import FURTHER_LABELS, TOXICITY
+from rag_eval.records import EXTRA_METRIC_LABELS, TOXICITY
 
 if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
@@ -95,7 +95,7 @@ def _adviser(settings: Settings) -> Adviser | None:
 
 def _extra_metrics(settings: Settings) -> tuple[Metric, ...]:
     """Those that are switched on, in the order of the report."""
-    if not any(getattr(settings.metrics, name) for name in FURTHER_LABELS):
+    if not any(getattr(settings.metrics, name) for name in EXTRA_METRIC_LABELS):
         return ()  # and the evaluators are not imported
     from rag_eval.evaluators.report_metrics import AnswerCoverage, ChunkRelevanceShare
 

@@ -118,7 +118,7 @@ class Store:
         with self._reporting("read"), self._reading:
             return self._reader.execute(query, arguments).fetchall()
 
-    def overview(self) -> "list[StoredTask]":
+    def overview(self) -> "list[_StoredTask]":
         """Number, tokens and times of the stored replies, one item per task, sorted by its name."""
         with self._reporting("read"), self._reading:
             rows = self._reader.execute(
@@ -126,7 +126,7 @@ class Store:
                 "CAST(total(completion_tokens) AS INTEGER), min(stored_at), max(stored_at) "
                 f"FROM replies WHERE {is_intact('replies', self._version)} GROUP BY task ORDER BY task"
             ).fetchall()
-        return [StoredTask(*row) for row in rows]
+        return [_StoredTask(*row) for row in rows]
 
     def prune(self, before: float) -> tuple[int, int]:
         """Remove replies and failures stored before a time, in seconds since 1970. Returns the number of each."""
@@ -204,7 +204,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTask:
+class _StoredTask:
     """Number, tokens and times of the stored replies of one task, such as 'faithfulness.verdicts'."""
 
     task: str

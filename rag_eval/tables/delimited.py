@@ -69,7 +69,7 @@ def _parse_separator(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DelimitedRecords:
+class _DelimitedRecords:
     """An open text file."""
 
     rows: Iterator[tuple[int, list[str]]]
@@ -84,7 +84,7 @@ class DelimitedRecords:
 
 
 @contextmanager
-def open_records(path: Path, form: TextForm) -> Iterator[DelimitedRecords]:
+def open_records(path: Path, form: TextForm) -> Iterator[_DelimitedRecords]:
     """The records of the file. Raises TableError for a file that cannot be decoded."""
     encoding = form.encoding or _find_encoding(path)
     if form.encoding:
@@ -100,12 +100,12 @@ def open_records(path: Path, form: TextForm) -> Iterator[DelimitedRecords]:
     layout = (
         f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
-    with _opened(path, encoding) as file, long_cells_allowed():
+    with _opened(path, encoding) as file, _long_cells_allowed():
         if told:
             file.readline()
-        lines = BoundedLines(path, file, separator, lines_before=1 if told else 0)
+        lines = _BoundedLines(path, file, separator, lines_before=1 if told else 0)
         rows = _records(path, _cells(lines, separator), lines, problems, short)
-        yield DelimitedRecords(rows, layout, notes, problems, short)
+        yield _DelimitedRecords(rows, layout, notes, problems, short)
 
 
 def _find_encoding(path: Path) -> str:
@@ -174,7 +174,7 @@ def _find_separator(path: Path, encoding: str) -> str:
 
     def header_width(separator: str) -> int:
         try:
-            rows = csv.reader(BoundedLines(path, iter(first), separator), delimiter=separator)
+            rows = csv.reader(_BoundedLines(path, iter(first), separator), delimiter=separator)
             return next((len(row) for row in rows if any(row)), 0)
         except TableError:
             return MAX_COLUMNS + 1
@@ -198,7 +198,7 @@ def _opened(path: Path, encoding: str) -> Iterator[Any]:
 
 
 @contextmanager
-def long_cells_allowed() -> Iterator[None]:
+def _long_cells_allowed() -> Iterator[None]:
     """The csv module's limit is one for the whole process, so it is put back."""
     limit = csv.field_size_limit(MAX_CSV_CELL)
     try:
@@ -207,7 +207,7 @@ def long_cells_allowed() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-class BoundedLines:
+class _BoundedLines:
     """The lines of a file for `csv.reader`, which would make a million cells of a line with so many separators.
 
     Whoever uses the reader calls `begin_record` after each record.
@@ -222,7 +222,7 @@ class BoundedLines:
         self.number = lines_before
         """Of the line given last, counted from 1."""
 
-    def __iter__(self) -> "BoundedLines":
+    def __iter__(self) -> "_BoundedLines":
         return self
 
     def __next__(self) -> str:
@@ -259,7 +259,7 @@ _REST_OF_QUOTED = re.compile(r'(?:[^"]|"")*+"?')
 """Of a quoted cell, up to its closing quote or the end of the line. It matches always."""
 
 
-def _cells(lines: BoundedLines, separator: str) -> Iterator[list[str]]:
+def _cells(lines: _BoundedLines, separator: str) -> Iterator[list[str]]:
     """The cells of each record, [] for a blank line.
 
     A line without quotes is cut at its separators, which takes a fraction of the time that the csv module needs.
@@ -282,7 +282,7 @@ def _cells(lines: BoundedLines, separator: str) -> Iterator[list[str]]:
 
 
 def _records(
-    path: Path, records: Iterator[list[str]], lines: BoundedLines, problems: list[str], short: list[int]
+    path: Path, records: Iterator[list[str]], lines: _BoundedLines, problems: list[str], short: list[int]
 ) -> Iterator[tuple[int, list[str]]]:
     """The records. One with more cells than the header is a problem: its text was torn at a separator.
 

@@ -8,6 +8,9 @@ from ast import literal_eval
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
+QUERY_ID_NAMES = (("qid", "query_id", "question_id"), ("id",))
+"""Names of attributes, keys and columns. The second group counts only if no name of the first is present."""
+
 
 def parse_query_id(cell: object) -> str:
     """A query id as text, so that "01" is not "1". A whole number is taken by its digits."""

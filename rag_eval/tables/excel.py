@@ -77,7 +77,11 @@ class Reader:
             self.sheets, self._epoch = _read_workbook(self._package, workbook)
             self._dates, self._durations = _read_styles(self._package)
             strings = parts.overrides.get(SHARED_STRINGS)
-            self._strings = [] if strings is None else self._read_strings(strings)
+            self._strings = (
+                []
+                if strings is None
+                else [self._text(element) for element in self._package.elements(strings, (_STRING,))]
+            )
         except BaseException:
             self._package.close()
             raise
@@ -111,9 +115,6 @@ class Reader:
             last = number
             yield number, cells
 
-    def _read_strings(self, part: str) -> list[Cell]:
-        return [self._text(element) for element in self._package.elements(part, (_STRING,))]
-
     def _text(self, element: Element) -> Cell:
         """What a string says: its plain text and those of its formatted runs, without the aids to reading (rPh)."""
         # Nearly all strings are a plain text.
@@ -125,7 +126,7 @@ class Reader:
         return self._cell(text)
 
     def _cell(self, text: str) -> Cell:
-        cell = self._as_cell(_ESCAPE.sub(_escaped, text) if "_x" in text else text)
+        cell = self._as_cell(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), text) if "_x" in text else text)
         self._room.take_text(cell if isinstance(cell, str) else "")
         return cell
 
@@ -179,10 +180,6 @@ _VALUE = f"{{{SHEET_MAIN_NS}}}v"
 # What cannot stand in the file's XML is spelled by its code, such as _x000D_, and so is an underscore before what
 # only looks like that (ECMA-376, part 1, 22.9.2.19).
 _ESCAPE = re.compile("_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16))
 
 
 class _Parts(NamedTuple):

@@ -35,7 +35,7 @@ _DEEPEST = 12
 _LONGEST_LINE = 64 * MAX_CELL
 
 
-class RecordFile(NamedTuple):
+class _RecordFile(NamedTuple):
     """An open file of records."""
 
     paths: tuple[str, ...]
@@ -46,23 +46,23 @@ class RecordFile(NamedTuple):
 
 
 @contextmanager
-def open_records(path: Path) -> Iterator[RecordFile]:
+def open_records(path: Path) -> Iterator[_RecordFile]:
     """Raises TableError for what is not JSON, or holds no records."""
     if path.suffix.lower() == ".json":
-        found, where = records_of_document(path)
+        found, where = _records_of_document(path)
         if where is not None:
             numbered = list(enumerate(found, 1))
-            yield RecordFile(
+            yield _RecordFile(
                 _paths(path, numbered), _flat(numbered), f"JSON, records in {where}" if where else "JSON"
             )
             return
     with _opened(path) as lines:
         paths = _paths(path, _parsed(path, lines))
     with _opened(path) as lines:
-        yield RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
+        yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
 
 
-def records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
+def _records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
     """The records of a document, and where they are in it; None if the file has a document in each line instead."""
     with _opened(path) as file:
         text = file.read()
@@ -250,7 +250,7 @@ _TEXTS = ("content", "text", "value", "answer", "output", "message")
 _USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "model")
 
 
-def last_message(value: object, *, of_user: bool) -> str | None:
+def _last_message(value: object, *, of_user: bool) -> str | None:
     """The text of the last message of the user, or of the bot, in a list of chat messages; None in anything else."""
     said = [text for speaker, text in _messages(value) if speaker in (_USERS if of_user else _BOTS)]
     return said[-1] if said else None
@@ -278,13 +278,13 @@ def _messages(value: object) -> list[tuple[str, str]]:
         next((message[name] for name in _SPEAKERS if isinstance(message.get(name), str)), "")
         for message in value
     ]
-    texts = map(plain_text, value)
+    texts = map(_plain_text, value)
     return [
         (speaker.lower(), text) for speaker, text in zip(speakers, texts, strict=True) if text is not None
     ]
 
 
-def plain_text(value: object) -> str | None:
+def _plain_text(value: object) -> str | None:
     """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any."""
     if isinstance(value, str):
         return value
@@ -293,9 +293,9 @@ def plain_text(value: object) -> str | None:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, dict):
-        return next((text for name in _TEXTS if (text := plain_text(value.get(name))) is not None), None)
+        return next((text for name in _TEXTS if (text := _plain_text(value.get(name))) is not None), None)
     if isinstance(value, list):
-        texts = [plain_text(item) for item in value]
+        texts = [_plain_text(item) for item in value]
         return "\n".join(text for text in texts if text) if texts and None not in texts else None
     return None
 
@@ -312,12 +312,12 @@ def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     value = json.loads(cell)
     if not value:
         return "", False
-    if (said := last_message(value, of_user=role == QUERY)) is not None:
+    if (said := _last_message(value, of_user=role == QUERY)) is not None:
         return as_cell(said), False
     if role == REFERENCE and isinstance(value, list):
-        texts = [text for item in value if (text := plain_text(item)) and text.strip()]
+        texts = [text for item in value if (text := _plain_text(item)) and text.strip()]
         return (as_cell(texts[0]), len(texts) > 1) if texts else ("", False)
-    text = plain_text(value)
+    text = _plain_text(value)
     if text is None:
         return BadCell(
             f"holds a structure without a text for the {role}; name the field that has it with --map"

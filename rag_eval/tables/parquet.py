@@ -30,7 +30,7 @@ _BUFFER = 2**18
 @contextmanager
 def open_parquet(
     path: Path, room: Room, of_value: Callable[[Any], Any] = lambda value: value
-) -> Iterator["ParquetTable"]:
+) -> Iterator["_ParquetTable"]:
     """Open a file. Raises TableError for a damaged one, and for one that would take more than `room` has.
 
     `of_value` is what each distinct text or byte string of a column becomes; those inside lists stay as they are.
@@ -56,7 +56,7 @@ def open_parquet(
         else:
             file = ParquetFile(path, read_dictionary=texts)
     with file:
-        yield ParquetTable(path, file, rows, room, of_value)
+        yield _ParquetTable(path, file, rows, room, of_value)
 
 
 Tree = tuple[str, Sequence["Tree"]]
@@ -106,7 +106,7 @@ def _rows_of_a_batch(metadata: Any) -> int:
     return max(1, min(2**16, _BATCH * rows // max(1, size)))
 
 
-class ParquetTable:
+class _ParquetTable:
     """An open file."""
 
     def __init__(

@@ -34,7 +34,7 @@ class Remarks:
     def warnings(self) -> Iterator[str]:
         for kind, columns in self._rows.items():
             for column, rows in columns.items():
-                yield f"Column {column}: {_SENTENCES[kind].format(rows=first_ten(rows))}"
+                yield f"Column {column}: {_SENTENCES[kind].format(rows=_first_ten(rows))}"
 
 
 def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:
@@ -49,7 +49,7 @@ def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, las
     if touched:
         places = [f"{column_letter(area.first_column - 1)}{area.first_row}" for area in touched]
         yield (
-            f"Merged cells are read as their first cell, the others as blank (at {first_ten(places)}); "
+            f"Merged cells are read as their first cell, the others as blank (at {_first_ten(places)}); "
             "unmerge them and repeat the text where it belongs."
         )
 
@@ -66,12 +66,12 @@ def short_warnings(rows: Sequence[int]) -> Iterator[str]:
     """A text with line ends that stands in no quotes is torn into rows that look like others."""
     if rows:
         yield (
-            f"Fewer cells than the header has: row {first_ten(rows)}. Missing cells were read as blank; "
+            f"Fewer cells than the header has: row {_first_ten(rows)}. Missing cells were read as blank; "
             "if a line break split a text, put the text in double quotes."
         )
 
 
-def first_ten(items: Sequence[object]) -> str:
+def _first_ten(items: Sequence[object]) -> str:
     return ", ".join(str(item) for item in items[:10]) + (", …" if len(items) > 10 else "")
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from rag_eval.errors import TableError
-from rag_eval.records import FURTHER_LABELS, METRIC_LABELS, TOXICITY
+from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY
 from rag_eval.tables.bounds import MAX_COLUMNS
 from rag_eval.tables.cells import Cell, column_letter, is_blank
 from rag_eval.tables.column_uses import (
@@ -39,7 +39,7 @@ from rag_eval.texts.words import compatible
 HUMAN_PREFIX = "Human_"
 
 
-METRICS = (*METRIC_LABELS, *FURTHER_LABELS, TOXICITY)
+METRICS = (*METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY)
 
 
 _MEASURES = frozenset(

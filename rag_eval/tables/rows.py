@@ -20,7 +20,7 @@ class Rows(Sequence[Row]):
         return len(self._spool)
 
     def __iter__(self) -> Iterator[Row]:
-        make = RowMaker(self._columns).row
+        make = _RowMaker(self._columns).row
         return map(make, self._spool)
 
     def __getitem__(self, index: Any) -> Any:
@@ -30,7 +30,7 @@ class Rows(Sequence[Row]):
         return next(islice(self, index, None))
 
 
-class RowMaker:
+class _RowMaker:
     """Makes rows of what was spooled."""
 
     def __init__(self, columns: Columns) -> None:

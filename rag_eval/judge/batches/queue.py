@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import BinaryIO
 
 from rag_eval.errors import OutputError, RunStoppedError
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
@@ -276,7 +275,7 @@ class BatchQueue:
                         f"({error.strerror or error}); free some space, or set TMPDIR to another folder"
                     ) from error
                 if is_there:
-                    yield from results(_binary(file))
+                    yield from results(file)
                 else:
                     self._announce(
                         f"File {name} no longer exists at the provider; its calls are requested again."
@@ -291,10 +290,6 @@ class BatchQueue:
         changed = replace(batch, **changes)  # type: ignore[arg-type]
         self._records.put_batch(changed)
         return changed
-
-
-def _binary(file: object) -> BinaryIO:
-    return file  # type: ignore[return-value]
 
 
 def _with_result(call: CallRecord, result: Result, now: float) -> CallRecord:

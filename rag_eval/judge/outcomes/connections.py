@@ -36,7 +36,8 @@ def unreachable(error: BaseException) -> Fault:
     if names & _AFTER_SENDING:
         message = f"the connection broke off before the answer was complete ({cause})"
         return Fault(Action.RETRY, "connection_lost", message, possibly_billed=True)
-    advice = _connection_advice(causes)
+    words = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
+    advice = next((advice for sign, advice in _CONNECTION_ADVICE if sign in words), "check the network")
     return Fault(Action.RETRY, "unreachable", f"the endpoint cannot be reached ({cause}): {advice}")
 
 
@@ -49,11 +50,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield cause
         several = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
         cause = several or cause.__cause__ or cause.__context__  # the client hides causes with `from None`
-
-
-def _connection_advice(causes: list[BaseException]) -> str:
-    words = " ".join(f"{type(cause).__name__} {cause}" for cause in causes)
-    return next((advice for sign, advice in _CONNECTION_ADVICE if sign in words), "check the network")
 
 
 _CONNECTION_ADVICE = (

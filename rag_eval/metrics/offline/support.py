@@ -19,7 +19,7 @@ SUPPORTED_FROM = 0.5
 """A sentence is called supported from this value on. It words the evidence and never enters a score."""
 
 
-class Faults(NamedTuple):
+class _Faults(NamedTuple):
     """Counts of what can be wrong in a text beside its plain words."""
 
     numbers: int
@@ -49,7 +49,7 @@ class _SentenceSupport(NamedTuple):
 
     sentence: Reading
     grounding: Grounding
-    faults: Faults
+    faults: _Faults
     value: float
     """0..1: the share that was found, marked down by the faults."""
 
@@ -91,7 +91,7 @@ def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = froze
     for part, grounding in parts:
         faults = _faults(part, grounding.missing - stated, told, evidence, denied)
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
-    faults = Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
+    faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return _Support(whole.share * faults.factor, whole.share, sentences)
 
 
@@ -101,7 +101,7 @@ def _faults(
     told: AbstractSet[str],
     evidence: Sequence[Reading],
     denied: AbstractSet[tuple[str, str]],
-) -> Faults:
+) -> _Faults:
     """`told` are the numbers of the whole text, found once for all of its sentences; none when all are right."""
     all_names = names(sentence)
     negates = NEGATION in sentence.stems
@@ -109,7 +109,7 @@ def _faults(
     is_denial = negates and denies(sentence, evidence)
     is_omission = not negates and not denied.isdisjoint(sentence.pairs)
     # In the order of the fields: names of arguments take half as long again, for every sentence.
-    return Faults(
+    return _Faults(
         len(told & sentence.stems),
         len(told & wrong),
         len(all_names),

@@ -15,7 +15,6 @@ from rag_eval.records import (
     FailureMode,
     Outcome,
     RunFacts,
-    Score,
 )
 from rag_eval.report.page import sections
 from rag_eval.report.page.document import asset, head
@@ -258,7 +257,7 @@ def _values(result: CaseResult, columns: Mapping[str, str]) -> Mapping[str, int]
     """In ten thousandths by column; negative without a value."""
     retrieved = scores_of_case(result.case)
     documents = retrieved.values() if retrieved else {}
-    scores: Mapping[str, Score] = {**result.scores, TOXICITY: result.toxicity, **result.further}
+    scores = result.all_scores
     values: dict[str, int] = {}
     for name in columns:
         if name == RQS:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 from rag_eval.report.judge_tables import (
     Runs,
-    decision_columns,
-    decision_lines,
+    decision_table,
     evidence_text,
     human_columns,
-    judge_columns,
-    judge_facts,
+    judge_table,
     measure_columns,
     properties_text,
     ranking_columns,
@@ -47,11 +45,11 @@ def _parts(comparison: JudgeComparison, runs: Runs, *, has_texts: bool) -> Itera
     sentences = "".join(f"<li>{safe(each)}</li>" for each in summary_lines(comparison, runs))
     yield f'<section><h2>What this means</h2><ul class="notes">{sentences}</ul></section>'
     yield f"<section><h2>Agreement</h2>{table(measure_columns(), comparison.measures)}</section>"
-    yield f"<section><h2>Decisions</h2>{table(decision_columns(), decision_lines(comparison))}</section>"
+    yield f"<section><h2>Decisions</h2>{table(*decision_table(comparison))}</section>"
     if comparison.human:
         yield f"<section><h2>Against human labels</h2>{table(human_columns(), comparison.human)}</section>"
     yield f"<section><h2>Ranking</h2>{table(ranking_columns(facts), comparison.ranking)}</section>"
-    yield f"<section><h2>Judges</h2>{table(judge_columns(runs), judge_facts(comparison, runs))}</section>"
+    yield f"<section><h2>Judges</h2>{table(*judge_table(comparison, runs))}</section>"
     cases = "".join(_disagreement(each, has_texts=has_texts) for each in comparison.disagreements)
     none = "<p>The judges give every case the same scores.</p>"
     yield folded("Largest disagreements", cases or none, is_open=True)

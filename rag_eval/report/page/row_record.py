@@ -65,7 +65,7 @@ def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, in
             "k": None if case.chunks is None else [places[chunk] for chunk in case.chunks],
             "s": {
                 name: _score(score, finder)
-                for name, score in _scores(result).items()
+                for name, score in result.all_scores.items()
                 if score.evidence or score.reason or score.samples
             },
             "w": result.recommendation,
@@ -75,10 +75,6 @@ def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, in
             "r": _rubric(result),
         }
     )
-
-
-def _scores(result: CaseResult) -> Mapping[str, Score]:
-    return {**result.scores, result.toxicity.metric: result.toxicity, **result.further}
 
 
 def _score(score: Score, finder: "_Finder") -> Json:

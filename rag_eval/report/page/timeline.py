@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from rag_eval import __version__
 from rag_eval.report.history_sheet import history_columns
 from rag_eval.report.page.document import head
 from rag_eval.report.page.figures import Point, timeline
@@ -39,14 +38,14 @@ def history_section(history: History, tested: Sequence[Change] | None) -> str:
     )
 
 
-def write_history_page(target: Path, history: History, tested: Sequence[Change] | None) -> Path:
-    """A page with this section only. Returns where it is. Raises OutputError."""
+def write_history_page(target: Path, history: History, tested: Sequence[Change] | None, version: str) -> Path:
+    """A page with this section only, and the version that made it. Returns where it is. Raises OutputError."""
     last = history.runs[-1]
     title = f"History of {shorten(last.input_name, 80)}"
     section = history_section(history, tested) or "<p>There is one run so far.</p>"
     runs = f"{len(history.runs):,} runs, the last one on {last.started:%Y-%m-%d %H:%M}"
     heading = f'<p class="eyebrow">RAG Eval</p><h1 dir="auto">{safe(title)}</h1><p class="lead">{runs}</p>'
-    page = f"{head(title, __version__)}<header>{heading}</header>{section}</main>\n</body>\n</html>\n"
+    page = f"{head(title, version)}<header>{heading}</header>{section}</main>\n</body>\n</html>\n"
     return write_text(target, page, "-o")
 
 
