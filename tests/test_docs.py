@@ -358,7 +358,7 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, s
 def test_the_verdicts_are_those_of_the_report() -> None:
     """Every ending that a verdict of the Leaderboard can have is explained, in the same words."""
     table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nSet the number")[0]
-    listed = re.findall(r"^\| ((?!the verdict |---).+?) \|", table, re.MULTILINE)
+    listed = re.findall(r"^\| ((?!The verdict |---).+?) \|", table, re.MULTILINE)
     doubts = ("unjudged cases could change it", "content failures differ: ", "the differences are skewed")
     rivals = [
         Rival("b", 0.1, None, 0.5, verdict, more, doubt)
