@@ -16,17 +16,20 @@ import click
 import pytest
 from conftest import Run
 from openpyxl import load_workbook
+from report_cases import facts_of
 
 from rag_eval import cli
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
+from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
 from rag_eval.metrics.diagnosis import CauseKind
-from rag_eval.records import METRIC_LABELS, FailureMode, Score
+from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
 from rag_eval.report import csv_files
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
+from rag_eval.shards.selecting import CaseSelection
 from rag_eval.tables import names
+from rag_eval.tables.selection import Condition
 from rag_eval.texts import injection
 
 ROOT = Path(__file__).parent.parent
@@ -251,6 +254,17 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
     assert len(used) > 15
     assert used - listed == set()
     assert {code for row in rows[:5] for code in row} == CONTENT_CODES
+
+
+def test_the_names_for_selecting_cases_are_listed() -> None:
+    section = TEXTS["docs/cli.md"].partition("## `rag-eval cases`")[2].partition("\n| Option")[0]
+    listed = re.findall(r"`([a-z_]+)`", section.partition("NAME is")[2].partition("The operators")[0])
+    facts = replace(facts_of("A", 1), rubric="r", further={})
+    with pytest.raises(InputError) as error:
+        CaseSelection([Condition.parse("zzz = 1")], facts)
+    names = set(re.findall(r"'([a-z_]+)'", str(error.value).partition("the names are")[2]))
+    scores = {f"{name}{end}" for name in (*METRIC_LABELS, TOXICITY) for end in ("", "_outcome", "_code")}
+    assert names == {*listed, *scores}
 
 
 def test_help_is_short_and_whole() -> None:
