@@ -22,15 +22,26 @@ from rag_eval import cli
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
-from rag_eval.metrics.diagnosis import CauseKind
+from rag_eval.metrics.diagnosis import ROOM, CauseKind
+from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
-from rag_eval.report import csv_files
+from rag_eval.report import charts, csv_files, slices
+from rag_eval.report.core_sheets import HEAT_FROM
+from rag_eval.report.notes import NoteKind
+from rag_eval.report.page.row_record import TEXT_LIMIT
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS
+from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
+from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
 from rag_eval.shards.selecting import CaseSelection
-from rag_eval.tables import names
+from rag_eval.tables import bounds, names
+from rag_eval.tables.cells import EXCEL_LIMIT
+from rag_eval.tables.content import MAX_RATIO, MAX_UNPACKED
+from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.selection import Condition
 from rag_eval.texts import injection
+from rag_eval.texts.display import CELL_LIMIT
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -294,6 +305,48 @@ def test_the_weights_and_thresholds_in_the_documents_are_the_defaults() -> None:
     )
     assert set(Settings().thresholds.model_dump().values()) == {0.3}
     assert "each threshold is 0.3 by default" in TEXTS["docs/metrics.md"]
+
+
+IN_WORDS = {3: "three", 6: "six", 10: "ten"}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("input", f"| characters in a cell of a used column | {bounds.MAX_CELL:,} |"),
+        ("input", f"| columns with a header | {bounds.MAX_COLUMNS:,} |"),
+        ("input", f"| bots | {bounds.MAX_BOTS}, with names of up to {bounds.MAX_BOT_NAME:,} characters |"),
+        ("input", f"would unpack to more than {MAX_UNPACKED // 2**20} MB"),
+        ("input", f"and {MAX_RATIO} times its size"),
+        ("input", f"`.env` and rubrics | {MAX_CONFIGURATION // 1024} kB"),
+        ("input", f"A text of exactly {EXCEL_LIMIT:,} characters causes a warning"),
+        ("report", f"A text of more than {CELL_LIMIT:,} characters is cut"),
+        ("report", f"A sheet has at most {SHEET_ROWS:,} rows"),
+        ("report", f"(at most {SHEET_LINKS:,} links)"),
+        ("report", f"at most {NoteKind.LOW.limit} notes on low scores"),
+        (
+            "report",
+            f"{NoteKind.FAILED.limit:,} on failed scores and {NoteKind.NOT_APPLICABLE.limit} on those that",
+        ),
+        ("report", f"From {IN_WORDS[HEAT_FROM]} bots on"),
+        ("report", f"With more than {charts.MOST_BOTS} bots there are no charts"),
+        ("report", f"list up to {IN_WORDS[MOST_CAUSES]} causes"),
+        ("report", f"its cases with a score below {ROOM}"),
+        ("report", f"rows with fewer than {IN_WORDS[slices.FEW]} scored queries are grey"),
+        ("report", f"Texts longer than {TEXT_LIMIT:,} characters are cut"),
+        (
+            "report",
+            f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
+        ),
+        ("metrics", f"With {FEWEST_ROWS} to {RELIABLE_ROWS - 1} queries, the interval is grey"),
+        (
+            "background/llm-judge",
+            f"more than {MOST_CHUNKS} chunks, or with a prompt of more than {MOST_TOKENS:,}",
+        ),
+    ],
+)
+def test_the_limits_in_the_documents_are_those_of_the_program(page: str, words: str) -> None:
+    assert words in " ".join(TEXTS[f"docs/{page}.md"].split())
 
 
 def test_the_flags_are_those_that_the_program_sets() -> None:
