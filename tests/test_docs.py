@@ -16,17 +16,32 @@ import click
 import pytest
 from conftest import Run
 from openpyxl import load_workbook
+from report_cases import facts_of
 
 from rag_eval import cli
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import CONTENT_CODES, ExitCode, how_to_install
-from rag_eval.records import METRIC_LABELS, FailureMode, Score
-from rag_eval.report import csv_files
+from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
+from rag_eval.metrics.diagnosis import ROOM, CauseKind
+from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
+from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
+from rag_eval.report import charts, csv_files, slices
+from rag_eval.report.core_sheets import HEAT_FROM
+from rag_eval.report.notes import NoteKind
+from rag_eval.report.page.row_record import TEXT_LIMIT
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS
+from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
-from rag_eval.tables import names
+from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
+from rag_eval.shards.selecting import CaseSelection
+from rag_eval.tables import bounds, names
+from rag_eval.tables.cells import EXCEL_LIMIT
+from rag_eval.tables.content import MAX_RATIO, MAX_UNPACKED
+from rag_eval.tables.input_files import MAX_CONFIGURATION
+from rag_eval.tables.selection import Condition
 from rag_eval.texts import injection
+from rag_eval.texts.display import CELL_LIMIT
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -252,6 +267,17 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
     assert {code for row in rows[:5] for code in row} == CONTENT_CODES
 
 
+def test_the_names_for_selecting_cases_are_listed() -> None:
+    section = TEXTS["docs/cli.md"].partition("## `rag-eval cases`")[2].partition("\n| Option")[0]
+    listed = re.findall(r"`([a-z_]+)`", section.partition("NAME is")[2].partition("The operators")[0])
+    facts = replace(facts_of("A", 1), rubric="r", further={})
+    with pytest.raises(InputError) as error:
+        CaseSelection([Condition.parse("zzz = 1")], facts)
+    names = set(re.findall(r"'([a-z_]+)'", str(error.value).partition("the names are")[2]))
+    scores = {f"{name}{end}" for name in (*METRIC_LABELS, TOXICITY) for end in ("", "_outcome", "_code")}
+    assert names == {*listed, *scores}
+
+
 def test_help_is_short_and_whole() -> None:
     """click cuts longer summaries off."""
     for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
@@ -279,6 +305,48 @@ def test_the_weights_and_thresholds_in_the_documents_are_the_defaults() -> None:
     )
     assert set(Settings().thresholds.model_dump().values()) == {0.3}
     assert "each threshold is 0.3 by default" in TEXTS["docs/metrics.md"]
+
+
+IN_WORDS = {3: "three", 6: "six", 10: "ten"}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("input", f"| characters in a cell of a used column | {bounds.MAX_CELL:,} |"),
+        ("input", f"| columns with a header | {bounds.MAX_COLUMNS:,} |"),
+        ("input", f"| bots | {bounds.MAX_BOTS}, with names of up to {bounds.MAX_BOT_NAME:,} characters |"),
+        ("input", f"would unpack to more than {MAX_UNPACKED // 2**20} MB"),
+        ("input", f"and {MAX_RATIO} times its size"),
+        ("input", f"`.env` and rubrics | {MAX_CONFIGURATION // 1024} kB"),
+        ("input", f"A text of exactly {EXCEL_LIMIT:,} characters causes a warning"),
+        ("report", f"A text of more than {CELL_LIMIT:,} characters is cut"),
+        ("report", f"A sheet has at most {SHEET_ROWS:,} rows"),
+        ("report", f"(at most {SHEET_LINKS:,} links)"),
+        ("report", f"at most {NoteKind.LOW.limit} notes on low scores"),
+        (
+            "report",
+            f"{NoteKind.FAILED.limit:,} on failed scores and {NoteKind.NOT_APPLICABLE.limit} on those that",
+        ),
+        ("report", f"From {IN_WORDS[HEAT_FROM]} bots on"),
+        ("report", f"With more than {charts.MOST_BOTS} bots there are no charts"),
+        ("report", f"list up to {IN_WORDS[MOST_CAUSES]} causes"),
+        ("report", f"its cases with a score below {ROOM}"),
+        ("report", f"rows with fewer than {IN_WORDS[slices.FEW]} scored queries are grey"),
+        ("report", f"Texts longer than {TEXT_LIMIT:,} characters are cut"),
+        (
+            "report",
+            f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
+        ),
+        ("metrics", f"With {FEWEST_ROWS} to {RELIABLE_ROWS - 1} queries, the interval is grey"),
+        (
+            "background/llm-judge",
+            f"more than {MOST_CHUNKS} chunks, or with a prompt of more than {MOST_TOKENS:,}",
+        ),
+    ],
+)
+def test_the_limits_in_the_documents_are_those_of_the_program(page: str, words: str) -> None:
+    assert words in " ".join(TEXTS[f"docs/{page}.md"].split())
 
 
 def test_the_flags_are_those_that_the_program_sets() -> None:
@@ -335,30 +403,45 @@ def test_the_output_of_the_sample_is_real(run_cli: Run, tmp_path: Path) -> None:
 
 
 def columns(section: str) -> set[str]:
-    """The names in the first column of the first table below a heading of docs/report.md."""
-    table = TEXTS["docs/report.md"].partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    """The names in the first column of the table below a heading of docs/report.md."""
+    table = re.split(r"\n##+ ", TEXTS["docs/report.md"].partition(f"# {section}\n")[2])[0]
     names = set()
     for row in re.findall(r"^\| (?!column|---)(.+?) \|", table, re.MULTILINE | re.IGNORECASE):
         first, _, last = row.partition(" … ")
         labels = list(METRIC_LABELS.values())
-        names |= set(labels[labels.index(first) : labels.index(last) + 1]) if last else set(row.split(", "))
+        names |= (
+            set(labels[labels.index(first) : labels.index(last) + 1]) if last else {row, *row.split(", ")}
+        )
     return names
 
 
-@pytest.mark.parametrize("sheet", ["Per-Query Metrics", "Bot Summary", "Leaderboard"])
-def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path, sheet: str) -> None:
-    (tmp_path / "in.xlsx").write_bytes((ROOT / "sample_rag_input.xlsx").read_bytes())
-    assert run_cli("in.xlsx", "-o", "out.xlsx", "--judge", "offline").code == 0
+def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path) -> None:
+    """The recorded run has all that an optional column needs but `chunk_relevance`."""
+    run = ROOT / "tests" / "recorded" / "run.json"
+    assert run_cli(str(run), "--report-only", "-o", "out.xlsx").code == ExitCode.LOW_COVERAGE
     book = load_workbook(tmp_path / "out.xlsx")
-    headers = {str(cell.value) for cell in book[sheet][1] if cell.value is not None}
-    assert len(headers) > 10
-    assert headers - columns(sheet) == set()
+    for sheet in ("Per-Query Metrics", "Bot Summary", "Leaderboard", "Human Alignment"):
+        headers = {str(cell.value) for cell in book[sheet][1] if cell.value is not None}
+        assert len(headers) > 20
+        assert headers - columns(sheet) == set()
+    assert columns("More sheets") >= {*book.sheetnames} - {"Per-Query Metrics", "Bot Summary", "Leaderboard"}
+
+
+def test_the_sheets_are_those_listed() -> None:
+    sheets = columns("More sheets") - {"Sheet"}
+    assert {f"{sheet.lower().replace(' ', '-')}.csv" for sheet in sheets} == set(csv_files.OPTIONAL)
+
+
+def test_the_causes_are_those_of_the_program_in_their_order() -> None:
+    section = TEXTS["docs/report.md"].partition("### What to fix first\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\d+\. (.+)$", section, re.MULTILINE)
+    assert [cause.partition(", and no other")[0] for cause in listed] == [kind.text for kind in CauseKind]
 
 
 def test_the_verdicts_are_those_of_the_report() -> None:
     """Every ending that a verdict of the Leaderboard can have is explained, in the same words."""
     table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nSet the number")[0]
-    listed = re.findall(r"^\| ((?!the verdict |---).+?) \|", table, re.MULTILINE)
+    listed = re.findall(r"^\| ((?!The verdict |---).+?) \|", table, re.MULTILINE)
     doubts = ("unjudged cases could change it", "content failures differ: ", "the differences are skewed")
     rivals = [
         Rival("b", 0.1, None, 0.5, verdict, more, doubt)
