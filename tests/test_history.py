@@ -389,7 +389,17 @@ def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run
 
 def test_words_without_an_earlier_run(entry: dict[str, Any], tmp_path: Path) -> None:
     history = history_of(tmp_path / "h", entry)
-    assert changes_words(history, None) == ["No earlier run of the history is comparable with the last one."]
+    assert changes_words(history, None) == [
+        "The history has one run so far; there is nothing to compare it with."
+    ]
+    others = {"version of RAG Eval": {"version": "9"}, "prompts": {"judge": "OpenAI", "is_proxy": False}}
+    for same, values in others.items():
+        later = changed(entry, **values, id="later", started="2100-01-01T06:00:00+00:00")
+        history = history_of(tmp_path / "h", entry, later)
+        assert changes_words(history, None) == [
+            f"Changes are not tested: no complete earlier run has the same judge, {same}, metrics and weights as "
+            "the last run."
+        ]
     assert changes_words(History(tmp_path), None) == []
 
 

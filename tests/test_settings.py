@@ -306,7 +306,7 @@ def test_sources_on_the_command_line_name_the_option(folder: Path) -> None:
 def test_offline_judge_has_no_model(folder: Path) -> None:
     """An option without effect is said to have none, rather than dropped in silence."""
     loaded = load(folder, overrides={"judge.provider": "offline", "model": "m", "temperature": None})
-    assert loaded.warnings == ("--model has no effect with the offline judge",)
+    assert loaded.warnings == ("--model has no effect with the offline judge.",)
     assert loaded.settings == Settings(judge={"provider": "offline"})
 
 

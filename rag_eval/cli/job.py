@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_eval.cli.batching import (
     cancel_batches,
@@ -50,6 +50,15 @@ if TYPE_CHECKING:
 
 class Job:
     """The main job: read, judge, report."""
+
+    _idle_offline: ClassVar[tuple[str, ...]] = (
+        "--prompts",
+        "--samples",
+        "--max-calls",
+        "--max-cost",
+        "--max-minutes",
+    )
+    """Options without effect on the offline judge; --model and --temperature are reported with the settings."""
 
     def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
         self._named_input = input_path
@@ -224,6 +233,8 @@ class Job:
             self._say(
                 "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
             )
+            for option in self._options.given_of(self._idle_offline):
+                warn(f"{option} has no effect with the offline judge.")
 
     # The run itself
 

@@ -114,6 +114,8 @@ def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
 class ShardedJob(Job):
     """The main job in shards: the same options, the same figures."""
 
+    _idle_offline = ("--prompts", "--samples", "--max-calls", "--max-cost")
+
     def __init__(
         self, inputs: Sequence[Path], output: Path | None, options: Options, *, is_quiet: bool
     ) -> None:
@@ -499,7 +501,12 @@ class ShardedRun:
             facts = replace(
                 facts,
                 partial=self._partial(),
-                notes=(*facts.notes, *notes_at_end(summary, *beside), *renewed_notes(fold.renewed)),
+                notes=(
+                    *([_ABOUT_ROWS] if facts.sources else []),
+                    *facts.notes,
+                    *notes_at_end(summary, *beside),
+                    *renewed_notes(fold.renewed),
+                ),
             )
             return RunOutcome.written(outputs, tallies, summary, facts)
 
@@ -526,6 +533,11 @@ class ShardedRun:
         """The run is complete: its journals are needed no more."""
         for folder in (self.folder.all_replies, self.folder.all_grants):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+_ABOUT_ROWS = (
+    "Rows are counted through all files; the columns Source and Source Row show the place in the file."
+)
 
 
 def renewed_notes(renewed: int) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class _Loading:
             if provider is None:
                 continue  # reported as a value that is not allowed
             if provider.is_offline:
-                self.warnings.append(f"--{key} has no effect with the offline judge")
+                self.warnings.append(f"--{key} has no effect with the offline judge.")
             else:
                 self.given[f"{provider.name}.{provider.model_key if key == 'model' else key}"] = entry
 
