@@ -148,7 +148,7 @@ def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) 
     path = write_input(tmp_path / "in.csv", [True] * 30)
     gate = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression")
     first = run_once(rag_eval, path, *gate)
-    assert (first.code, "does not have an earlier run; nothing is compared" in first.out) == (0, True)
+    assert (first.code, "has no earlier run; nothing is compared" in first.out) == (0, True)
     same = run_once(rag_eval, path, *gate)
     assert (same.code, "Gate passed: Atlas" in same.out) == (0, True)
     assert "RQS is significantly" not in same.out
@@ -159,7 +159,7 @@ def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) 
     assert "RQS is significantly" not in worse.out  # told once, though the run is baseline and last run
     weights = run_once(rag_eval, path, *gate, "--alpha", "0.1")
     assert weights.code == 1  # nothing compared is nothing passed
-    assert "does not have a comparable earlier run" in weights.out
+    assert "has no comparable earlier run" in weights.out
 
 
 def test_latest_needs_a_history(rag_eval: Run, tmp_path: Path) -> None:

@@ -587,19 +587,19 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
         ),
         (
             "[weights]\nAlpha = 1",
-            "config.ini, line 2, [weights] alpha: unknown key (here its name is answer_correctness)",
+            "config.ini, line 2, [weights] alpha: unknown key (use answer_correctness)",
         ),
         (
             "[Azure_OpenAI]",
-            "config.ini, line 1, [Azure_OpenAI]: unknown section (here its name is [azure])",
+            "config.ini, line 1, [Azure_OpenAI]: unknown section (use [azure])",
         ),
         (
             "[openai]\nendpoint = x",
-            "config.ini, line 2, [openai] endpoint: unknown key (here its name is base_url)",
+            "config.ini, line 2, [openai] endpoint: unknown key (use base_url)",
         ),
         (
             "[toxicity]\nenabled = no",
-            "config.ini, line 2, [toxicity] enabled: unknown key (here it is [metrics] toxicity)",
+            "config.ini, line 2, [toxicity] enabled: unknown key (use [metrics] toxicity)",
         ),
     ],
 )
@@ -612,7 +612,7 @@ def test_what_other_tools_call_differently_is_not_ours_and_its_name_here_is() ->
     for dotted, hint in loading._OTHER_TOOLS.items():
         section, _, key = dotted.partition(".")
         assert section not in KNOWN.split(", ") or f"{section}.{key}" not in loading._FIELDS
-        if name := re.fullmatch(r"here its name is (\w+)", hint):
+        if name := re.fullmatch(r"use (\w+)", hint):
             assert f"{section}.{name[1]}" in loading._FIELDS
         for there, named in re.findall(r"\[(\w+)\](?: (\w+))?", hint):
             assert there in KNOWN.split(", ")

@@ -37,7 +37,7 @@ USAGE = Usage(
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. 1.2 s."),
+        ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. Duration: 1.2 s."),
         (
             {"usage": replace(USAGE, cost=None)},
             "Judge calls: 5 answered, 1234 cached, 3 failed (9 requests, 1000 + 20 tokens), "

@@ -208,7 +208,7 @@ class JudgeComparisonJob(Job):
         self._paths.check_writable()
         for option, path in (("--html", self._options.html), ("--json", self._options.json)):
             if path and os.path.realpath(path) in stores:
-                raise InputError(f"{path}: is a store of paid replies; choose another name with {option}")
+                raise InputError(f"{path}: contains paid replies; choose another name with {option}")
             if path:
                 check_writable(path, option)
 
@@ -239,7 +239,7 @@ class JudgeComparisonJob(Job):
             try:
                 side.loaded.require_credentials()
             except InputError as lacking:
-                warn(f"Before the run itself: {lacking}")
+                warn(f"A run would stop here: {lacking}")
         return ExitCode.COMPLETE
 
     # The two evaluations
@@ -445,8 +445,8 @@ def _prepared(loaded: "LoadedSettings", first: "LoadedSettings") -> "LoadedSetti
             source = loaded.sources[f"{section}.{key}"]
             if source.level != Level.DEFAULT and getattr(ours, key) != getattr(theirs, key):
                 problems.append(
-                    f"{source.heading}, [{section}] {key}: is not the value of A; both judges score the same cases by "
-                    "the same metrics: remove it here, or set it for A as well"
+                    f"{source.heading}, [{section}] {key}: differs from A, but both judges score the same cases by "
+                    "the same metrics; remove it here, or set it for A as well"
                 )
         update = {key: getattr(theirs, key) for key in chosen}
         settings = settings.model_copy(update={section: ours.model_copy(update=update)})

@@ -138,8 +138,8 @@ class Job:
             )
         self._past = self._history.past
         if self._past is None:
-            earlier = "an earlier run" if self._history.is_first else "a comparable earlier run"
-            self._say(f"--baseline latest: {folder} does not have {earlier}; nothing is compared.")
+            earlier = "earlier run" if self._history.is_first else "comparable earlier run"
+            self._say(f"--baseline latest: {folder} has no {earlier}; nothing is compared.")
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
@@ -215,7 +215,7 @@ class Job:
         try:
             loaded.require_credentials()
         except InputError as lacking:
-            warn(f"Before the run itself: {lacking}")
+            warn(f"A run would stop here: {lacking}")
         return ExitCode.COMPLETE
 
     def _announce(self, settings: "Settings", facts: "RunFacts", judges: "Judges") -> None:

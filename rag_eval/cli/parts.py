@@ -91,7 +91,7 @@ def report(folder: Path, baseline: Path | None, quiet: bool) -> None:
     multiple=True,
     required=True,
     metavar="'NAME OP VALUE'",
-    help="Write only cases for which this holds.",
+    help="Write only cases that meet this condition.",
 )
 @click.option("-o", "--output", type=_PATH, required=True, help="Workbook to write (.xlsx).")
 def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:

@@ -86,7 +86,7 @@ def files_of(inputs: Sequence[Path], folder: Path) -> list[Path]:
             several = [each for each in several if each.is_file() and not each.name.startswith((".", "~$"))]
             if not several:
                 raise InputError(
-                    f"{path}: holds no file that can be read; expected one of {', '.join(_READ_SUFFIXES)}"
+                    f"{path}: contains no input file; expected one of {', '.join(_READ_SUFFIXES)}"
                 )
         found += [path] if several is None else several
     real = Path(os.path.realpath(folder))
@@ -156,7 +156,7 @@ class ShardedJob(Job):
         given = options.given()
         if idle := [option for option, name in _ONE_FILE_ONLY.items() if name in given]:
             raise InputError(
-                f"{', '.join(idle)}: not for a run in shards; remove it, or judge one file without shards"
+                f"{', '.join(idle)}: cannot be used with a run in shards; remove it, or judge one file without shards"
             )
         if options.wants_latest:
             raise InputError(
@@ -191,7 +191,7 @@ class ShardedJob(Job):
             run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
             if plan.version != __version__:
                 warn(
-                    f"The run in {self._folder.root} was begun with RAG Eval {plan.version}, and continues with "
+                    f"The run in {self._folder.root} was started with RAG Eval {plan.version} and continues with "
                     f"{__version__}; use another -o to judge everything with this version."
                 )
             self._announce(loaded.settings, run.facts, run.judges)
@@ -327,7 +327,7 @@ class ShardedJob(Job):
             run.find_done()
             warn(
                 f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
-                f"to continue, or rag-eval report {self._folder.root} to see what is there."
+                f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
         finally:
