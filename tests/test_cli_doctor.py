@@ -77,7 +77,7 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     assert shown["openai.api_key"] == ("not set", "default")
     assert shown["limits.max_cost"] == ("(empty)", "default")
     assert "File: my.ini was read" in findings(ended, "ok")
-    assert "File: backend/.env is not there" in findings(ended, "ok")
+    assert "File: backend/.env was not found" in findings(ended, "ok")
     assert [text for text in findings(ended, "ok") if text.startswith("Credentials")] == [
         "Credentials: endpoint from environment variable AZURE_OPENAI_ENDPOINT, api_key from .env line 1"
     ]
@@ -121,7 +121,7 @@ def test_a_server_on_this_computer_needs_no_key(doctor: Run, judge: FakeJudge) -
         (
             "max_tokens",
             "Unsupported parameter: use 'max_completion_tokens' instead.",
-            "takes max_completion_tokens",
+            "expects max_completion_tokens",
         ),
         ("temperature", "temperature is not supported with this model.", "does not accept a temperature"),
         ("response_format", "json_schema is not supported.", "does not accept a JSON schema"),
@@ -326,7 +326,7 @@ def test_a_second_judge_for_toxicity_is_named_and_not_called(
     (tmp_path / "config.ini").write_text("[toxicity]\ndeployment = small\n")
     ended = doctor(**azure(judge))
     assert (ended.code, [request.body["model"] for request in judge.requests]) == (0, ["gpt-4o"])
-    assert [text for text in findings(ended, "ok") if text.startswith("Judge of toxicity: small")]
+    assert [text for text in findings(ended, "ok") if text.startswith("Toxicity judge: small")]
 
 
 def test_the_rubric_is_read(doctor: Run, tmp_path: Path) -> None:
