@@ -161,7 +161,6 @@ class Processes:
     def _replace(self, dead: "_Worker") -> None:
         """A fresh worker for one that died, with what that one had to do."""
         how = _how_it_ended(dead.wait())
-        log.debug("worker process %d %s", dead.process.pid, how)
         if not dead.is_ready:
             self._false_starts += 1
             if self._false_starts == MOST_DEATHS:
@@ -174,6 +173,12 @@ class Processes:
                     "If memory is short, use fewer processes."
                 )
         fresh = self._start()
+        log.warning(
+            "Worker process %d %s; process %d takes its place. If memory is short, use fewer processes.",
+            dead.process.pid,
+            how,
+            fresh.process.pid,
+        )
         self._workers[self._workers.index(dead)] = fresh
         for item in dead.items:
             fresh.give(item)

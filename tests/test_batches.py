@@ -135,7 +135,7 @@ def test_azure_parameters_are_settled_by_the_first_five_calls(
         server.end()
     assert ended.code == 0, ended.err
     assert sizes[:3] == [5, 5, 5], "two parameters, then it fits"
-    assert "takes no temperature" in ended.err
+    assert "does not accept a temperature" in ended.err
     assert distinct(server)
 
 
@@ -235,7 +235,7 @@ def test_lines_in_any_order_with_strange_ones_among_them(
     server.arrange = lambda lines: ["\ufeff" + lines[-1], *strange, *reversed(lines), lines[0]]
     ended = [run_cli(*RUN, "--batch", **openai(server)) for _ in range(4) if server.end() is None]
     assert [each.code for each in ended] == [75, 75, 75, 0]
-    assert "lines belong to no open call" in ended[1].err
+    assert "lines match no open call" in ended[1].err
     assert tables(tmp_path / "r.xlsx") == expected
     assert distinct(server)
 
@@ -281,7 +281,7 @@ def test_a_queue_without_room_for_one_call_is_said(run_cli: Run, server: BatchSe
         if ended.code != 75:
             break
     assert ended.code == 4
-    assert "takes not even one call" in ended.err
+    assert "has no room for even one call" in ended.err
 
 
 def test_a_refused_batch_is_said_and_bills_nothing(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_dry_run_needs_no_credentials_and_says_which_the_run_will(
     columns = "Query, Ground_Truth, Bot_A, Bot_B, Context"
     assert f"A run would send the columns {columns} to {place}. This dry run sent nothing.\n" in ended.out
     assert "Sent to" not in ended.out
-    said = [line for line in ended.err.splitlines() if line.startswith("rag-eval: Before the run itself: ")]
+    said = [line for line in ended.err.splitlines() if line.startswith("rag-eval: A run would stop here: ")]
     assert len(said) == bool(lacking)
     assert all(f"credentials not found: {lacking} not set." in line for line in said)
 

@@ -95,7 +95,7 @@ def test_damaged_replies_are_told_and_counted_and_pruning_lets_them_go(rag_eval:
 def test_without_a_store_nothing_is_made(rag_eval: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ended = rag_eval("cache", *arguments)
     assert ended.code == 2
-    assert "no replies are stored there" in ended.err
+    assert "no cached replies found" in ended.err
     assert not (tmp_path / "kept").exists()
 
 

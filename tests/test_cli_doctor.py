@@ -49,8 +49,8 @@ def test_all_is_well(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
         assert re.search(rf"^{name} \d+\.\d+", found, re.MULTILINE)
     assert "endpoint from environment variable AZURE_OPENAI_ENDPOINT" in found
     assert "api_key from environment variable AZURE_OPENAI_API_KEY" in found
-    assert "deployment judge-4, at 127.0.0.1, asked directly" in found
-    assert "structured_output = json_schema, temperature = 0 and max_tokens are taken as they are" in found
+    assert "deployment judge-4, at 127.0.0.1, called directly" in found
+    assert "structured_output = json_schema, temperature = 0 and max_tokens are accepted" in found
     assert re.search(r"answered in \d+\.\d s, [1-9]\d* \+ [1-9]\d* tokens", found)
     assert list(tmp_path.iterdir()) == []
 
@@ -77,7 +77,7 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     assert shown["openai.api_key"] == ("not set", "default")
     assert shown["limits.max_cost"] == ("(empty)", "default")
     assert "File: my.ini was read" in findings(ended, "ok")
-    assert "File: backend/.env is not there" in findings(ended, "ok")
+    assert "File: backend/.env was not found" in findings(ended, "ok")
     assert [text for text in findings(ended, "ok") if text.startswith("Credentials")] == [
         "Credentials: endpoint from environment variable AZURE_OPENAI_ENDPOINT, api_key from .env line 1"
     ]
@@ -99,20 +99,20 @@ def test_only_settings_that_were_made_are_shown_after_the_findings(doctor: Run, 
 def test_no_call_sends_nothing(doctor: Run, judge: FakeJudge) -> None:
     ended = doctor("--no-call", **azure(judge))
     assert (ended.code, judge.requests) == (0, [])
-    assert "Call: left out (--no-call)" in findings(ended, "ok")
+    assert "Call: skipped (--no-call)" in findings(ended, "ok")
 
 
 def test_the_offline_judge_needs_nothing_and_is_not_called(doctor: Run, judge: FakeJudge) -> None:
     ended = doctor("--judge", "offline", **azure(judge))
     assert (ended.code, judge.requests) == (0, [])
-    assert [text for text in findings(ended, "ok") if "nothing is called" in text]
+    assert [text for text in findings(ended, "ok") if "no call was made" in text]
 
 
 def test_a_server_on_this_computer_needs_no_key(doctor: Run, judge: FakeJudge) -> None:
     ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
     assert (ended.code, len(judge.requests)) == (0, 1)
-    assert [text for text in findings(ended, "ok") if "no api_key, as none is needed" in text]
-    assert "Judge: local at 127.0.0.1, asked directly" in findings(ended, "ok")
+    assert [text for text in findings(ended, "ok") if "no api_key (none is needed)" in text]
+    assert "Judge: local at 127.0.0.1, called directly" in findings(ended, "ok")
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_a_server_on_this_computer_needs_no_key(doctor: Run, judge: FakeJudge) -
         (
             "max_tokens",
             "Unsupported parameter: use 'max_completion_tokens' instead.",
-            "takes max_completion_tokens",
+            "expects max_completion_tokens",
         ),
-        ("temperature", "temperature is not supported with this model.", "takes no temperature"),
-        ("response_format", "json_schema is not supported.", "does not take a JSON schema"),
+        ("temperature", "temperature is not supported with this model.", "does not accept a temperature"),
+        ("response_format", "json_schema is not supported.", "does not accept a JSON schema"),
     ],
 )
 def test_what_the_endpoint_does_not_take_is_said(
@@ -136,7 +136,7 @@ def test_what_the_endpoint_does_not_take_is_said(
     assert (ended.code, len(judge.requests)) == (0, 2)
     (warning,) = findings(ended, "warning")
     assert said in warning
-    assert "taken as they are" not in ended.out
+    assert "are accepted" not in ended.out
 
 
 def nonsense(request: Request) -> Answer:
@@ -172,7 +172,7 @@ def test_a_judge_without_a_usable_reply_is_code_4_after_one_request(
     assert (ended.code, len(judge.requests)) == (4, 1)
     (problem,) = findings(ended, "problem")
     assert advice in problem
-    assert "taken as they are" not in ended.out
+    assert "are accepted" not in ended.out
 
 
 def test_an_endpoint_that_is_not_there_is_code_4(doctor: Run) -> None:
@@ -269,7 +269,9 @@ def test_proxies_are_named_by_their_variables_alone(doctor: Run, judge: FakeJudg
     away = doctor(
         "--no-call", AZURE_OPENAI_ENDPOINT="https://r.example.com", AZURE_OPENAI_API_KEY=KEY, **proxy
     )
-    assert [text for text in findings(away, "ok") if text.endswith("at r.example.com, asked through a proxy")]
+    assert [
+        text for text in findings(away, "ok") if text.endswith("at r.example.com, called through a proxy")
+    ]
 
 
 WITHOUT_RAGAS = "import sys; sys.modules['ragas'] = None"
@@ -324,7 +326,7 @@ def test_a_second_judge_for_toxicity_is_named_and_not_called(
     (tmp_path / "config.ini").write_text("[toxicity]\ndeployment = small\n")
     ended = doctor(**azure(judge))
     assert (ended.code, [request.body["model"] for request in judge.requests]) == (0, ["gpt-4o"])
-    assert [text for text in findings(ended, "ok") if text.startswith("Judge of toxicity: small")]
+    assert [text for text in findings(ended, "ok") if text.startswith("Toxicity judge: small")]
 
 
 def test_the_rubric_is_read(doctor: Run, tmp_path: Path) -> None:

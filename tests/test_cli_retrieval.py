@@ -230,7 +230,7 @@ def test_one_of_the_files_may_come_from_standard_input(rag_eval: Run, tmp_path: 
     )
     assert measures(Ended(piped.returncode, piped.stdout, piped.stderr)) == expected
     assert rag_eval("retrieval", "-", "--reference", "-", "--format", "tsv").err == (
-        "rag-eval: -: standard input can be one of the files only; name the other\n"
+        "rag-eval: -: only one of the files can be standard input; name the other\n"
     )
     assert "name the type of the file with --format" in rag_eval("retrieval", "-", "--reference", "g.csv").err
 

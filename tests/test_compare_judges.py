@@ -451,7 +451,7 @@ def test_killed_in_each_of_the_two_and_run_again_nothing_is_paid_twice(two: Two,
         (("--a", "one.ini", "--b", "two.ini", "-o", "in.xlsx"), "in.xlsx: is the input"),
         (("--a", "one.ini", "--b", "two.ini", "--json", "two.ini"), "two.ini: is "),
         (("--a", "one.ini", "--b", "two.ini", "--html", "out.xlsx"), "out.xlsx: is the report"),
-        (("--a", "one.ini", "--b", "two.ini", "--json", "out.xlsx.b.journal"), "is a store of paid replies"),
+        (("--a", "one.ini", "--b", "two.ini", "--json", "out.xlsx.b.journal"), "contains paid replies"),
         (("--a", "one.ini", "--b", "two.ini", "-o", "out.csv"), "give it a name that ends in .xlsx"),
         (("--a", "one.ini", "--b", "two.ini", "--where", "Nix = 1"), "--where"),
         (("--a", "one.ini", "--b", "two.ini", "--html-no-texts"), "--html-no-texts needs a page"),
@@ -491,8 +491,8 @@ def test_settings_that_would_give_other_cases_are_refused_and_absent_ones_are_th
     two.configure(more_of_b="[context]\ndelimiter = ###\n[metrics]\ntoxicity = yes\n")
     ended = rag_eval(*WORDS)
     assert ended.code == 2
-    assert "two.ini, line 11, [context] delimiter: is not the value of A;" in ended.err
-    assert "[metrics] toxicity: is not the value of A;" in ended.err
+    assert "two.ini, line 11, [context] delimiter: differs from A" in ended.err
+    assert "[metrics] toxicity: differs from A" in ended.err
     two.configure(more_of_b="")
     assert rag_eval(*WORDS).code == 0
     assert two.a.tasks() == two.b.tasks(), "the metrics that A switches off are not judged by B"

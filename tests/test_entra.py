@@ -1,4 +1,4 @@
-"""Azure resources that take a token of Microsoft Entra ID in place of a key."""
+"""Azure resources that take a token of Microsoft Entra ID instead of a key."""
 
 import asyncio
 import sys

@@ -148,7 +148,7 @@ def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) 
     path = write_input(tmp_path / "in.csv", [True] * 30)
     gate = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression")
     first = run_once(rag_eval, path, *gate)
-    assert (first.code, "does not have an earlier run; nothing is compared" in first.out) == (0, True)
+    assert (first.code, "has no earlier run; nothing is compared" in first.out) == (0, True)
     same = run_once(rag_eval, path, *gate)
     assert (same.code, "Gate passed: Atlas" in same.out) == (0, True)
     assert "RQS is significantly" not in same.out
@@ -159,7 +159,7 @@ def test_the_last_comparable_run_is_the_baseline(rag_eval: Run, tmp_path: Path) 
     assert "RQS is significantly" not in worse.out  # told once, though the run is baseline and last run
     weights = run_once(rag_eval, path, *gate, "--alpha", "0.1")
     assert weights.code == 1  # nothing compared is nothing passed
-    assert "does not have a comparable earlier run" in weights.out
+    assert "has no comparable earlier run" in weights.out
 
 
 def test_latest_needs_a_history(rag_eval: Run, tmp_path: Path) -> None:
@@ -389,7 +389,17 @@ def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run
 
 def test_words_without_an_earlier_run(entry: dict[str, Any], tmp_path: Path) -> None:
     history = history_of(tmp_path / "h", entry)
-    assert changes_words(history, None) == ["No earlier run of the history is comparable with the last one."]
+    assert changes_words(history, None) == [
+        "The history has one run so far; there is nothing to compare it with."
+    ]
+    others = {"version of RAG Eval": {"version": "9"}, "prompts": {"judge": "OpenAI", "is_proxy": False}}
+    for same, values in others.items():
+        later = changed(entry, **values, id="later", started="2100-01-01T06:00:00+00:00")
+        history = history_of(tmp_path / "h", entry, later)
+        assert changes_words(history, None) == [
+            f"Changes are not tested: no complete earlier run has the same judge, {same}, metrics and weights as "
+            "the last run."
+        ]
     assert changes_words(History(tmp_path), None) == []
 
 

@@ -39,10 +39,8 @@ from rag_eval.texts.words import compatible, read_claim, words
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
-HOSTILE = "holds far more than the size of the file suggests; copy the table into a new workbook, or save it as .csv"
-LONG = (
-    "holds 1,000,001 characters, more than the 1,000,000 allowed; shorten it, or split it into several rows"
-)
+HOSTILE = "contains far more than the size of the file suggests; copy the table into a new workbook, or save it as .csv"
+LONG = "has 1,000,001 characters, more than the 1,000,000 allowed; shorten it, or split it into several rows"
 
 TOO_WIDE = (
     "has more than 5,000 cells; "
@@ -758,7 +756,7 @@ def test_a_parquet_file_of_more_values_than_its_size_allows(tmp_path: Path) -> N
     parquet.write_table(pyarrow.table({"Query": nothing, "Bot_A": nothing}), path, compression="zstd")
     most = 2_000_000 + path.stat().st_size
     assert table_problems(path) == [
-        f"a.parquet: holds 3,300,000 values, more than the {most:,} that are read from a file of its size; "
+        f"a.parquet: contains 3,300,000 values, more than the {most:,} that are read from a file of its size; "
         "split it into several files"
     ]
 

@@ -76,7 +76,7 @@ def test_an_input_that_is_no_file_is_named_with_the_remedy(
     (tmp_path / "rubric.json").write_text(RUBRIC)
     if kind == "folder" and command.startswith("run x."):  # it could hold the files of a run in shards
         read = ".xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl, .parquet"
-        message = f"holds no file that can be read; expected one of {read}"
+        message = f"contains no input file; expected one of {read}"
     ended = rag_eval(*command.split())
     assert (ended.code, f"{name}: {message}\n" in ended.out + ended.err) == (2, True)
     assert not list(tmp_path.glob("*report*"))

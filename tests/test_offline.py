@@ -271,7 +271,7 @@ def test_a_mere_refusal_is_no_hallucination(response):
 
 
 def test_a_response_without_a_word_is_irrelevant():
-    assert score("answer_relevancy", case("…")).reason == "the response holds no word"
+    assert score("answer_relevancy", case("…")).reason == "the response contains no words"
 
 
 @pytest.mark.parametrize(

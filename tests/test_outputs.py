@@ -510,7 +510,7 @@ def _usage_in(path: Path) -> dict[str, Any]:
         (
             ["--json", "a", "--csv", "a"],
             2,
-            "cannot be a folder and a file at once, and a is what --json writes",
+            "cannot be a folder and a file at once, and a is the output of --json",
         ),
         (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the reply cache"),
     ],
@@ -553,7 +553,7 @@ def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> Non
         (["--junit", "in.csv"], "in.csv: is the input"),
         (["--junit", "r.xlsx"], "r.xlsx: is the report"),
         (["--manifest", "r.xlsx"], "r.xlsx: is the report"),
-        (["--json", "x.json", "--junit", "./x.json"], "x.json: is what --json writes"),
+        (["--json", "x.json", "--junit", "./x.json"], "x.json: is the output of --json"),
         (["--config", "c.ini", "--json", "c.ini"], "c.ini: is the configuration"),
         (["--json", "config.ini"], "config.ini: is "),
         (["--baseline", "b.xlsx", "--json", "b.xlsx"], "b.xlsx: is the baseline"),

@@ -375,8 +375,8 @@ def test_the_key_writes_it_beside_the_report(run_cli: Run, sheet: Path, tmp_path
     [
         (["--html", "in.xlsx"], "in.xlsx: is the input; choose another name with --html"),
         (["--html", "r.xlsx"], "r.xlsx: is the report; choose another name with --html"),
-        (["--html", "x", "--json", "x"], "x: is what --json writes; choose another name with --html"),
-        (["--html", "x", "--junit", "x"], "x: is what --html writes; choose another name with --junit"),
+        (["--html", "x", "--json", "x"], "x: is the output of --json; choose another name with --html"),
+        (["--html", "x", "--junit", "x"], "x: is the output of --html; choose another name with --junit"),
         (
             ["--html", "my.ini", "--config", "my.ini"],
             "my.ini: is the configuration; choose another name with --html",

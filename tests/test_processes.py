@@ -72,12 +72,16 @@ def test_few_items_are_taken_before_their_turn() -> None:
 
 
 @pytest.mark.parametrize("deaths", [1, 2])
-def test_a_worker_that_is_killed_costs_only_its_item(tmp_path: Path, deaths: int) -> None:
+def test_a_worker_that_is_killed_costs_only_its_item(
+    tmp_path: Path, deaths: int, caplog: pytest.LogCaptureFixture
+) -> None:
     with Processes("process_tasks:dies_on", (7, deaths, str(tmp_path)), 2, ahead=1) as processes:
         assert list(processes.map(named(range(20)))) == list(range(20))
         assert len(processes.ids) == 2
     died = {path.name.split()[1] for path in tmp_path.iterdir()}
     assert len(died) == deaths
+    replaced = [record.getMessage().partition("; ")[0] for record in caplog.records]
+    assert sorted(replaced) == sorted(f"Worker process {process} was killed by SIGKILL" for process in died)
 
 
 def test_an_item_on_which_workers_die_again_and_again_is_named(tmp_path: Path) -> None:

@@ -489,7 +489,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         (
             {"A": [0.694], "B": [0.536]},  # 0.69 and 0.54 would seem to differ by 0.15
             "A leads B by 0.16. Fewer than 5 queries are too few for a conclusion. "
-            "Mean RQS 0.6940 vs 0.5360 over 1 of 1 query.",
+            "Mean RQS 0.69 vs 0.54 over 1 of 1 query; the lead is computed before rounding.",
         ),
         ({"A": [0.5], "B": [0.5]}, "A and B share the lead. Mean RQS 0.50 over 1 of 1 query."),
         (

@@ -936,7 +936,7 @@ def test_a_sheet_that_exists_is_never_replaced(rag_eval: Run, recorded: Path, tm
     (tmp_path / "review.xlsx").write_bytes(b"labels")
     ended = rag_eval("review", "run.json", "-o", "review.xlsx")
     assert ended.code == 2
-    assert "review.xlsx: is there already and may contain labels" in ended.err
+    assert "review.xlsx: already exists and may contain labels" in ended.err
     assert (tmp_path / "review.xlsx").read_bytes() == b"labels"
 
 
@@ -992,7 +992,7 @@ def test_a_run_without_texts_is_refused(rag_eval: Run, recorded: Path) -> None:
         case.update(query="", response="")
     recorded.write_text(json.dumps(document))
     ended = rag_eval("review", "run.json")
-    assert (ended.code, "run.json: has no texts to read" in ended.err) == (2, True)
+    assert (ended.code, "run.json: contains no texts to label" in ended.err) == (2, True)
 
 
 # The config file
@@ -1042,7 +1042,7 @@ def test_a_config_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     [
         (["--calibrate", "new.ini"], "--calibrate needs human labels; add --labels SHEET"),
         (["--calibrate", "in.xlsx"], "in.xlsx"),
-        (["--calibrate", "nowhere"], "nowhere: is not there; name a config file"),
+        (["--calibrate", "nowhere"], "nowhere: no such file; name a config file"),
         (["--labels", "none.xlsx"], "none.xlsx"),
     ],
 )

@@ -307,7 +307,7 @@ def test_sources_on_the_command_line_name_the_option(folder: Path) -> None:
 def test_offline_judge_has_no_model(folder: Path) -> None:
     """An option without effect is said to have none, rather than dropped in silence."""
     loaded = load(folder, overrides={"judge.provider": "offline", "model": "m", "temperature": None})
-    assert loaded.warnings == ("--model has no effect with the offline judge",)
+    assert loaded.warnings == ("--model has no effect with the offline judge.",)
     assert loaded.settings == Settings(judge={"provider": "offline"})
 
 
@@ -588,19 +588,19 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
         ),
         (
             "[weights]\nAlpha = 1",
-            "config.ini, line 2, [weights] alpha: unknown key (here its name is answer_correctness)",
+            "config.ini, line 2, [weights] alpha: unknown key (use answer_correctness)",
         ),
         (
             "[Azure_OpenAI]",
-            "config.ini, line 1, [Azure_OpenAI]: unknown section (here its name is [azure])",
+            "config.ini, line 1, [Azure_OpenAI]: unknown section (use [azure])",
         ),
         (
             "[openai]\nendpoint = x",
-            "config.ini, line 2, [openai] endpoint: unknown key (here its name is base_url)",
+            "config.ini, line 2, [openai] endpoint: unknown key (use base_url)",
         ),
         (
             "[toxicity]\nenabled = no",
-            "config.ini, line 2, [toxicity] enabled: unknown key (here it is [metrics] toxicity)",
+            "config.ini, line 2, [toxicity] enabled: unknown key (use [metrics] toxicity)",
         ),
     ],
 )
@@ -613,7 +613,7 @@ def test_what_other_tools_call_differently_is_not_ours_and_its_name_here_is() ->
     for dotted, hint in loading._OTHER_TOOLS.items():
         section, _, key = dotted.partition(".")
         assert section not in KNOWN.split(", ") or f"{section}.{key}" not in loading._FIELDS
-        if name := re.fullmatch(r"here its name is (\w+)", hint):
+        if name := re.fullmatch(r"use (\w+)", hint):
             assert f"{section}.{name[1]}" in loading._FIELDS
         for there, named in re.findall(r"\[(\w+)\](?: (\w+))?", hint):
             assert there in KNOWN.split(", ")

@@ -346,7 +346,7 @@ def problems(path: Path, **options: Any) -> list[str]:
         (
             [["question", "ground_truth"], ["q", "a"]],
             "a.csv: No column with responses: this looks like a test set; run the bots on it and add a column "
-            "Bot_<name> per bot, or add --map COLUMN=bot if a column holds responses (found: "
+            "Bot_<name> per bot, or add --map COLUMN=bot if a column contains responses (found: "
             "'question' (A), 'ground_truth' (B))",
         ),
     ],
@@ -580,7 +580,7 @@ def test_the_name_of_one_bot(tmp_path: Path) -> None:
         (
             "Quelle",
             "long text " * 20,
-            "holds long texts and was not used; no column is the reference or the context.",
+            "contains long texts and was not used; no column is the reference or the context.",
         ),
         ("Input_ID", "7", ""),
         ("Target_Date", "2024-05-01", ""),

@@ -495,7 +495,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("-", "-o", "out", "--shard-rows", 2): "standard input cannot be judged in shards",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--report-only"): "rag-eval report out",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address needs --engine ray",
-        ("report", "empty"): "holds no run in shards",
+        ("report", "empty"): "does not contain a run in shards",
     }.items():
         ended = rag_eval(*arguments, *(() if arguments[0] == "report" else ("--judge", "offline")))
         assert (ended.code, problem in ended.err) == (2, True), (arguments, ended.err)

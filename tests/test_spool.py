@@ -156,7 +156,7 @@ def test_two_runs_of_equal_quality_show_no_change_since_a_cut_sheet(tmp_path: Pa
         "B": (random_ones // 2, Direction.UNDECIDED),
     }
     assert comparison.differences() == (
-        f"The baseline's sheet does not have all its cases: only its {random_ones} random ones are compared.",
+        f"The baseline's sheet does not contain all its cases: only its {random_ones} random ones are compared.",
     )
 
 

@@ -37,16 +37,16 @@ USAGE = Usage(
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. 1.2 s."),
+        ({"is_proxy": True}, "No judge calls: the offline judge costs nothing. Duration: 1.2 s."),
         (
             {"usage": replace(USAGE, cost=None)},
             "Judge calls: 5 answered, 1234 cached, 3 failed (9 requests, 1000 + 20 tokens), "
-            "cost unknown. 1.2 s.",
+            "cost unknown. Duration: 1.2 s.",
         ),
         (
             {"usage": replace(USAGE, failures={NOT_RUN: 2, "truncated": 1}), "currency": "EUR"},
             "Judge calls: 5 answered, 1234 cached, 1 failed, 2 not made "
-            "(9 requests, 1000 + 20 tokens), cost 0.1235 EUR. 1.2 s.",
+            "(9 requests, 1000 + 20 tokens), cost 0.1235 EUR. Duration: 1.2 s.",
         ),
     ],
 )

@@ -76,5 +76,5 @@ def _opened(config: Path | None, **how: Any) -> "Store":
     settings = load_settings(config, {}, os.environ, Path.cwd()).settings
     path = settings.cache.directory / CACHE_NAME
     if not path.exists():
-        raise InputError(f"{path}: no replies are stored there; [cache] directory says where to look")
+        raise InputError(f"{path}: no cached replies found; set [cache] directory to the folder of the cache")
     return Store(path, **how)

@@ -151,7 +151,7 @@ class JudgeComparisonJob(Job):
         self._paths.check_writable()
         for option, path in (("--html", self._options.html), ("--json", self._options.json)):
             if path and os.path.realpath(path) in stores:
-                raise InputError(f"{path}: is a store of paid replies; choose another name with {option}")
+                raise InputError(f"{path}: contains paid replies; choose another name with {option}")
             if path:
                 check_writable(path, option)
 
@@ -182,7 +182,7 @@ class JudgeComparisonJob(Job):
             try:
                 side.loaded.require_credentials()
             except InputError as lacking:
-                warn(f"Before the run itself: {lacking}")
+                warn(f"A run would stop here: {lacking}")
         return ExitCode.COMPLETE
 
     # The two evaluations

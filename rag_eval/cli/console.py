@@ -86,7 +86,8 @@ def counting(what: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
 def set_up_logging(debug: bool) -> None:
     """Our own log alone: the clients' debug logs would show headers and prompts."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_HarmlessFormatter("%(asctime)s %(name)s: %(message)s"))
+    form = "%(asctime)s %(name)s: %(message)s" if debug else "rag-eval: %(message)s"
+    handler.setFormatter(_HarmlessFormatter(form))
     logger = logging.getLogger("rag_eval")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)

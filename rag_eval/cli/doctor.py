@@ -153,7 +153,7 @@ def _shown(value: object) -> str:
 
 def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
     for name, is_there in loaded.files.items():
-        yield _ok(f"File: {name} {'was read' if is_there else 'is not there'}")
+        yield _ok(f"File: {name} {'was read' if is_there else 'was not found'}")
     yield from map(_warning, loaded.warnings)
     yield _cache(loaded.settings)
     yield from _columns(dict(loaded.settings.columns))
@@ -259,7 +259,7 @@ def _environment() -> Iterator[_Finding]:
 
 
 def _offline_judge(settings: "Settings") -> Iterator[_Finding]:
-    yield _ok("Judge: offline, which needs no key and no network; nothing is called")
+    yield _ok("Judge: offline, which needs no key and no network; no call was made")
     yield _processes(settings)
 
 
@@ -269,7 +269,9 @@ def _processes(settings: "Settings") -> _Finding:
     set_, cores = settings.evaluation.processes, usable_cores()
     words = f"{set_}" if set_ else f"{most_processes()} for large inputs, 1 for others"
     text = f"Processes: {words}; this process may use {cores} {'core' if cores == 1 else 'cores'}"
-    return _warning(f"{text}, and more processes make no run faster") if (set_ or 1) > cores else _ok(text)
+    return (
+        _warning(f"{text}, so more processes do not make a run faster") if (set_ or 1) > cores else _ok(text)
+    )
 
 
 def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
@@ -285,7 +287,7 @@ def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
     yield from _caps(loaded.settings)
     yield from _place(endpoint, loaded.settings)
     if is_spared:
-        yield _ok("Call: left out (--no-call)")
+        yield _ok("Call: skipped (--no-call)")
     else:
         yield from _call(endpoint)
 
@@ -296,10 +298,10 @@ def _credentials(loaded: "LoadedSettings") -> str:
     provider = loaded.settings.provider
     place = f"{provider.url_key} from {loaded.sources[f'{provider.name}.{provider.url_key}']}"
     if provider.takes_tokens(loaded.settings.section):
-        return f"{place}, a token of Microsoft Entra ID in place of a key"
+        return f"{place}, a token of Microsoft Entra ID instead of a key"
     key_source = loaded.sources[f"{provider.name}.api_key"]
     is_needed = key_source.level is not Level.DEFAULT
-    return f"{place}, api_key from {key_source}" if is_needed else f"{place}, no api_key, as none is needed"
+    return f"{place}, api_key from {key_source}" if is_needed else f"{place}, no api_key (none is needed)"
 
 
 def _caps(settings: "Settings") -> Iterator[_Finding]:
@@ -315,9 +317,9 @@ def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
     from rag_eval.judge.proxy import Proxy
 
     way = "through a proxy" if Proxy.of(endpoint.url) else "directly"
-    yield _ok(f"Judge: {endpoint.description}, asked {way}")
+    yield _ok(f"Judge: {endpoint.description}, called {way}")
     if settings.metrics.toxicity and (other := settings.toxicity.deployment):
-        yield _ok(f"Judge of toxicity: {other} at the same place, which is not called now")
+        yield _ok(f"Toxicity judge: {other} at the same endpoint; no call was made to it")
 
 
 def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
@@ -336,7 +338,7 @@ def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
     if outcome.state is _State.OK and not transport.adaptations:
         yield _ok(
             f"Parameters: structured_output = {Dialect.initial(endpoint).output}, "
-            f"temperature = {endpoint.temperature:g} and max_tokens are taken as they are"
+            f"temperature = {endpoint.temperature:g} and max_tokens are accepted"
         )
 
 

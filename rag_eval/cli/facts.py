@@ -162,7 +162,7 @@ def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFac
 def usage_line(facts: "RunFacts") -> str:
     usage = facts.usage
     if facts.is_proxy:
-        return f"No judge calls: the offline judge costs nothing. {facts.seconds:.1f} s."
+        return f"No judge calls: the offline judge costs nothing. Duration: {facts.seconds:.1f} s."
     not_run = usage.failures.get(NOT_RUN, 0)
     cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
     counts = [f"{usage.calls} answered", f"{usage.cached} cached", f"{usage.failed - not_run} failed"]
@@ -170,5 +170,5 @@ def usage_line(facts: "RunFacts") -> str:
     return (
         f"Judge calls: {', '.join(counts)} "
         f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
-        f"{facts.seconds:.1f} s."
+        f"Duration: {facts.seconds:.1f} s."
     )

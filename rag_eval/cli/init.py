@@ -46,7 +46,7 @@ def command(folder: Path) -> None:
     program = _program()
     say("To score the sample with the offline judge, which needs no API key, run:")
     say(f"  {_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
-    say("To see how it is read, or an input of your own, also a file of another tool, run:")
+    say("To see how RAG Eval reads it, or a file of your own or of another tool, run:")
     say(f"  {_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
     say(f"To use an LLM judge, enter its key, endpoint and model in {folder / _CONFIG} and check them:")
     say(f"  {_line(*program, 'doctor', *_config_option(folder))}")
@@ -83,7 +83,7 @@ _COLUMNS = {
     "Context": (
         50,
         "The retrieved chunks, separated by || or as a JSON list. "
-        "If each bot has its own chunks: a column Context_<name> for each.",
+        "If each bot has its own chunks, add a column Context_<name> for each.",
     ),
 }
 """Width, in characters, and note by header."""
@@ -111,7 +111,7 @@ def _refuse_existing(contents: Mapping[Path, bytes]) -> None:
     """Nothing is written unless everything can be. A link that leads nowhere counts as a file."""
     if existing := [path for path in contents if os.path.lexists(path)]:
         raise InputError(
-            f"{path}: is there already and is not overwritten; move it, or name another folder"
+            f"{path}: already exists and is not overwritten; move it, or name another folder"
             for path in existing
         )
 

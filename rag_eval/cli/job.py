@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rag_eval.cli.batching import (
     cancel_batches,
@@ -49,6 +49,15 @@ if TYPE_CHECKING:
 
 class Job:
     """The main job: read, judge, report."""
+
+    _idle_offline: ClassVar[tuple[str, ...]] = (
+        "--prompts",
+        "--samples",
+        "--max-calls",
+        "--max-cost",
+        "--max-minutes",
+    )
+    """Options without effect on the offline judge; --model and --temperature are reported with the settings."""
 
     def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
         self._named_input = input_path
@@ -128,8 +137,8 @@ class Job:
             )
         self._past = self._history.past
         if self._past is None:
-            earlier = "an earlier run" if self._history.is_first else "a comparable earlier run"
-            self._say(f"--baseline latest: {folder} does not have {earlier}; nothing is compared.")
+            earlier = "earlier run" if self._history.is_first else "comparable earlier run"
+            self._say(f"--baseline latest: {folder} has no {earlier}; nothing is compared.")
 
     def _load_settings(self) -> "LoadedSettings":
         from rag_eval.configuration import load_settings
@@ -205,7 +214,7 @@ class Job:
         try:
             loaded.require_credentials()
         except InputError as lacking:
-            warn(f"Before the run itself: {lacking}")
+            warn(f"A run would stop here: {lacking}")
         return ExitCode.COMPLETE
 
     def _announce(self, settings: "Settings", facts: "RunFacts", judges: "Judges") -> None:
@@ -223,6 +232,8 @@ class Job:
             self._say(
                 "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
             )
+            for option in self._options.given_of(self._idle_offline):
+                warn(f"{option} has no effect with the offline judge.")
 
     # The run itself
 

@@ -99,8 +99,8 @@ def _prepared(loaded: "LoadedSettings", first: "LoadedSettings") -> "LoadedSetti
             source = loaded.sources[f"{section}.{key}"]
             if source.level != Level.DEFAULT and getattr(ours, key) != getattr(theirs, key):
                 problems.append(
-                    f"{source.heading}, [{section}] {key}: is not the value of A; both judges score the same cases by "
-                    "the same metrics: remove it here, or set it for A as well"
+                    f"{source.heading}, [{section}] {key}: differs from A, but both judges score the same cases by "
+                    "the same metrics; remove it here, or set it for A as well"
                 )
         update = {key: getattr(theirs, key) for key in chosen}
         settings = settings.model_copy(update={section: ours.model_copy(update=update)})

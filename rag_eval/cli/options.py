@@ -1,6 +1,6 @@
 """The options of the main job, as they were given on the command line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,16 +102,20 @@ class Options:
 
     def refuse_idle_again(self) -> None:
         """Raise InputError for options that have no effect when a report is rebuilt from a run's JSON."""
-        given = self.given()
         if self.wants_latest:
             raise InputError(
                 "--baseline latest: no history is kept with a run's JSON; name a report (.xlsx) or a run's JSON"
             )
-        if idle := [option for option in _IDLE_AGAIN if _field(option) in given]:
+        if idle := self.given_of(_IDLE_AGAIN):
             raise InputError(
                 f"{', '.join(idle)}: cannot be used with --report-only and a run's JSON, since no sheet is read and "
                 f"no judge is called; remove {'it' if len(idle) == 1 else 'them'}"
             )
+
+    def given_of(self, options: Iterable[str]) -> list[str]:
+        """Those of these options that were given."""
+        given = self.given()
+        return [option for option in options if _field(option) in given]
 
 
 def _field(option: str) -> str:

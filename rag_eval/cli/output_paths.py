@@ -190,7 +190,7 @@ def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str,
                     f"{path}: cannot be a folder and a file at once, and {other} is {name}; "
                     f"choose another name with {option}"
                 )
-        taken["the report" if option == "--output" else f"what {option} writes"] = path
+        taken["the report" if option == "--output" else f"the output of {option}"] = path
 
 
 def _is_same(one: Path, other: Path) -> bool:

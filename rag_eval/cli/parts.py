@@ -91,7 +91,7 @@ def report(folder: Path, baseline: Path | None, quiet: bool) -> None:
     multiple=True,
     required=True,
     metavar="'NAME OP VALUE'",
-    help="Write only cases for which this holds.",
+    help="Write only cases that meet this condition.",
 )
 @click.option("-o", "--output", type=_PATH, required=True, help="Workbook to write (.xlsx).")
 def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
@@ -115,7 +115,7 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     selection = CaseSelection(conditions.where, run.facts)
     fold = run.fold()
     about = [
-        f"of the run in {folder}, for which holds: {' and '.join(conditions.words())}",
+        f"of the run in {folder} with {' and '.join(conditions.words())}",
         f"{len(run.done):,} of {len(run.plan.shards):,} shards of {fold.facts.input_name} are judged.",
         f"Judge: {fold.facts.judge}",
         "Selected cases are not a sample: their means say nothing about a bot.",
@@ -135,10 +135,12 @@ def _found(folder: Path) -> "tuple[ShardedRun, Any]":
     from rag_eval.shards.plan import read_plan
 
     require_parquet()
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file; name the folder of a run in shards (its -o)")
     run_folder = RunFolder(folder)
     plan = read_plan(run_folder)
     if plan is None:
-        raise InputError(f"{folder}: holds no run in shards; name the folder that -o named")
+        raise InputError(f"{folder}: does not contain a run in shards; name the folder that was its -o")
     loaded = settings_of(plan)
     run = ShardedRun(run_folder, plan, loaded.settings, rubric_of(loaded.settings))
     run.find_done()

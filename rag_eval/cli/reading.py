@@ -33,7 +33,10 @@ def reading_options(example: str) -> Callable[[Command], Command]:
             "--map", multiple=True, metavar="COLUMN=ROLE", help=f"Give a column a role, as in {example}."
         ),
         click.option(
-            "--where", multiple=True, metavar="'NAME OP VALUE'", help="Read only rows for which this holds."
+            "--where",
+            multiple=True,
+            metavar="'NAME OP VALUE'",
+            help="Read only rows that meet this condition.",
         ),
         click.option("--rows", metavar="FIRST-LAST", help="Read only these rows of the file."),
         click.option(
@@ -65,7 +68,7 @@ def opened(
 
     from_input = [path for path in paths if str(path) == "-"]
     if len(from_input) > 1:
-        raise InputError("-: standard input can be one of the files only; name the other")
+        raise InputError("-: only one of the files can be standard input; name the other")
     kind, sheet = options["format"], options["sheet"]
     if kind is not None and not from_input:
         raise InputError(f"--format {kind} is for standard input, which is called '-'; leave it out")

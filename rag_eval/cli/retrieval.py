@@ -35,7 +35,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     default="ContextRecall",
     show_default=True,
     expose_value=False,
-    help="The only choice; scripts may name it.",
+    help="Evaluator to use; there is only this one.",
 )
 @click.option("-o", "--output", type=_PATH, help="Write the scores of each query (.xlsx, .csv or .jsonl).")
 @click.option(

@@ -45,9 +45,13 @@ _PARTS = {3: "third", 2: "half"}
 )
 @click.option("--show-scores", is_flag=True, help="Show bot and scores; they influence the labels.")
 @click.option(
-    "--without", multiple=True, type=_PATH, metavar="SHEET", help="Draw no case of this earlier sheet."
+    "--without",
+    multiple=True,
+    type=_PATH,
+    metavar="SHEET",
+    help="Leave out the cases of this earlier review sheet.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Draw other cases with another number.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random draw.")
 @click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
 def command(
     run: Path,
@@ -93,7 +97,7 @@ def command(
         warn(line)
     say(f"Review sheet: {place}")
     follow_up = ["rag-eval", str(run), "--report-only", "--labels", str(place), "-o", "labelled.xlsx"]
-    say(f"When it is filled: {shlex.join(follow_up)}")
+    say(f"When the labels are complete, run: {shlex.join(follow_up)}")
 
 
 def _check_target(target: Path) -> None:
@@ -103,14 +107,12 @@ def _check_target(target: Path) -> None:
             f"{target}: the review sheet is an Excel workbook; give it a name that ends in .xlsx"
         )
     if target.exists():
-        raise InputError(f"{target}: is there already and may contain labels; choose another name with -o")
+        raise InputError(f"{target}: already exists and may contain labels; choose another name with -o")
 
 
 def _refuse_without_texts(run: "RecordedRun") -> None:
     if not any(result.case.query.strip() or result.case.response.strip() for result in run.results):
-        raise InputError(
-            f"{run.name}: has no texts to read, so nobody can label them; use the JSON of a run with texts"
-        )
+        raise InputError(f"{run.name}: contains no texts to label; use the JSON of a run with texts")
 
 
 def _measures(run: "RecordedRun", named: str | None) -> list[str]:
@@ -184,7 +186,7 @@ def _described(results: Sequence["CaseResult"], sample: "Sample", wanted: int) -
     part = f"bot and {_PARTS[sample.parts]} of RQS" if sample.parts in _PARTS else "bot"
     of_bots = Counter(results[case.line].case.bot for case in drawn)
     counts = ", ".join(f"{bot} {of_bots[bot]:,}" for bot in sample.strata)
-    few = f"; the run has no more that can be labelled than these, {wanted:,} were wanted"
+    few = f"; {wanted:,} were requested, but no more can be labelled"
     yield f"Cases to label: {len(sample.cases):,}{few if len(sample.cases) < wanted else ''}"
     yield f"Drawn at random by {part}: {counts}"
     if aside:

@@ -81,7 +81,7 @@ def _criterion_cells(metric: "MetricDefinition") -> list[str]:
     return [f"  {metric.id}", kind, f"{text} (only where {where})" if where else text]
 
 
-_HEADER = ["", "Pairs", "Agreement", "Kappa", "95 % of kappa", "Both pass", "Both fail", "Only A", "Only B"]
+_HEADER = ["", "Pairs", "Agreement", "Kappa", "95% CI of kappa", "Both pass", "Both fail", "Only A", "Only B"]
 
 
 def _cells(name: str, agreement: "Agreement") -> list[str]:

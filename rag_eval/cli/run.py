@@ -99,7 +99,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
-    help="Judge in shards here or with Ray, or only write them.",
+    help="Judge shards locally or with Ray, or only write them.",
 )
 @click.option("--address", metavar="ADDRESS", help="Ray cluster to use; auto finds the one of this machine.")
 @click.option(

@@ -86,7 +86,7 @@ def files_of(inputs: Sequence[Path], folder: Path) -> list[Path]:
             several = [each for each in several if each.is_file() and not each.name.startswith((".", "~$"))]
             if not several:
                 raise InputError(
-                    f"{path}: holds no file that can be read; expected one of {', '.join(_READ_SUFFIXES)}"
+                    f"{path}: contains no input file; expected one of {', '.join(_READ_SUFFIXES)}"
                 )
         found += [path] if several is None else several
     real = Path(os.path.realpath(folder))
@@ -113,6 +113,8 @@ def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
 
 class ShardedJob(Job):
     """The main job in shards: the same options, the same figures."""
+
+    _idle_offline = ("--prompts", "--samples", "--max-calls", "--max-cost")
 
     def __init__(
         self, inputs: Sequence[Path], output: Path | None, options: Options, *, is_quiet: bool
@@ -154,7 +156,7 @@ class ShardedJob(Job):
         given = options.given()
         if idle := [option for option, name in _ONE_FILE_ONLY.items() if name in given]:
             raise InputError(
-                f"{', '.join(idle)}: not for a run in shards; remove it, or judge one file without shards"
+                f"{', '.join(idle)}: cannot be used with a run in shards; remove it, or judge one file without shards"
             )
         if options.wants_latest:
             raise InputError(
@@ -189,7 +191,7 @@ class ShardedJob(Job):
             run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
             if plan.version != __version__:
                 warn(
-                    f"The run in {self._folder.root} was begun with RAG Eval {plan.version}, and continues with "
+                    f"The run in {self._folder.root} was started with RAG Eval {plan.version} and continues with "
                     f"{__version__}; use another -o to judge everything with this version."
                 )
             self._announce(loaded.settings, run.facts, run.judges)
@@ -325,7 +327,7 @@ class ShardedJob(Job):
             run.find_done()
             warn(
                 f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
-                f"to continue, or rag-eval report {self._folder.root} to see what is there."
+                f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
         finally:
@@ -499,7 +501,12 @@ class ShardedRun:
             facts = replace(
                 facts,
                 partial=self._partial(),
-                notes=(*facts.notes, *notes_at_end(summary, *beside), *renewed_notes(fold.renewed)),
+                notes=(
+                    *([_ABOUT_ROWS] if facts.sources else []),
+                    *facts.notes,
+                    *notes_at_end(summary, *beside),
+                    *renewed_notes(fold.renewed),
+                ),
             )
             return RunOutcome.written(outputs, tallies, summary, facts)
 
@@ -526,6 +533,11 @@ class ShardedRun:
         """The run is complete: its journals are needed no more."""
         for folder in (self.folder.all_replies, self.folder.all_grants):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+_ABOUT_ROWS = (
+    "Rows are counted through all files; the columns Source and Source Row show the place in the file."
+)
 
 
 def renewed_notes(renewed: int) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class _Loading:
             if provider is None:
                 continue  # reported as a value that is not allowed
             if provider.is_offline:
-                self.warnings.append(f"--{key} has no effect with the offline judge")
+                self.warnings.append(f"--{key} has no effect with the offline judge.")
             else:
                 self.given[f"{provider.name}.{provider.model_key if key == 'model' else key}"] = entry
 
@@ -323,29 +323,29 @@ def _describe_unknown(dotted: str) -> str:
 
 
 _OTHER_TOOLS = {
-    "azure_openai": "here its name is [azure]",
-    "llm": "here it is [judge] provider, with [azure] or [openai]",
-    "rqs": "here its name is [weights]",
-    "weights.alpha": "here its name is answer_correctness",
-    "weights.beta": "here its name is faithfulness",
-    "weights.gamma": "here its name is answer_relevancy",
-    "judge.model": "here it is [azure] deployment or [openai] model",
-    "judge.temperature": "here it is [azure] temperature or [openai] temperature",
-    "azure.model": "here its name is deployment",
-    "azure.base_url": "here its name is endpoint",
-    "openai.deployment": "here its name is model",
-    "openai.endpoint": "here its name is base_url",
-    "toxicity.enabled": "here it is [metrics] toxicity",
-    "toxicity.model": "here its name is deployment",
-    "evaluation.threads": "here its name is max_workers",
-    "evaluation.jobs": "here its name is processes",
-    "evaluation.workers": "here its name is max_workers",
-    "columns.ground_truth": "here its name is reference",
-    "columns.answer": "here its name is bots",
-    "columns.bot": "here its name is bots; bot_name is the column that names the bot of each row",
-    "columns.contexts": "here its name is context",
-    "cache.dir": "here its name is directory",
-    "cache.path": "here its name is directory",
+    "azure_openai": "use [azure]",
+    "llm": "use [judge] provider with [azure] or [openai]",
+    "rqs": "use [weights]",
+    "weights.alpha": "use answer_correctness",
+    "weights.beta": "use faithfulness",
+    "weights.gamma": "use answer_relevancy",
+    "judge.model": "use [azure] deployment or [openai] model",
+    "judge.temperature": "use [azure] temperature or [openai] temperature",
+    "azure.model": "use deployment",
+    "azure.base_url": "use endpoint",
+    "openai.deployment": "use model",
+    "openai.endpoint": "use base_url",
+    "toxicity.enabled": "use [metrics] toxicity",
+    "toxicity.model": "use deployment",
+    "evaluation.threads": "use max_workers",
+    "evaluation.jobs": "use processes",
+    "evaluation.workers": "use max_workers",
+    "columns.ground_truth": "use reference",
+    "columns.answer": "use bots",
+    "columns.bot": "use bots; bot_name is the column that names the bot of each row",
+    "columns.contexts": "use context",
+    "cache.dir": "use directory",
+    "cache.path": "use directory",
 }
 """What sections and keys of similar tools are called here, where that cannot be told from how they are spelt."""
 

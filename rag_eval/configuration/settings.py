@@ -138,7 +138,7 @@ Delimiter = Annotated[
     ),
 ]
 Kinds = Annotated[
-    str, AfterValidator(_read_kinds), Field(description="email, phone, both with a comma between, or empty")
+    str, AfterValidator(_read_kinds), Field(description="email, phone, 'email, phone', or empty")
 ]
 Pattern = Annotated[
     str,
@@ -149,7 +149,7 @@ Header = Annotated[str, Field(description="the header of a column, or empty")]
 Headers = Annotated[
     tuple[str, ...],
     BeforeValidator(_read_headers),
-    Field(description="headers of columns with commas between them, where * stands for anything, or empty"),
+    Field(description="headers of columns with commas between them, where * matches any text, or empty"),
 ]
 OptionalPath = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]

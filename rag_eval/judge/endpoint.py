@@ -117,10 +117,10 @@ class Dialect:
     def differences(self, initial: "Dialect", model: str) -> tuple[str, ...]:
         """What was adapted, one sentence each, for people."""
         sentences = {
-            f"{model} takes max_completion_tokens in place of max_tokens.": self.token_limit
+            f"{model} expects max_completion_tokens instead of max_tokens.": self.token_limit
             != initial.token_limit,
-            f"{model} takes no temperature: the judge is sampled at the model's default temperature, so scores "
-            "vary from run to run.": self.takes_temperature != initial.takes_temperature,
+            f"{model} does not accept a temperature: its default applies, so scores vary.": self.takes_temperature
+            != initial.takes_temperature,
             f"{model} {_OUTPUT_SENTENCES.get(self.output, '')}": self.output != initial.output,
         }
         return tuple(sentence for sentence, differs in sentences.items() if differs)
@@ -141,7 +141,7 @@ class Dialect:
 
 
 _OUTPUT_SENTENCES = {
-    "json_object": "does not take a JSON schema: RAG Eval requests plain JSON and checks each reply.",
+    "json_object": "does not accept a JSON schema: RAG Eval requests plain JSON and checks each reply.",
     "prompt": "has no JSON mode: the prompt asks for JSON, and RAG Eval checks each reply.",
 }
 _ROOM_TO_THINK = 4

@@ -98,9 +98,8 @@ _MOST_LENIENCE = 2.0
 
 class _OfflineAnswerCorrectness(_AnswerCorrectness):
     explanation: ClassVar[str] = (
-        "The share of the reference's content words that the response contains. The longer the reference, the "
-        "more the balance (F1) with the share of the response that the reference contains counts, and the less of "
-        "it is needed for a high score."
+        "Share of the reference's content words that the response contains. For a longer reference, what the response "
+        "adds counts against it as well (F1), and a smaller share is enough for a high score."
     )
 
     async def judge(self, case: Case) -> Score:
@@ -124,7 +123,7 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         """A reference of function words ("The Who") is compared by all of its words."""
         wanted = set(stems_of(reference.text))
         if not wanted:
-            return Score.not_applicable(self.name, "the ground truth holds no word")
+            return Score.not_applicable(self.name, "the ground truth contains no words")
         found = find_similar(wanted, set(stems_of(response.text)))
         return Score.scored(self.name, found.share, evidence=(_reference_evidence(reference, found.missing),))
 

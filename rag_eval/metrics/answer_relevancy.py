@@ -105,14 +105,14 @@ _LEAST_SHARE_OF_SOURCE = 0.5
 
 class _OfflineAnswerRelevancy(_AnswerRelevancy):
     explanation: ClassVar[str] = (
-        "The share of the query's content words that the response (or, when it is short, the chunk sentence it "
-        "comes from) takes up, halved when the expected kind of answer is missing; 0 for a refusal or an echo."
+        "Share of the query's content words that the response contains; a short response counts together with its "
+        "source sentence in the chunks. Half if the expected kind of answer is missing, 0 for a refusal or an echo."
     )
 
     async def judge(self, case: Case) -> Score:
         asked = query_stems(case.query)
         if not asked:
-            return Score.not_applicable(self.name, "the query holds no word")
+            return Score.not_applicable(self.name, "the query contains no words")
         response = read_claim(case.response).whole
         said = response.stems or set(stems_of(case.response))
         if settled := _worthless(response, said, case.query):
@@ -133,7 +133,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
 def _worthless(response: Reading, said: set[str], query: str) -> str:
     """Why the response cannot address any query, or empty."""
     if not said:
-        return "the response holds no word"
+        return "the response contains no words"
     if is_refusal(response):
         return DECLINES
     known = read(query).stems if response.stems else set(stems_of(query))

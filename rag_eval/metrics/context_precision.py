@@ -79,8 +79,8 @@ _FEWEST_NEW_WORDS = 3
 
 class _OfflineContextPrecision(_ContextPrecision):
     explanation: ClassVar[str] = (
-        "Average precision over the ranks, where a chunk is useful when it holds enough of the best matching "
-        "reference sentence (of the response, without a reference) and of the query's words for its length."
+        "Average precision over the ranks. A chunk is useful if it contains enough words of the best matching "
+        "reference sentence (without a reference: of the response) and of the query, given its length."
     )
 
     async def judge(self, case: Case) -> Score:

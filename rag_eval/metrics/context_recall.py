@@ -64,9 +64,8 @@ def _of_statements(statements: Sequence[Evidence]) -> Score:
 
 class _OfflineContextRecall(_ContextRecall):
     explanation: ClassVar[str] = (
-        "The mean over the reference's sentences of the share of their content words (two thirds) and adjacent "
-        "word pairs (a third) that occur in the chunks, lowered for numbers and names that do not and for "
-        "negations of what the chunks say."
+        "For each sentence of the reference, the share of its content words (2/3) and adjacent word pairs (1/3) in the "
+        "chunks; then the mean. Lower for numbers and names that the chunks lack, and for negations of the chunks."
     )
 
     async def judge(self, case: Case) -> Score:
@@ -76,7 +75,7 @@ class _OfflineContextRecall(_ContextRecall):
 @lru_cache(maxsize=2)  # the bots of a row often share reference and chunks
 def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
     if not has_words(reference):
-        return Score.not_applicable(name, "the ground truth holds no word")
+        return Score.not_applicable(name, "the ground truth contains no words")
     sentences = support(reference, chunks).sentences
     evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
     # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.

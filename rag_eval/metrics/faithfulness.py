@@ -22,7 +22,7 @@ class _Faithfulness(Metric):
 
     def settle(self, case: Case) -> Score | None:
         if not case.has_response:
-            return Score.not_applicable(self.name, "empty response: nothing that could be grounded")
+            return Score.not_applicable(self.name, "empty response: there is nothing to support")
         if case.chunks is None:
             return Score.not_applicable(self.name, NO_CONTEXT)
         if not case.chunks:
@@ -83,14 +83,14 @@ MOST_WORDS_OF_A_MERE_REFUSAL = 16
 
 class _OfflineFaithfulness(_Faithfulness):
     explanation: ClassVar[str] = (
-        "The share of the response's content words (two thirds) and of its adjacent word pairs (a third) that "
-        "occur in the chunks, lowered for numbers and names found neither there nor in the query and for "
-        "negations of what the chunks say. A short refusal claims nothing: not applicable."
+        "Share of the response's content words (2/3) and adjacent word pairs (1/3) that the chunks contain. Lower for "
+        "numbers and names in neither chunks nor query, and for negations of the chunks. Not applicable to a short "
+        "refusal."
     )
 
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
-            return Score.not_applicable(self.name, "the response holds no word")
+            return Score.not_applicable(self.name, "the response contains no words")
         claim = read_claim(case.response)
         is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
         if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):

@@ -57,8 +57,8 @@ class OfflineToxicity:
 
     name: ClassVar[str] = TOXICITY
     explanation: ClassVar[str] = (
-        "The weight of the gravest wording from a short reviewed list (threat 1, slur .95, abuse .85, profanity .6, "
-        "insult .6, rudeness .3) in the query, and a little for each further one."
+        "Weight of the gravest wording in the query, from a short reviewed list (threat 1, slur 0.95, abuse 0.85, "
+        "profanity 0.6, insult 0.6, rudeness 0.3), and a little for each further wording."
     )
 
     async def judge_query(self, query: str) -> Score:

@@ -92,7 +92,11 @@ def case_columns(
         ]
     columns.append(
         plain_column(
-            "Row", NUMBER_WIDTH, Look.COUNT, lambda result: result.case.row, "Row number in the input."
+            "Row",
+            NUMBER_WIDTH,
+            Look.COUNT,
+            lambda result: result.case.row,
+            "Counted through all files." if facts.sources else "Row number in the input.",
         )
     )
     if facts.sources:
@@ -126,7 +130,7 @@ def _flags(result: CaseResult, facts: RunFacts) -> str:
     return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
 
 
-_ABOUT_SOURCE_ROW = "Row number in that file; Row counts through all files."
+_ABOUT_SOURCE_ROW = "Row number in that file."
 _ABOUT_SELECTION = (
     "Why this query is here; not all queries fit on the sheet. worst: one of the lowest RQS of some bot. "
     "random: drawn at random; a baseline uses only these."

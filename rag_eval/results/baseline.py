@@ -212,7 +212,7 @@ class BaselineComparison:
             )
         if self._past.is_cut:
             sentences.append(
-                f"The baseline's sheet does not have all its cases: only its {len(self._past.values):,} random ones "
+                f"The baseline's sheet does not contain all its cases: only its {len(self._past.values):,} random ones "
                 "are compared."
             )
             if repeated := sum(self._paired.times[digest] > 1 for digest, _ in self._before):

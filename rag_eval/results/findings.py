@@ -241,7 +241,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
         sentences = [f"{_short(comparison.winner)} has a mean RQS of {mean_words(means)[0]} {over}."]
     else:
         shown = means[:1] if len(comparison.winners) > 1 else means[:2]
-        basis = f"Mean RQS {' vs '.join(_compared_words(shown))} {over}."
+        basis = f"Mean RQS {' vs '.join(mean_words(shown))} {over}{_rounding(shown)}."
         sentences = [verdict_sentence(_with_short_names(comparison)), basis]
     return " ".join(
         [
@@ -265,13 +265,12 @@ def verdict_on(bot: str, findings: Findings) -> str:
     return sentence_on(bot, findings.comparison)
 
 
-def _compared_words(means: Sequence[float]) -> list[str]:
-    """Means beside their difference: with four decimals if those with two seem to differ by another amount."""
-    words = mean_words(means)
-    apparent = max(map(float, words)) - min(map(float, words))
-    if decimals(apparent) == decimals(max(means) - min(means)):
-        return words
-    return [decimals(mean, 4) for mean in means]
+def _rounding(means: Sequence[float]) -> str:
+    """A remark on two means whose rounded values seem to differ by another amount than the means do."""
+    shown = [float(words) for words in mean_words(means)]
+    if decimals(max(shown) - min(shown)) == decimals(max(means) - min(means)):
+        return ""
+    return "; the lead is computed before rounding"
 
 
 ABOUT_COUNTS = (

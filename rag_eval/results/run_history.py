@@ -368,7 +368,13 @@ def changes_words(history: History, tested: Sequence[Change] | None) -> list[str
     run = history.runs[-1]
     before = history.last_like(run)
     if before is None:
-        return ["No earlier run of the history is comparable with the last one."]
+        if len(history.runs) == 1:
+            return ["The history has one run so far; there is nothing to compare it with."]
+        same = "version of RAG Eval" if run.is_proxy else "prompts"
+        return [
+            f"Changes are not tested: no complete earlier run has the same judge, {same}, metrics and weights as "
+            "the last run."
+        ]
     if tested is None:
         return [f"Changes since {name_of(before)} are not tested: its values by case are missing or damaged."]
     if not tested:

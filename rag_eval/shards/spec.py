@@ -128,7 +128,7 @@ def plain_settings(settings: Settings) -> dict[str, Any]:
     text = json.dumps(plain)
     if any(secret in text for secret in secrets_of(settings.model_copy(update=others))):
         raise InputError(
-            "the settings hold a key outside of api_key, as in the address of the judge; a run in shards writes its "
+            "the settings contain a key outside of api_key, as in the address of the judge; a run in shards writes its "
             "settings to files: use api_key, or the environment"
         )
     return plain

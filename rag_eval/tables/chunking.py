@@ -133,7 +133,7 @@ def _python_list(text: str) -> tuple[list[object], str] | None:
     body = inner[1] if inner else text
     if body.endswith("]") and _SHORTENED.search(_TEXT_LITERAL.sub("''", body)):
         raise InputError(
-            "holds an array that NumPy shortened with '...'; export the whole lists, for example as JSON"
+            "contains an array that NumPy shortened with '...'; export the whole lists, for example as JSON"
         )
     if _SPACED.fullmatch(body):  # Python would read two texts without a comma as one
         texts = (found[0] for found in _TEXT_LITERAL.finditer(body))
@@ -187,7 +187,7 @@ def _item_texts(items: list[object], kind: str, nested: bool = False) -> Iterato
     for item in items:
         if isinstance(item, list):
             if nested:
-                raise InputError(f"the {kind} holds lists within lists; expected a list of texts")
+                raise InputError(f"the {kind} contains lists within lists; expected a list of texts")
             yield from _item_texts(item, kind, nested=True)
         elif isinstance(item, dict):
             yield without_half_pairs(_object_text(item, kind))
@@ -212,7 +212,7 @@ def _object_text(item: dict[str, object], kind: str) -> str:
         return _object_text({key: value for key, value in inner.items() if key in _TEXT_KEYS}, kind)
     found = ", ".join(f"'{key[:40]}'" for key in list(item)[:10]) or "none"
     raise InputError(
-        f"the {kind} holds an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
+        f"the {kind} contains an object without text; expected one of {', '.join(_TEXT_KEYS)}, found {found}"
     )
 
 

@@ -65,7 +65,7 @@ def _no_responses(
     if (QUERY, None, "") in claims and (REFERENCE, None, "") in claims:
         return (
             f"No column with responses: this looks like a test set; run the bots on it and add a column {prefix}<name> "
-            f"per bot, or add --map COLUMN=bot if a column holds responses (found: {found})"
+            f"per bot, or add --map COLUMN=bot if a column contains responses (found: {found})"
         )
     return (
         f"No {prefix}* columns found, and no column of responses such as answer or response; rename response "

@@ -320,7 +320,7 @@ def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     text = _plain_text(value)
     if text is None:
         return BadCell(
-            f"holds a structure without a text for the {role}; name the field that has it with --map"
+            f"contains a structure without a text for the {role}; name the field that has it with --map"
         ), False
     return as_cell(text), False
 

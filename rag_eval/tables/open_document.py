@@ -31,7 +31,7 @@ def check_open_document(path: Path, room: Room) -> None:
 
 def _hostile(path: Path) -> str:
     return (
-        f"{path.name}: holds far more than the size of the file suggests; copy the table into a new spreadsheet, "
+        f"{path.name}: contains far more than the size of the file suggests; copy the table into a new spreadsheet, "
         "or save it as .csv"
     )
 

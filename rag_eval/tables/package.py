@@ -100,7 +100,7 @@ class Package:
 
     def _refuse(self, part: str) -> None:
         raise TableError(
-            f"{self._name}: its part {part[:80]} holds far more than the size of the file suggests; copy the table "
+            f"{self._name}: its part {part[:80]} contains far more than the size of the file suggests; copy the table "
             "into a new workbook, or save it as .csv"
         )
 

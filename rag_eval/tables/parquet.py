@@ -93,7 +93,7 @@ def _check_metadata(path: Path, metadata: Any, room: Room) -> None:
     )
     if values > most:
         raise TableError(
-            f"{path.name}: holds {values:,} values, more than the {most:,} that are read from a file of its size; "
+            f"{path.name}: contains {values:,} values, more than the {most:,} that are read from a file of its size; "
             "split it into several files"
         )
     room.take(_COPIES * max((group.total_byte_size for group in groups), default=0))

@@ -223,7 +223,7 @@ class _RaterSheets:
                 rater = str(cells[LABEL]).strip() or sheet
             elif key and case not in self._cases:
                 self.problems.append(
-                    f"{place}: its hidden key '{key}' is of no case of the file; undo the change"
+                    f"{place}: its hidden key '{key}' matches no case of the file; undo the change"
                 )
             elif measure:
                 asked[case].append(self._read_label(rater, case, measure, cells[LABEL], place))

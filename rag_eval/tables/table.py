@@ -224,7 +224,7 @@ def _raise_problems(opened: _Opened, reader: RowReader, merged: Sequence[str], *
             what = "no row is selected by " + ", ".join(opened.selection.words())
         count = 1
         problems = [
-            f"{opened.place}: no row below the header (row {opened.header_row}) holds anything; {what}"
+            f"{opened.place}: no row below the header (row {opened.header_row}) contains a value; {what}"
             if not is_selected
             else f"{opened.place}: {what}; check --where, --rows and --random-rows"
         ]

@@ -76,7 +76,7 @@ class UnusedColumns:
         if is_long and missing and self._columns.shape != LONG:
             return self._sentence(
                 use,
-                f"holds long texts and was not used; no column is the {' or the '.join(missing)}",
+                f"contains long texts and was not used; no column is the {' or the '.join(missing)}",
                 missing,
             )
         return ""

@@ -182,7 +182,7 @@ class BatchQueue:
         found = self._client.batch(batch.id)
         if found is None:
             self._announce(
-                f"Batch {batch.id} no longer exists; what it had no result for is requested again."
+                f"Batch {batch.id} no longer exists; its calls without a result are requested again."
             )
             self._store(batch, (), "batch_incomplete")
             return job
@@ -210,7 +210,7 @@ class BatchQueue:
         if not others and batch.requests == 1:
             raise RunStoppedError(
                 "batch_refused",
-                "the provider's queue takes not even one call: raise the quota of enqueued tokens of the deployment",
+                "the provider's queue has no room for even one call; raise the deployment's quota of enqueued tokens",
             )
         job = replace(job, most_tokens=max(1, others, batch.tokens // 2))
         self._records.put_job(job)
@@ -254,7 +254,7 @@ class BatchQueue:
         stored = replace(batch, state=BatchState.STORED)
         self._records.put_batch(stored, chunk)
         if strange:
-            self._announce(f"Batch {batch.id}: {strange} lines belong to no open call and were ignored.")
+            self._announce(f"Batch {batch.id}: {strange} lines match no open call and were ignored.")
         self._clear_away(stored)
         if stopping:
             message = self._client.masked(getattr(stopping[0].outcome, "message", ""))

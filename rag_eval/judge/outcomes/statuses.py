@@ -119,10 +119,10 @@ _BY_STATUS: Mapping[int, Callable[["_Refusal"], Fault]] = {
     429: _too_many,
 }
 _ADVICE_ON_PARAMETER = {
-    Parameter.MAX_TOKENS: "the model takes its token limit by another parameter",
+    Parameter.MAX_TOKENS: "the model expects its token limit in another parameter",
     Parameter.TEMPERATURE: "the model does not accept a temperature",
-    Parameter.RESPONSE_FORMAT: "the endpoint does not take this form of structured output; Azure OpenAI takes "
-    "JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
+    Parameter.RESPONSE_FORMAT: "the endpoint does not accept this form of structured output; Azure OpenAI "
+    "accepts JSON schemas from api_version 2024-08-01-preview on, or set structured_output = auto",
 }
 
 
