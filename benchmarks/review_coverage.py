@@ -15,7 +15,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_eval.results.agreement import ppi_mean
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 
 Floats = NDArray[np.float64]
@@ -125,9 +124,9 @@ def _simulated(rng: Rng, truth: Floats, judge: Floats, rqs: Floats, labels: int)
     names = [str(number) for number, part in enumerate(drawn) for _ in part]
     sizes = {str(number): len(part) for number, part in enumerate(parts)}
     stratified = stratified_mean(judge, LabelledSample(truth[lines], judge[lines], names, sizes))
-    order = rng.permutation(len(judge))
-    chosen = truth[order[:labels]].tolist() + [None] * (len(judge) - labels)
-    uniform = ppi_mean(judge[order], chosen)
+    any_of_all = rng.choice(len(judge), labels, replace=False)
+    everywhere = LabelledSample(truth[any_of_all], judge[any_of_all], ["all"] * labels, {"all": len(judge)})
+    uniform = stratified_mean(judge, everywhere)
     assert stratified is not None
     assert uniform is not None
     return (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rag_eval.results.agreement import cohen_kappa, ppi_mean, spearman
+from rag_eval.results.agreement import cohen_kappa, spearman
 from rag_eval.results.comparison import (
     Verdict,
     _as_t,
@@ -28,6 +28,7 @@ from rag_eval.results.comparison import (
 )
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
+from rag_eval.results.stratified import LabelledSample, stratified_mean
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
@@ -510,8 +511,8 @@ def corrected_mean_coverage(simulations: int) -> None:
                     human = rng.beta(4, 2, 1_000)
                     human = human if human_kind == "graded" else (rng.random(1_000) < human).astype(float)
                     scores = np.clip(human + bias + rng.normal(0, noise, 1_000), 0, 1)
-                    some = ppi_mean(scores.tolist(), [*human[:labels].tolist(), *[None] * (1_000 - labels)])
-                    alone = ppi_mean(scores[:labels].tolist(), human[:labels].tolist())
+                    some = stratified_mean(scores, _any_of_all(human, scores, labels, 1_000))
+                    alone = stratified_mean(scores[:labels], _any_of_all(human, scores, labels, labels))
                     assert some is not None
                     assert alone is not None
                     hits += [_holds(alone.interval, 2 / 3), _holds(some.interval, 2 / 3)]
@@ -520,6 +521,11 @@ def corrected_mean_coverage(simulations: int) -> None:
                 rates, width = _percents([*(hits / simulations)]), widths / simulations
                 row = f"{human_kind}, {judge} | {labels} | {error / simulations:+.3f} | {rates}"
                 print(f"| {row} | {width[0]:.3f} | {width[1]:.3f} |", flush=True)
+
+
+def _any_of_all(human: Floats, scores: Floats, labels: int, count: int) -> LabelledSample:
+    """The first `labels` of `count` items, which are in random order."""
+    return LabelledSample(human[:labels], scores[:labels], ["all"] * labels, {"all": count})
 
 
 def speed(_: int) -> None:

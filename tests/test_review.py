@@ -25,7 +25,6 @@ from rag_eval.configuration.editing import set_values
 from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
 from rag_eval.report.review_sheet import QUESTIONS, Review, write_review
-from rag_eval.results.agreement import ppi_mean
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
 from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.sampling import Sample, draw_sample
@@ -199,28 +198,30 @@ def test_the_corrected_mean_of_two_strata_by_hand() -> None:
     assert found.value == pytest.approx(value)
     low, high = np.var([0.2 - 0.272, 0.4 - 0.544], ddof=1), np.var([0.9 - 0.68, 0.7 - 0.544], ddof=1)
     pooled = (low + high) / 2
-    low, high = (low + 2 * pooled) / 3, (high + 2 * pooled) / 3
-    terms = [0.16 * (1 / 2 - 1 / 4) * low, 0.36 * (1 / 2 - 1 / 6) * high]
     within = 0.4 * 0.02 + 0.6 * 0.02
     between = 0.4 * (0.3 - 0.6) ** 2 + 0.6 * (0.8 - 0.6) ** 2
-    items = (within + between - 2 * 0.24 * 0.02 / 2) / 10
-    half = stats.t.ppf(0.975, 2) * (sum(terms) + items) ** 0.5
+    of_all = within + between - 2 * 0.24 * 0.02 / 2
+    # Two degrees of freedom, one of which the trust took, and two labels with the variance of the human scores.
+    more = (2 * pooled + 2 * of_all) / (2 - 1 + 2) - pooled
+    low, high = (low + 2 * pooled) / 3 + more, (high + 2 * pooled) / 3 + more
+    terms = [0.16 * (1 / 2 - 1 / 4) * low, 0.36 * (1 / 2 - 1 / 6) * high]
+    half = stats.t.ppf(0.975, 2) * (sum(terms) + of_all / 10) ** 0.5
     assert found.interval.high - found.value == pytest.approx(half, rel=1e-6)
     assert (found.labelled, found.count, found.judge_mean) == (4, 10, pytest.approx(0.74))
 
 
 @pytest.mark.parametrize(
-    ("labels", "trust", "value", "bounds"),
+    ("labels", "trust", "value", "bounds", "wider"),
     [
-        (20, 0.6870089834, 0.76256522, (0.7142274661, 0.8109029820)),
-        (60, 0.5483849985, 0.71165635, (0.6812055007, 0.7421072080)),
-        (200, 0.3366126701, 0.71536263, (0.6967858666, 0.7339393870)),
+        (20, 0.6870089834, 0.76256522, (0.7142274661, 0.8109029820), 0.12),
+        (60, 0.5483849985, 0.71165635, (0.6812055007, 0.7421072080), 0.06),
+        (200, 0.3366126701, 0.71536263, (0.6967858666, 0.7339393870), 0.02),
     ],
 )
 def test_one_stratum_is_plain_prediction_powered_inference(
-    labels: int, trust: float, value: float, bounds: tuple[float, float]
+    labels: int, trust: float, value: float, bounds: tuple[float, float], wider: float
 ) -> None:
-    """The value is that of `ppi_mean`, and of ppi-python at the same trust; the widths differ by little.
+    """The value is that of ppi-python at the same trust; the interval is a little wider, the less the more labels.
 
     Value and bounds are what ppi-python 0.2.3 says: ppi_mean_pointestimate and ppi_mean_ci with `lam` as trust.
     """
@@ -230,14 +231,12 @@ def test_one_stratum_is_plain_prediction_powered_inference(
     found = stratified_mean(
         judge, LabelledSample(truth[:labels], judge[:labels], ["all"] * labels, {"all": 400})
     )
-    plain = ppi_mean(judge.tolist(), [*truth[:labels].tolist(), *[None] * (400 - labels)])
     assert found is not None
-    assert plain is not None
-    assert (found.value, found.trust) == (pytest.approx(plain.value), pytest.approx(plain.trust))
     assert (found.value, found.trust) == (pytest.approx(value, abs=1e-8), pytest.approx(trust, abs=1e-8))
     reach = stats.t.ppf(0.975, labels - 1) / stats.norm.ppf(0.975)
     width = (bounds[1] - bounds[0]) * reach
-    assert found.interval.high - found.interval.low == pytest.approx(width, rel=0.04)
+    ratio = (found.interval.high - found.interval.low) / width
+    assert 0.99 <= ratio <= 1 + wider
 
 
 def test_all_cases_labelled_leave_only_the_queries_themselves_uncertain() -> None:

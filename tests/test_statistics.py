@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from rag_eval.results.agreement import CohenKappa, cohen_kappa, ppi_mean, spearman
+from rag_eval.results.agreement import CohenKappa, cohen_kappa, spearman
 from rag_eval.results.comparison import (
     MANY_QUERIES,
     Comparison,
@@ -36,6 +36,7 @@ from rag_eval.results.intervals import (
     wilson_interval,
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness, skewed_hurdle
+from rag_eval.results.stratified import LabelledSample, stratified_mean
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -788,7 +789,7 @@ class TestCorrectedMean:
     @pytest.mark.parametrize("labels", [2, 3, 4, 10, 60])
     def test_is_the_t_interval_of_the_labels_when_all_are_labelled(self, labels):
         human = skewed_scores(labels).tolist()
-        found = ppi_mean(human, human)
+        found = corrected(human, human)
         low, high = stats.t.interval(0.95, labels - 1, fmean(human), stats.sem(human))
         assert (found.value, found.trust, found.labelled, found.count) == (
             pytest.approx(fmean(human)),
@@ -802,8 +803,8 @@ class TestCorrectedMean:
         rng = np.random.default_rng(1)
         human = rng.beta(4, 2, 2_000)
         judged = human + 0.2 + rng.normal(0, 0.03, 2_000)
-        found = ppi_mean(judged, [*human[:100], *[None] * 1_900])
-        alone = ppi_mean(judged[:100], list(human[:100]))
+        found = corrected(judged, [*human[:100], *[None] * 1_900])
+        alone = corrected(judged[:100], list(human[:100]))
         assert found.judge_mean == pytest.approx(human.mean() + 0.2, abs=0.005)
         assert found.value == pytest.approx(human.mean(), abs=0.01)
         assert width(found) < 0.5 * width(alone)
@@ -811,16 +812,16 @@ class TestCorrectedMean:
 
     def test_is_the_mean_of_all_items_when_the_judge_is_perfect(self):
         human = skewed_scores(30).tolist()
-        found = ppi_mean(human, [*human[:10], *[None] * 20])
+        found = corrected(human, [*human[:10], *[None] * 20])
         assert found.value == pytest.approx(fmean(human))
         assert found.trust == pytest.approx(20 / 30)
 
     def test_hardly_listens_to_a_judge_that_knows_nothing(self):
         rng = np.random.default_rng(1)
         human, judged = rng.random(2_000), rng.random(2_000)
-        found = ppi_mean(judged, [*human[:200], *[None] * 1_800])
+        found = corrected(judged, [*human[:200], *[None] * 1_800])
         assert found.trust < 0.15
-        assert width(found) == pytest.approx(width(ppi_mean(judged[:200], list(human[:200]))), rel=0.05)
+        assert width(found) == pytest.approx(width(corrected(judged[:200], list(human[:200]))), rel=0.05)
 
     def test_holds_the_truth_about_as_often_as_it_says(self):
         rng = np.random.default_rng(7)
@@ -828,21 +829,38 @@ class TestCorrectedMean:
         for _ in range(400):
             human = rng.beta(4, 2, 300)
             judged = np.clip(human + 0.1 + rng.normal(0, 0.1, 300), 0, 1)
-            found = ppi_mean(judged, [*human[:30], *[None] * 270])
+            found = corrected(judged, [*human[:30], *[None] * 270])
             hits += found.interval.low <= 2 / 3 <= found.interval.high
         assert 0.92 <= hits / 400 <= 0.98
 
     def test_a_judge_with_one_opinion_is_left_out(self):
-        found = ppi_mean([0.5] * 6, [0.1, 0.3, 0.2, None, None, None])
+        found = corrected([0.5] * 6, [0.1, 0.3, 0.2, None, None, None])
         assert (found.trust, found.value) == (0.0, pytest.approx(0.2))
 
     @pytest.mark.parametrize("labels", [[None, None], [1.0, None]])
     def test_is_none_for_fewer_than_two_labels(self, labels):
-        assert ppi_mean([0.5, 0.6], labels) is None
+        assert corrected([0.5, 0.6], labels) is None
 
-    def test_refuses_different_lengths(self):
-        with pytest.raises(ValueError, match="2 scores cannot be paired with 1 labels"):
-            ppi_mean([0.5, 0.6], [1.0])
+    @pytest.mark.parametrize("labels", [20, 40, 80])
+    def test_a_judge_that_agrees_on_each_label_may_still_err_on_others(self, labels):
+        """As if two labels had been as uncertain as without the judge."""
+        rng = np.random.default_rng(labels)
+        human = rng.beta(4, 2, 1_000)
+        found = corrected(human, [*human[:labels], *[None] * (1_000 - labels)])
+        spread = human[:labels].var(ddof=1)
+        variance = spread / 1_000 + (1 / labels - 1 / 1_000) * spread * 2 / labels
+        assert found.trust == pytest.approx(1 - labels / 1_000)
+        assert width(found) / 2 >= 1.96 * math.sqrt(variance)
+        assert width(found) / 2 == pytest.approx(1.96 * math.sqrt(variance), rel=0.1)
+
+
+def corrected(judged, labels):
+    """Of labels of randomly chosen items, which are one stratum; None: no label."""
+    both = [(label, score) for label, score in zip(labels, judged, strict=True) if label is not None]
+    sample = LabelledSample(
+        [a for a, _ in both], [b for _, b in both], ["all"] * len(both), {"all": len(judged)}
+    )
+    return stratified_mean(judged, sample)
 
 
 def width(mean):

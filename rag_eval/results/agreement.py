@@ -1,4 +1,4 @@
-"""How far two raters agree, and what labels by people say about a judge's mean."""
+"""How far two raters agree."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -203,56 +203,3 @@ def _ranks(values: Floats) -> Floats:
     """Ranks from 1; equal values share the mean of theirs."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(sizes) - (sizes - 1) / 2)[group], dtype=float)
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectedMean:
-    """What humans would have said on average about all items, of which they labelled some."""
-
-    value: float
-    interval: Interval
-    judge_mean: float
-    """Uncorrected, over all items."""
-    trust: float
-    """0..1: how far the judge's scores of unlabelled items were used; 0 is labels alone."""
-    labelled: int
-    count: int
-    more_labels: int | None = None
-    """Further labels until the interval is about ±0.05; None if unknown, or if no number of labels would do."""
-
-
-def ppi_mean(
-    judged: Sequence[float], labels: Sequence[float | None], *, confidence: float = 0.95
-) -> CorrectedMean | None:
-    """Mean human score over all items: the judge scored all, humans a random part of them (None: no label).
-
-    Prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic 2023, PPI++): a biased judge
-    does not bias it, a useless one does not widen it. None for fewer than two labels.
-    """
-    scores = np.asarray(judged, dtype=float)
-    is_labelled = np.array([label is not None for label in labels], dtype=bool)
-    if len(scores) != len(is_labelled):
-        raise ValueError(f"{len(scores)} scores cannot be paired with {len(is_labelled)} labels")
-    human = np.array([label for label in labels if label is not None], dtype=float)
-    if len(human) < 2:
-        return None
-    seen, unseen = scores[is_labelled], scores[~is_labelled]
-    trust = _trust(human, seen, len(unseen))
-    residual = human - trust * seen
-    variance = float(residual.var(ddof=1)) / len(human)
-    value = float(residual.mean())
-    if trust:
-        value += trust * float(unseen.mean())
-        variance += trust**2 * float(scores.var(ddof=1)) / len(unseen)
-    half = student_quantile((1 + confidence) / 2, len(human) - 1) * math.sqrt(variance)
-    bounds = Interval(value - half, value + half)
-    return CorrectedMean(value, bounds, float(scores.mean()), trust, len(human), len(scores))
-
-
-def _trust(human: Floats, seen: Floats, unseen: int) -> float:
-    """The weight of the judge that makes the variance least, in 0..1."""
-    spread = float(seen.var(ddof=1))
-    if not unseen or spread == 0:
-        return 0.0
-    shared = float(np.cov(human, seen)[0, 1])
-    return min(1.0, max(0.0, shared / (spread * (1 + len(human) / unseen))))

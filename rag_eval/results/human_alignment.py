@@ -19,9 +19,9 @@ from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 from rag_eval.results.stored import State
 
 if TYPE_CHECKING:
-    from rag_eval.results.agreement import CohenKappa, CorrectedMean, Correlation
+    from rag_eval.results.agreement import CohenKappa, Correlation
     from rag_eval.results.implied_threshold import ImpliedThreshold
-    from rag_eval.results.stratified import LabelledSample
+    from rag_eval.results.stratified import CorrectedMean, LabelledSample
 
 BANDS = 5
 FEWEST_LABELS = 20
@@ -352,17 +352,12 @@ class _Pairs:
 
     def corrected_mean(self, sizes: Mapping[str, int] | None) -> "CorrectedMean | None":
         """`sizes` are those of the strata of a review; without them the labelled cases are any, taken for random."""
-        from rag_eval.results.agreement import ppi_mean
         from rag_eval.results.stratified import stratified_mean
 
         sample = self._sample(sizes)
         if sample is None or len(sample.human) < FEWEST_LABELS:
             return None
-        judged = [score for score in self.judge if not math.isnan(score)]
-        corrected = stratified_mean(judged, sample)
-        if sizes is None and corrected:
-            plain = ppi_mean([judge for judge, _ in self._judged()], self._labels_of_judged())
-            corrected = plain and replace(plain, more_labels=corrected.more_labels)
+        corrected = stratified_mean([score for score in self.judge if not math.isnan(score)], sample)
         if corrected is None or corrected.interval.low == corrected.interval.high:
             return None
         return _within_scale(corrected)
@@ -393,12 +388,6 @@ class _Pairs:
             return None
         judge, human, strata = zip(*drawn, strict=True)
         return LabelledSample(human, judge, strata, sizes)
-
-    def _labels_of_judged(self) -> list[float | None]:
-        return [None if math.isnan(human) else human for _, human in self._judged()]
-
-    def _judged(self) -> Iterator[tuple[float, float]]:
-        return (pair for pair in zip(self.judge, self.human, strict=True) if not math.isnan(pair[0]))
 
 
 def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":

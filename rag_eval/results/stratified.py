@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rag_eval.results.agreement import CorrectedMean
 from rag_eval.results.intervals import Floats, Interval, student_quantile
 from rag_eval.results.summary import GOAL
 
@@ -14,9 +13,27 @@ FEWEST_OF_STRATUM = 2
 """Labels without which a stratum has no variance."""
 _PRIOR = 2.0
 """Labels that the pooled variance of all strata counts for in the variance of each."""
+_DOUBT = 2.0
+"""Labels that the variance of the human scores counts for in that of the residuals: the judge may err rarely."""
 _TOLERANCE = 1e-12
 _LEAST_EXACT = 3
 """Degrees of freedom from which on `student_quantile` takes fractions."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedMean:
+    """What humans would have said on average about all items, of which they labelled some."""
+
+    value: float
+    interval: Interval
+    judge_mean: float
+    """Uncorrected, over all items."""
+    trust: float
+    """0..1: how far the judge's scores of unlabelled items were used; 0 is labels alone."""
+    labelled: int
+    count: int
+    more_labels: int | None
+    """Further labels until the interval is about ±0.05; None if no number of labels would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +54,11 @@ def stratified_mean(
     """Mean human score over all items: the judge scored all, people a random part of each stratum.
 
     The estimate is that of power-tuned prediction-powered inference (Angelopoulos, Duchi and Zrnic 2023, PPI++) over
-    strata (Fisch et al. 2024), with one trust for all of them; with one stratum it is that of `ppi_mean`. The variance
-    is that of two-phase sampling (Cochran 1977, 12.2): that of the items, which are a sample of such queries, and that
-    of the labels within each stratum, drawn towards the strata's common one. Student's t has the degrees of freedom of
-    Satterthwaite (1946). `judged` are all scores, those of `sample` included. None if a stratum has fewer than
-    FEWEST_OF_STRATUM labels, unless it is no larger and all of it is labelled.
+    strata (Fisch et al. 2024), with one trust for all of them: a biased judge does not bias it. The variance is that of
+    two-phase sampling (Cochran 1977, 12.2): that of the items, which are a sample of such queries, and that of the
+    labels within each stratum, drawn towards the strata's common one and a little towards that of the human scores.
+    Student's t has the degrees of freedom of Satterthwaite (1946). `judged` are all scores, those of `sample` included.
+    None if a stratum has fewer than FEWEST_OF_STRATUM labels, unless it is no larger and all of it is labelled.
     """
     parts = _parts(sample)
     if parts is None:
@@ -52,7 +69,7 @@ def stratified_mean(
     residuals = [part.human - trust * part.judge for part in parts]
     value = trust * float(scores.mean())
     value += sum(part.weight * float(each.mean()) for part, each in zip(parts, residuals, strict=True))
-    terms = _Variances.of(parts, residuals, len(scores))
+    terms = _Variances.of(parts, residuals, len(scores), is_fitted=trust > 0)
     half = terms.half_width(confidence)
     unlabelled = 1 - count / len(scores)
     return CorrectedMean(
@@ -118,14 +135,20 @@ class _Variances:
     sizes: Floats
 
     @classmethod
-    def of(cls, parts: Sequence[_Part], residuals: Sequence[Floats], count: int) -> "_Variances":
+    def of(
+        cls, parts: Sequence[_Part], residuals: Sequence[Floats], count: int, *, is_fitted: bool
+    ) -> "_Variances":
+        """`is_fitted` if a trust was chosen that makes these residuals small."""
         weights = np.array([part.weight for part in parts])
         labels = np.array([len(part.human) for part in parts], dtype=float)
         own = np.array([_variance(each) for each in residuals])
-        pooled = float(((labels - 1) * own).sum()) / (labels.sum() - len(parts))
+        squares, freedom = float(((labels - 1) * own).sum()), float(labels.sum()) - len(parts)
+        pooled, human = squares / freedom, _variance_of_all(parts)
+        doubted = (squares + _DOUBT * human) / (freedom - is_fitted + _DOUBT)
+        drawn = ((labels - 1) * own + _PRIOR * pooled) / (labels - 1 + _PRIOR)
         return cls(
-            items=_variance_of_all(parts) / count,
-            spreads=((labels - 1) * own + _PRIOR * pooled) / (labels - 1 + _PRIOR),
+            items=human / count,
+            spreads=drawn + max(0.0, doubted - pooled),
             weights=weights,
             labels=labels,
             sizes=np.array([part.size for part in parts], dtype=float),
