@@ -136,12 +136,27 @@ def plain_settings(settings: Settings) -> dict[str, Any]:
 
 def judging_fingerprint(settings: Settings, rubric: str, version: str) -> str:
     """Of everything in the settings that a score depends on. `rubric` is the fingerprint of the rubric's file."""
+    return fingerprint([_judging(settings), rubric, version])
+
+
+def judged_otherwise(before: Settings, now: Settings) -> list[str]:
+    """Settings that a score depends on and that differ, as '[section] key'."""
+    was, told = _judging(before), _judging(now)
+    return [
+        f"[{section}] {key}"
+        for section in dict.fromkeys((*told, *was))
+        for key in dict.fromkeys((*told.get(section, {}), *was.get(section, {})))
+        if told.get(section, {}).get(key) != was.get(section, {}).get(key)
+    ]
+
+
+def _judging(settings: Settings) -> dict[str, Any]:
     harmless = settings.without_secrets().model_dump(mode="json")
     judged = _without(_without(harmless, _COUNTING), _CONDUCT)
     for name, provider in PROVIDERS.items():
         if not provider.is_offline and name != settings.judge.provider:
             del judged[name]
-    return fingerprint([judged, rubric, version])
+    return judged
 
 
 def counting_fingerprint(settings: Settings, facts: RunFacts) -> str:
