@@ -161,7 +161,6 @@ class Processes:
     def _replace(self, dead: "_Worker") -> None:
         """A fresh worker for one that died, with what that one had to do."""
         how = _how_it_ended(dead.wait())
-        log.debug("worker process %d %s", dead.process.pid, how)
         if not dead.is_ready:
             self._false_starts += 1
             if self._false_starts == MOST_DEATHS:
@@ -173,6 +172,8 @@ class Processes:
                     f"{dead.items[0].name}: {MOST_DEATHS} worker processes died on this part; the last one {how}. "
                     "If memory is short, use fewer processes."
                 )
+        what = f"does {dead.items[0].name} again" if dead.is_ready and dead.items else "takes its place"
+        log.warning("Worker process %d %s; another one %s.", dead.process.pid, how, what)
         fresh = self._start()
         self._workers[self._workers.index(dead)] = fresh
         for item in dead.items:

@@ -99,6 +99,17 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     ]
     lines = read_sheet(tmp_path / "answers_report/report.xlsx", "Per-Query Metrics")[::3]
     assert [(line["Row"], line["Source"], line["Source Row"]) for line in lines][3] == (4, "b.csv", 2)
+    assert "(row 2 of a.csv, row 3 of a.csv, row 4 of a.csv …)" in ended.out
+    assert re.search(r"Worst row: [2-4] of [ab]\.csv \(RQS", ended.out)
+    page = (tmp_path / "answers_report/report.html").read_text()
+    assert re.search(r'<a href="#row-4-\d">row 2 of b\.csv</a>', page)
+    causes = json.loads((tmp_path / "answers_report/report.json").read_text())["causes"]
+    assert causes[-1]["worst_place"] == ["a.csv", 2]
+    assert causes[-1]["causes"][0]["places"] == [
+        *(["a.csv", row] for row in (2, 3, 4)),
+        ["b.csv", 2],
+        ["b.csv", 3],
+    ]
     pattern = rag_eval("answers/?.csv", "--judge", "offline", "-o", "by-pattern")
     assert pattern.code == 0, pattern.err
     named = rag_eval("answers/a.csv", "answers/b.csv", "--judge", "offline", "-o", "named")
@@ -297,6 +308,8 @@ def test_a_killed_process_costs_calls_in_flight_only(
         assert len(workers) == 2 or len(os.sched_getaffinity(0)) == 1
         os.kill(workers[0], signal.SIGKILL)
         ended = run.wait()
+        said = rf"Worker process {workers[0]} was killed by SIGKILL; another one does shard \d again\."
+        assert re.search(said, ended.err)
     assert ended.code == 0, ended.err
     asked = singles(judge)
     assert sum(asked.values()) - len(asked) <= 2 * 2, "more than what was in flight is paid again"

@@ -18,6 +18,8 @@ _FACTS = TypeAdapter(RunFacts)
 _OF_THE_RUN: Mapping[str, Any] = {"flags": {}, "cut_contexts": {}, "usage": Usage()}
 """Facts that are counted while the run is judged."""
 
+_TALLIES = 2
+"""Number of the form that tallies are stored in; parts with tallies of another form are counted again."""
 _COUNTING: Mapping[str, tuple[str, ...]] = {
     "weights": (),
     "thresholds": (),
@@ -163,6 +165,7 @@ def counting_fingerprint(settings: Settings, facts: RunFacts) -> str:
     """Of everything that the tallies of a part depend on beside its scores."""
     return fingerprint(
         [
+            _TALLIES,
             settings.report.slice_by,
             settings.diagnostics.gold_ids,
             facts.bots,
