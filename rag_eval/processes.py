@@ -172,13 +172,10 @@ class Processes:
                     f"{dead.items[0].name}: {MOST_DEATHS} worker processes died on this part; the last one {how}. "
                     "If memory is short, use fewer processes."
                 )
+        what = f"does {dead.items[0].name} again" if dead.is_ready and dead.items else "takes its place"
+        hint = "If memory is short, use fewer processes."
+        log.warning("Worker process %d %s; another one %s. %s", dead.process.pid, how, what, hint)
         fresh = self._start()
-        log.warning(
-            "Worker process %d %s; process %d takes its place. If memory is short, use fewer processes.",
-            dead.process.pid,
-            how,
-            fresh.process.pid,
-        )
         self._workers[self._workers.index(dead)] = fresh
         for item in dead.items:
             fresh.give(item)

@@ -15,8 +15,11 @@ from forking import Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of, wait_for
 
-from rag_eval.cli.sharded import ShardedRun, files_of, options_without, settings_of
+from rag_eval.cli.options import Options
+from rag_eval.cli.shard_inputs import files_of
+from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.processes import WorkerError
+from rag_eval.results.run_history import read_history, run_line
 from rag_eval.shards.folder import RunFolder, about_results, read_rows
 from rag_eval.shards.plan import read_plan
 
@@ -96,6 +99,17 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     ]
     lines = read_sheet(tmp_path / "answers_report/report.xlsx", "Per-Query Metrics")[::3]
     assert [(line["Row"], line["Source"], line["Source Row"]) for line in lines][3] == (4, "b.csv", 2)
+    assert "(row 2 of a.csv, row 3 of a.csv, row 4 of a.csv …)" in ended.out
+    assert re.search(r"Worst row: [2-4] of [ab]\.csv \(RQS", ended.out)
+    page = (tmp_path / "answers_report/report.html").read_text()
+    assert re.search(r'<a href="#row-4-\d">row 2 of b\.csv</a>', page)
+    causes = json.loads((tmp_path / "answers_report/report.json").read_text())["causes"]
+    assert causes[-1]["worst_place"] == ["a.csv", 2]
+    assert causes[-1]["causes"][0]["places"] == [
+        *(["a.csv", row] for row in (2, 3, 4)),
+        ["b.csv", 2],
+        ["b.csv", 3],
+    ]
     pattern = rag_eval("answers/?.csv", "--judge", "offline", "-o", "by-pattern")
     assert pattern.code == 0, pattern.err
     named = rag_eval("answers/a.csv", "answers/b.csv", "--judge", "offline", "-o", "named")
@@ -190,11 +204,44 @@ def test_other_weights_count_again_and_another_judge_judges_again(
     expected = told(tmp_path / "whole.json")
     del expected["end"], expected["run"]
     assert weighted == expected
+
+
+def test_another_judge_judges_finished_shards_again_only_if_that_is_asked_for(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    command = ("in.xlsx", "-o", "out", "--shard-rows", 1)
+    assert rag_eval(*command, **azure(judge)).code == 0
+    files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    judged = len(judge.requests)
+    for engine in ("local", "none"):
+        refused = rag_eval(*command, "--model", "another", "--engine", engine, **azure(judge))
+        assert refused.code == 2
+        assert "3 finished shards were judged in another way (changed: [azure] deployment)" in refused.err
+        assert "add --fresh to judge everything again" in refused.err
+    assert len(judge.requests) == judged
+    assert {path: path.read_bytes() for path in files} == files
+    free_but_in_place_of_paid = rag_eval(*command, "--judge", "offline")
+    assert free_but_in_place_of_paid.code == 2, "results that were paid for would be lost"
     judge.requests.clear()
-    other = rag_eval(*command, "--model", "another", **azure(judge))
-    assert other.code == 0
-    assert "2 finished shards were judged with another judge" in other.err
-    assert len(judge.requests) >= judged - 2
+    other = (*command, "--model", "another", "--max-calls", 25)
+    assert rag_eval(*other, "--fresh", **azure(judge)).code == 4
+    ended = rag_eval(*other, **azure(judge))
+    while ended.code == 4:
+        ended = rag_eval(*other, **azure(judge))
+    assert ended.code == 0, "what was asked for once need not be asked for again"
+    assert set(singles(judge).values()) == {1}
+
+
+def test_what_the_offline_judge_did_is_done_again_at_once(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 4)
+    command = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2)
+    assert rag_eval(*command).code == 0
+    (tmp_path / "config.ini").write_text("[metrics]\ntoxicity = false\n")
+    ended = rag_eval(*command)
+    assert ended.code == 0, ended.err
+    assert "2 finished shards were judged in another way, and will be judged again" in ended.err
 
 
 def test_cases_that_failed_are_judged_again_and_nothing_else_is(
@@ -261,6 +308,8 @@ def test_a_killed_process_costs_calls_in_flight_only(
         assert len(workers) == 2 or len(os.sched_getaffinity(0)) == 1
         os.kill(workers[0], signal.SIGKILL)
         ended = run.wait()
+        said = rf"Worker process {workers[0]} was killed by SIGKILL; another one does shard \d again\."
+        assert re.search(said, ended.err)
     assert ended.code == 0, ended.err
     asked = singles(judge)
     assert sum(asked.values()) - len(asked) <= 2 * 2, "more than what was in flight is paid again"
@@ -330,8 +379,8 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
     folder = RunFolder(tmp_path / "out")
     plan = read_plan(folder)
     assert plan is not None
-    run = ShardedRun(folder, plan, settings_of(plan).settings, None)
-    outcomes = list(run.judge(BrokenEngine(1), options_without()))
+    run = ShardedRun(folder, plan, plan.loaded_settings().settings, None)
+    outcomes = list(run.judge(BrokenEngine(1), Options()))
     assert [(outcome.number, outcome.done) for outcome in outcomes] == [(0, True)]
     assert run.done == {0}
     assert "3 worker processes died" in str(run.stopped)
@@ -529,3 +578,75 @@ def test_a_file_under_two_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "b.csv").symlink_to(file)
     names = [file, tmp_path / "x" / ".." / "x" / "a.csv", tmp_path / "b.csv"]
     assert files_of(names, tmp_path / "out") == [file]
+
+
+# Gates and history
+
+
+def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv")
+    offline = ("in.csv", "--judge", "offline")
+    gates = ("--fail-under", "rqs=0.3", "--fail-under", "faithfulness=0.99", "--gate-on", "mean")
+    assert rag_eval(*offline, "-o", "out", "--shard-rows", 7).code == 0
+    whole = rag_eval(*offline, "-o", "whole.xlsx", *gates, "--junit", "whole.xml", "-q")
+    ended = rag_eval("report", "out", *gates, "--junit", "gates.xml")
+    assert (ended.code, whole.code) == (1, 1)
+    assert ended.err == whole.err
+    assert "Gate FAILED" in ended.err
+    assert (tmp_path / "gates.xml").read_text() == (tmp_path / "whole.xml").read_text()
+    worse = re.sub(r"red\.,[^,]*,", "red.,Nobody knows.,", (tmp_path / "in.csv").read_text())
+    (tmp_path / "in.csv").write_text(worse)
+    assert rag_eval(*offline, "-o", "new", "--shard-rows", 3).code == 0
+    regression = ("--baseline", "out/report.json", "--fail-on-regression")
+    assert rag_eval("report", "new", *regression).code == 1
+    for arguments, problem in {
+        ("--fail-under", "rsq=1"): "unknown metric 'rsq'",
+        ("--fail-on-regression",): "add --baseline",
+        ("--baseline", "latest"): "no history is kept",
+        ("--junit", "new/manifest.json"): "is the input",
+    }.items():
+        refused = rag_eval("report", "new", *arguments)
+        assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+def test_a_run_in_shards_is_once_in_the_history(rag_eval: Run, tmp_path: Path) -> None:
+    def entries(folder: str) -> list[dict[str, Any]]:
+        document = read_history(tmp_path / folder)
+        lines = [json.loads(run_line(run)) for run in document.runs]
+        for line in lines:
+            del line["id"], line["started"], line["seconds"]
+        return lines
+
+    def timeless(path: Path) -> Any:
+        text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "then", json.dumps(sheets_of(path)))
+        return json.loads(re.sub(r'"Day": [\d.]+', '"Day": 0', text))
+
+    offline = ("in.csv", "--judge", "offline")
+    for rows in (4, 6):
+        table_of(tmp_path / "in.csv", rows)
+        whole = rag_eval(*offline, "-o", f"{rows}.xlsx", "--history", "a", "--baseline", "latest")
+        assert whole.code == 0, whole.err
+        ended = rag_eval(
+            *offline, "-o", f"{rows}", "--shard-rows", 3, "--history", "b", "--baseline", "latest"
+        )
+        assert ended.code == 0, ended.err
+        sheets, of_whole = (timeless(tmp_path / name) for name in (f"{rows}/report.xlsx", f"{rows}.xlsx"))
+        assert sheets == of_whole
+    assert rag_eval("report", "6", "--history", "b").code == 0
+    assert entries("a") == entries("b")
+    values = [sorted(path.read_bytes() for path in (tmp_path / name / "runs").iterdir()) for name in "ab"]
+    assert values[0] == values[1]
+
+
+def test_a_partial_entry_of_the_history_gives_way_to_the_complete_one(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 4)
+    written = rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")
+    assert written.code == 0
+    partial = []
+    for number in range(2):
+        assert rag_eval("shard", RunFolder(tmp_path / "out").spec(number)).code == 0
+        ended = rag_eval("report", "out", "--history", "h", "--baseline", "latest", "--fail-on-regression")
+        assert "does not have an earlier run" in ended.out
+        (run,) = read_history(tmp_path / "h").runs
+        partial.append((ended.code, run.partial))
+    assert partial == [(4, "1 of 2 shards are judged"), (0, "")]

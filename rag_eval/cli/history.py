@@ -34,17 +34,17 @@ class HistoryOfRun:
     """The last comparable run; None if there is none, or its values by case are lost."""
 
     @classmethod
-    def read(cls, folder: Path, input_path: Path, facts: "RunFacts") -> "HistoryOfRun":
-        """Before the run. Names damaged lines. Raises InputError for a folder that cannot be read."""
-        import hashlib
+    def read(cls, folder: Path, input_hash: str, facts: "RunFacts") -> "HistoryOfRun":
+        """What is there of the time before this run began; a run that is continued has an entry of its own already.
 
+        Names damaged lines. Raises InputError for a folder that cannot be read.
+        """
         from rag_eval.results.run_history import name_of, new_id, read_history
 
         history = read_history(folder)
         for sentence in history.damaged:
             warn(sentence)
-        with input_path.open("rb") as file:
-            input_hash = hashlib.file_digest(file, "sha256").hexdigest()
+        history = replace(history, runs=tuple(run for run in history.runs if run.started < facts.started))
         last = history.last_like(facts)
         past = history.past_run(last) if last else None
         if last and past is None:

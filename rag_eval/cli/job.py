@@ -1,5 +1,6 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -125,10 +126,13 @@ class Job:
 
         return None if self._options.wants_latest else read_past_run(self._options.baseline)
 
-    def _read_history(self, settings: "Settings", facts: "RunFacts") -> None:
-        """What came before this run. The last comparable run is the baseline if that is wanted."""
+    def _read_history(self, settings: "Settings", facts: "RunFacts", input_hash: str = "") -> None:
+        """What came before this run. The last comparable run is the baseline if that is wanted.
+
+        `input_hash` is that of the input if it is not one file.
+        """
         if folder := settings.report.history:
-            self._history = HistoryOfRun.read(folder, self._input, facts)
+            self._history = HistoryOfRun.read(folder, input_hash or _sha256(self._input), facts)
         if not self._options.wants_latest:
             return
         if self._history is None:
@@ -381,6 +385,11 @@ class Job:
 
 _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":

@@ -12,54 +12,54 @@ from rag_eval.errors import InputError
 class Options:
     """None, False or () stands for what was not given."""
 
-    config: Path | None
-    judge: str | None
-    model: str | None
-    temperature: float | None
-    prompts: str | None
-    alpha: float | None
-    beta: float | None
-    gamma: float | None
-    processes: int | None
-    samples: int | None
-    dry_run: bool
-    max_calls: int | None
-    max_cost: float | None
-    max_minutes: float | None
-    fresh: bool
-    retry_errors: bool
-    strict_cache: bool
-    json: Path | None
-    html: Path | None
-    html_no_texts: bool
-    csv: Path | None
-    fail_under: tuple[str, ...]
-    gate_on: str
-    baseline: Path | None
-    history: Path | None
-    fail_on_regression: bool
-    report_only: bool
-    manifest: Path | None
-    wait: float
+    config: Path | None = None
+    judge: str | None = None
+    model: str | None = None
+    temperature: float | None = None
+    prompts: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    gamma: float | None = None
+    processes: int | None = None
+    samples: int | None = None
+    dry_run: bool = False
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_minutes: float | None = None
+    fresh: bool = False
+    retry_errors: bool = False
+    strict_cache: bool = False
+    json: Path | None = None
+    html: Path | None = None
+    html_no_texts: bool = False
+    csv: Path | None = None
+    fail_under: tuple[str, ...] = ()
+    gate_on: str = "interval"
+    baseline: Path | None = None
+    history: Path | None = None
+    fail_on_regression: bool = False
+    report_only: bool = False
+    manifest: Path | None = None
+    wait: float = 0.0
     """Minutes."""
-    junit: Path | None
-    sheet: str | None
-    encoding: str | None
-    sep: str | None
-    format: str | None
-    map: tuple[str, ...]
-    bot_name: str | None
-    where: tuple[str, ...]
-    rows: str | None
-    random_rows: int | None
-    show: bool
-    redact: str | None
-    labels: tuple[Path, ...]
-    calibrate: Path | None
-    batch: bool
-    batch_wait: float | None
+    junit: Path | None = None
+    sheet: str | None = None
+    encoding: str | None = None
+    sep: str | None = None
+    format: str | None = None
+    map: tuple[str, ...] = ()
+    bot_name: str | None = None
+    where: tuple[str, ...] = ()
+    rows: str | None = None
+    random_rows: int | None = None
+    show: bool = False
+    redact: str | None = None
+    labels: tuple[Path, ...] = ()
+    calibrate: Path | None = None
+    batch: bool = False
+    batch_wait: float | None = None
     """Minutes."""
-    batch_cancel: bool
+    batch_cancel: bool = False
     engine: str | None = None
     address: str | None = None
     shard_rows: int | None = None

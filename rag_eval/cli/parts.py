@@ -1,17 +1,15 @@
 """The commands on the parts of a run in shards: judge one, report what is there, pick cases out of it."""
 
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rag_eval.cli.console import say, set_up_logging, warn
-from rag_eval.errors import InputError, RunStoppedError
-
-if TYPE_CHECKING:
-    from rag_eval.cli.sharded import ShardedRun
+from rag_eval.cli.options import Options
+from rag_eval.cli.outcome import gate_options
+from rag_eval.errors import InputError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _PATH = click.Path(path_type=Path)
@@ -57,31 +55,13 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
 
 @click.command("report", context_settings=_HELP, short_help="Report the shards of a run that are done.")
 @_FOLDER
-@click.option("--baseline", type=_PATH, help="Compare with an earlier report (.xlsx) or run (JSON).")
+@gate_options
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors and warnings.")
-def report(folder: Path, baseline: Path | None, quiet: bool) -> None:
+def report(folder: Path, quiet: bool, **options: Any) -> None:
     """Write the report of a run in shards from the parts in FOLDER. Nothing is judged."""
-    from rag_eval.cli.sharded import options_without, paths_of
-    from rag_eval.results.baseline import read_past_run
-    from rag_eval.shards.folder import RunFolder
-    from rag_eval.store.lock import locked
+    from rag_eval.cli.shard_report import ShardReport
 
-    tell = _silent if quiet else say
-    past = read_past_run(baseline) if baseline else None
-    with locked(RunFolder(folder).manifest) if folder.is_dir() else nullcontext():
-        run, loaded = _found(folder)
-        paths = paths_of(run.folder, options_without(baseline=baseline))
-        paths.check_writable()
-        paths.make_room(loaded.settings)
-        outcome = run.report(loaded, paths, past)
-    outcome.tell(tell, past)
-    for warning in outcome.warnings(run.folder.report, is_journal_kept=False):
-        warn(warning)
-    for path in outcome.paths:
-        tell(f"Report: {path}")
-    is_partial = len(run.done) < len(run.plan.shards)
-    stopped = RunStoppedError("missing_shards", outcome.facts.partial) if is_partial else None
-    sys.exit(outcome.exit_code(stopped, loaded.settings.evaluation.min_coverage, passed=True))
+    sys.exit(ShardReport(folder, Options(**options), is_quiet=quiet).run())
 
 
 @click.command("cases", context_settings=_HELP, short_help="Write selected cases of a run in shards.")
@@ -100,7 +80,9 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     NAME is row, source, bot, query, response, rqs, failure_modes, a metric such as faithfulness, or its
     faithfulness_outcome or faithfulness_code. OP is one of = != ~ < <= > >=.
     """
+    from rag_eval.cli.shard_report import found_run
     from rag_eval.report.case_sheet import write_cases
+    from rag_eval.shards.folder import RunFolder
     from rag_eval.shards.selecting import CaseSelection
     from rag_eval.tables.selection import Selection
 
@@ -109,7 +91,7 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
             f"{output}: cases are written to an Excel workbook; give it a name that ends in .xlsx"
         )
     conditions = Selection.parse(None, None, where)
-    run, _ = _found(folder)
+    run, _ = found_run(RunFolder(folder))
     if output.resolve() == run.folder.report.resolve():
         raise InputError(f"{output}: is the report of the run; choose another name with -o")
     selection = CaseSelection(conditions.where, run.facts)
@@ -126,30 +108,3 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     if len(run.done) < len(run.plan.shards):
         warn(f"PARTIAL: {len(run.done):,} of {len(run.plan.shards):,} shards are judged")
     say(f"{written:,} of {selection.seen:,} cases: {output}")
-
-
-def _found(folder: Path) -> "tuple[ShardedRun, Any]":
-    """The run in a folder, and its settings. Raises InputError if no shard of it is done."""
-    from rag_eval.cli.sharded import ShardedRun, rubric_of, settings_of
-    from rag_eval.shards.folder import RunFolder, require_parquet
-    from rag_eval.shards.plan import read_plan
-
-    require_parquet()
-    if folder.is_file():
-        raise InputError(f"{folder}: is a file; name the folder of a run in shards (its -o)")
-    run_folder = RunFolder(folder)
-    plan = read_plan(run_folder)
-    if plan is None:
-        raise InputError(f"{folder}: does not contain a run in shards; name the folder that was its -o")
-    loaded = settings_of(plan)
-    run = ShardedRun(run_folder, plan, loaded.settings, rubric_of(loaded.settings))
-    run.find_done()
-    if not run.done:
-        raise InputError(
-            f"{folder}: no shard of {len(plan.shards):,} is judged yet; there is nothing to report"
-        )
-    return run, loaded
-
-
-def _silent(line: str, **style: Any) -> None:
-    """For --quiet."""

@@ -10,8 +10,10 @@ from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
+from rag_eval.cli.outcome import gate_options
 from rag_eval.cli.reading import reading_options
-from rag_eval.cli.sharded import ENGINES, ShardedJob, is_sharded
+from rag_eval.cli.shard_inputs import is_sharded
+from rag_eval.cli.sharded import ENGINES, ShardedJob
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import PROMPT_FORMS
 
@@ -61,19 +63,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--html", type=_PATH, help="Also write a page for any browser to this file.")
 @click.option("--html-no-texts", is_flag=True, help="Leave texts, evidence and advice out of the page.")
 @click.option("--csv", type=_PATH, help="Also write the tables as CSV files to this folder.")
-@click.option(
-    "--fail-under", multiple=True, metavar="NAME=VALUE", help="Exit with 1 if any bot's mean is below VALUE."
-)
-@click.option(
-    "--gate-on",
-    type=click.Choice(["interval", "mean"]),
-    default="interval",
-    show_default=True,
-    help="Compare gates with the lower 95% limit or the mean.",
-)
-@click.option("--baseline", type=_PATH, help="Report, JSON or latest: the earlier run to compare with.")
-@click.option("--history", type=_PATH, metavar="FOLDER", help="Add this run to the history in FOLDER.")
-@click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if any mean is significantly worse.")
+@gate_options
 @click.option(
     "--report-only",
     is_flag=True,
@@ -89,7 +79,6 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 )
 @click.option("--labels", multiple=True, type=_PATH, help="Compare with the labels in this review sheet.")
 @click.option("--calibrate", type=_PATH, help="Write the thresholds that labels imply to this config.ini.")
-@click.option("--junit", type=_PATH, help="Write gate results as JUnit XML to this file.")
 @reading_options("answer=bot")
 @click.option("--bot-name", metavar="NAME", help="Name of the bot, for one column of responses.")
 @click.option("--show", is_flag=True, help="Print how the first rows are read; judge nothing.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.results.baseline import Change
+from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
 from rag_eval.results.stored import CASE_RESULT
 from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
@@ -74,7 +75,7 @@ class JsonReport:
         end = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
-            "causes": [asdict(each) for each in findings.causes],
+            "causes": [_causes(each) for each in findings.causes],
             "slices": [
                 {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
                 for each in summary.slices
@@ -148,6 +149,17 @@ def _usage(usage: Usage) -> Json:
 def _bot(bot: BotSummary, findings: Findings) -> Json:
     summary = _bot_summary(bot)
     return summary | {"rqs": {**summary["rqs"], "interval": _interval(findings.own[bot.bot])}}
+
+
+def _causes(each: BotCauses) -> Json:
+    """Places are only told in a run over several files."""
+    members = asdict(each)
+    if each.worst_place is None:
+        del members["worst_place"]
+    for cause in members["causes"]:
+        if not cause["places"]:
+            del cause["places"]
+    return members
 
 
 def _bot_summary(bot: BotSummary) -> Json:

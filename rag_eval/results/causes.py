@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode
 from rag_eval.results.stored import State
+from rag_eval.texts.display import shorten
 
 MOST_CAUSES = 3
 """Causes that page, terminal and notes show for a bot; the JSON has all."""
+MOST_PLACES = 5
+"""Rows of a cause whose files are kept: as many as any reader is told of."""
 _MATERIAL = 0.5
 """Evidence against a score of at least this and its threshold does not explain a failure."""
 FAILURES = {FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY}
 """The modes that count as failures of the bot."""
+
+
+Place = tuple[str, int]
+"""A file, and the number that a row has there: in a run over several files, where readers find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,8 @@ class Cause:
     """The input's row numbers of these cases, ascending; `count` of them."""
     is_failure: bool = True
     """False for a bot without failures: then `of` counts its cases with a score below 0.8."""
+    places: tuple[Place, ...] = ()
+    """Where the first rows are; empty in a run over one file."""
 
     @property
     def share(self) -> float:
@@ -53,6 +62,8 @@ class BotCauses:
     """The input's row number of the case with the lowest RQS, the first of equal ones; None without an RQS."""
     worst_rqs: float | None
     """Its RQS, 0..1."""
+    worst_place: Place | None = None
+    """Where it is; None in a run over one file."""
 
     @property
     def first_fix(self) -> Cause | None:
@@ -91,27 +102,44 @@ class _Counted:
     def __init__(self) -> None:
         self.cases = 0
         self.rows: dict[CauseKind, array[int]] = {}
+        self.places: dict[CauseKind, dict[int, Place]] = {}
 
     def add(self, result: CaseResult, limits: Mapping[str, float]) -> None:
         self.cases += 1
         first = next(diagnose(result, limits), None)
         if first:
             self.rows.setdefault(first.kind, array("q")).append(result.case.row)
+            if place := _place(result):
+                self._keep(first.kind, {result.case.row: place})
+
+    def _keep(self, kind: CauseKind, places: Mapping[int, Place]) -> None:
+        """Of the first rows only: no reader is told of more."""
+        known = sorted({**self.places.get(kind, {}), **places}.items())
+        self.places[kind] = dict(known[:MOST_PLACES])
 
     def state(self) -> State:
-        return {"cases": self.cases, "rows": {kind.name: rows for kind, rows in self.rows.items()}}
+        places = {
+            kind.name: [[row, *place] for row, place in some.items()] for kind, some in self.places.items()
+        }
+        return {
+            "cases": self.cases,
+            "rows": {kind.name: rows for kind, rows in self.rows.items()},
+            "places": places,
+        }
 
     def merge(self, state: State) -> None:
         self.cases += state["cases"]
         for name, rows in state["rows"].items():
             self.rows.setdefault(CauseKind[name], array("q")).extend(rows)
+        for name, places in state["places"].items():
+            self._keep(CauseKind[name], {row: (source, number) for row, source, number in places})
 
 
 class _BotTally:
     def __init__(self, limits: Mapping[str, float]) -> None:
         self._limits = limits
         self._failures, self._roomy = _Counted(), _Counted()
-        self._worst: tuple[float, int] | None = None
+        self._worst: tuple[float, int, Place | None] | None = None
 
     def add(self, result: CaseResult) -> None:
         if not FAILURES.isdisjoint(result.failure_modes):
@@ -119,7 +147,7 @@ class _BotTally:
         elif any(score.value is not None and score.value < ROOM for score in result.scores.values()):
             self._roomy.add(result, ROOMY_LIMITS)
         if result.rqs is not None:
-            self._meet((result.rqs, result.case.row))
+            self._meet(result.rqs, result.case.row, _place(result))
 
     def state(self) -> State:
         return {"failures": self._failures.state(), "roomy": self._roomy.state(), "worst": self._worst}
@@ -128,8 +156,8 @@ class _BotTally:
         self._failures.merge(state["failures"])
         self._roomy.merge(state["roomy"])
         if state["worst"]:
-            rqs, row = state["worst"]
-            self._meet((rqs, row))
+            rqs, row, place = state["worst"]
+            self._meet(rqs, row, (place[0], place[1]) if place else None)
 
     def causes(self, bot: str) -> BotCauses:
         counted = self._failures if self._failures.cases else self._roomy
@@ -144,14 +172,21 @@ class _BotTally:
                 counted.cases,
                 tuple(sorted(counted.rows[kind])),
                 counted is self._failures,
+                tuple(counted.places.get(kind, {}).values()),
             )
             for kind in kinds
         )
-        rqs, row = self._worst or (None, None)
-        return BotCauses(bot, self._failures.cases, tuple(causes), row, rqs)
+        rqs, row, place = self._worst or (None, None, None)
+        return BotCauses(bot, self._failures.cases, tuple(causes), row, rqs, place)
 
-    def _meet(self, candidate: tuple[float, int]) -> None:
-        self._worst = min(self._worst or candidate, candidate)
+    def _meet(self, rqs: float, row: int, place: Place | None) -> None:
+        if self._worst is None or (rqs, row) < self._worst[:2]:
+            self._worst = rqs, row, place
+
+
+def _place(result: CaseResult) -> Place | None:
+    case = result.case
+    return None if case.source_row is None else (case.source, case.source_row)
 
 
 # In words
@@ -161,7 +196,20 @@ _NAMED_ROWS = 3
 
 def cause_words(cause: Cause) -> str:
     """'7 of 11 failures: the chunks do not contain the whole answer (rows 5, 9, 14 …)'."""
-    return f"{_counted(cause)}: {cause.text} ({_rows(cause.rows)})"
+    more = " …" if len(cause.rows) > _NAMED_ROWS else ""
+    return f"{_counted(cause)}: {cause.text} ({_rows(cause)}{more})"
+
+
+def worst_words(causes: BotCauses) -> str:
+    """'12', or '4 of b.csv' in a run over several files."""
+    return (
+        place_words(*causes.worst_place).removeprefix("row ") if causes.worst_place else str(causes.worst_row)
+    )
+
+
+def place_words(source: str, row: int) -> str:
+    """'row 4 of b.csv'."""
+    return f"row {row} of {shorten(source, 60)}"
 
 
 def fix_words(causes: BotCauses | None) -> str:
@@ -178,6 +226,8 @@ def _counted(cause: Cause) -> str:
     return f"{cause.count:,} of {cause.of:,} {what if cause.of == 1 else several}"
 
 
-def _rows(rows: Sequence[int]) -> str:
-    named = ", ".join(map(str, rows[:_NAMED_ROWS]))
-    return f"row{'s' if len(rows) > 1 else ''} {named}{' …' if len(rows) > _NAMED_ROWS else ''}"
+def _rows(cause: Cause) -> str:
+    if cause.places:
+        return ", ".join(place_words(*place) for place in cause.places[:_NAMED_ROWS])
+    named = ", ".join(map(str, cause.rows[:_NAMED_ROWS]))
+    return f"row{'s' if len(cause.rows) > 1 else ''} {named}"

@@ -84,6 +84,8 @@ class Tallies:
         """Add the rows of a part of the run, which come after those that were added so far."""
         for name, tally in self._parts().items():
             tally.merge(state[name])
+        if self._since_last and self._since_last is not self._comparison:
+            self._since_last.merge(state["baseline"])
         for bot, tally in state["retrieval"].items():
             self._retrieval.setdefault(bot, RetrievalTally()).merge(tally)
         self._flag(map(from_json, state["flagged"]))

@@ -32,6 +32,7 @@ class Fold:
             cut_contexts={(row, bot): words for each in about for row, bot, words in each["cuts"]},
             usage=_together(_USAGE.validate_python(each["usage"]) for each in about),
             seconds=sum(each["seconds"] for each in about),
+            fallbacks=sum((Counter(each["fallbacks"]) for each in about), Counter[str]()),
         )
         self.adaptations = tuple(dict.fromkeys(text for each in about for text in each["adaptations"]))
         """Sentences on how the endpoint took the calls."""
@@ -44,8 +45,9 @@ class Fold:
         """Recommendations that were computed anew; known when all results were walked over."""
         self._scoring = [each["scoring"] for each in about]
 
-    def tallies(self, slice_by: str, past: PastRun | None) -> Tallies:
-        tallies = Tallies(self.facts, slice_by, past)
+    def tallies(self, slice_by: str, past: PastRun | None, last: PastRun | None) -> Tallies:
+        """`past` is the baseline, `last` the last comparable run of the history."""
+        tallies = Tallies(self.facts, slice_by, past, last)
         for number in self._numbers:
             tallies.merge(read_state(self._folder.tallies(number))["tallies"])
         return tallies

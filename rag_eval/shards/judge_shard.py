@@ -203,6 +203,7 @@ class _Shard:
             "usage": _USAGE.dump_python(evaluation.usage, mode="json"),
             "adaptations": list(evaluation.judges.judge.adaptations),
             "outdated": evaluation.outdated,
+            "fallbacks": dict(evaluation.fallbacks),
             "redacted": dict(redactor.counts) if redactor else {},
             "flags": [[row, bot, list(marks)] for (row, bot), marks in facts.flags.items()],
             "cuts": [[row, bot, words] for (row, bot), words in facts.cut_contexts.items()],

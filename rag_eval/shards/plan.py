@@ -9,9 +9,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rag_eval.configuration import LoadedSettings
+from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
 from rag_eval.records import Row
-from rag_eval.shards.folder import RunFolder, fingerprint_of_file, write_json, write_rows
+from rag_eval.shards.folder import RunFolder, fingerprint, fingerprint_of_file, write_json, write_rows
 from rag_eval.tables import ColumnUse, Table
 
 FORMAT = "rag-eval-shards/1"
@@ -57,16 +60,33 @@ class Plan(_Written):
     """Those of the last run over this folder, as they were given."""
     origins: dict[str, tuple[str, str, int]] = {}
     """Where they come from, by 'section.key': level, name and line."""
+    judging: str = ""
+    """Fingerprint of everything that scores depend on, as the last run asked for it."""
 
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
+
+    @property
+    def inputs_hash(self) -> str:
+        """SHA-256 of the input file, or of those of several files."""
+        hashes = [source.sha256 for source in self.sources]
+        return hashes[0] if len(hashes) == 1 else fingerprint(hashes)
 
     def table_without_rows(self) -> Table:
         columns = tuple(ColumnUse(**use) for use in self.table["columns"])
         lists = {name: tuple(self.table[name]) for name in ("bots", "warnings", "selection")}
         path = Path(self.table["path"])
         return Table(**{**self.table, **lists, "path": path, "columns": columns, "rows": ()})
+
+    def loaded_settings(self) -> LoadedSettings:
+        """Those of the last run over this folder, without keys."""
+        settings = Settings.model_validate(self.settings)
+        sources = {f"{section}.{key}": Source(Level.DEFAULT) for section, keys in settings for key, _ in keys}
+        sources |= {
+            key: Source(Level(level), name, line) for key, (level, name, line) in self.origins.items()
+        }
+        return LoadedSettings(settings, sources, {}, ())
 
 
 def read_plan(folder: RunFolder) -> Plan | None:

@@ -18,6 +18,8 @@ _FACTS = TypeAdapter(RunFacts)
 _OF_THE_RUN: Mapping[str, Any] = {"flags": {}, "cut_contexts": {}, "usage": Usage()}
 """Facts that are counted while the run is judged."""
 
+_TALLIES = 2
+"""Number of the form that tallies are stored in; parts with tallies of another form are counted again."""
 _COUNTING: Mapping[str, tuple[str, ...]] = {
     "weights": (),
     "thresholds": (),
@@ -136,18 +138,34 @@ def plain_settings(settings: Settings) -> dict[str, Any]:
 
 def judging_fingerprint(settings: Settings, rubric: str, version: str) -> str:
     """Of everything in the settings that a score depends on. `rubric` is the fingerprint of the rubric's file."""
+    return fingerprint([_judging(settings), rubric, version])
+
+
+def judged_otherwise(before: Settings, now: Settings) -> list[str]:
+    """Settings that a score depends on and that differ, as '[section] key'."""
+    was, told = _judging(before), _judging(now)
+    return [
+        f"[{section}] {key}"
+        for section in dict.fromkeys((*told, *was))
+        for key in dict.fromkeys((*told.get(section, {}), *was.get(section, {})))
+        if told.get(section, {}).get(key) != was.get(section, {}).get(key)
+    ]
+
+
+def _judging(settings: Settings) -> dict[str, Any]:
     harmless = settings.without_secrets().model_dump(mode="json")
     judged = _without(_without(harmless, _COUNTING), _CONDUCT)
     for name, provider in PROVIDERS.items():
         if not provider.is_offline and name != settings.judge.provider:
             del judged[name]
-    return fingerprint([judged, rubric, version])
+    return judged
 
 
 def counting_fingerprint(settings: Settings, facts: RunFacts) -> str:
     """Of everything that the tallies of a part depend on beside its scores."""
     return fingerprint(
         [
+            _TALLIES,
             settings.report.slice_by,
             settings.diagnostics.gold_ids,
             facts.bots,

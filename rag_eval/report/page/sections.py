@@ -16,7 +16,7 @@ from rag_eval.report.retrieval_sheet import retrieval_columns
 from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
 from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
-from rag_eval.results.causes import MOST_CAUSES, BotCauses, Cause, fix_words
+from rag_eval.results.causes import MOST_CAUSES, MOST_PLACES, BotCauses, Cause, fix_words, place_words
 from rag_eval.results.findings import (
     ABOUT_COUNTS,
     NAME_LIMIT,
@@ -243,19 +243,21 @@ def _causes(causes: BotCauses | None, index: int) -> str:
 
 
 def _cause(cause: Cause, index: int) -> str:
-    rows = ", ".join(f'<a href="#row-{row}-{index + 1}">{row}</a>' for row in cause.rows[:_LINKED_ROWS])
-    more = " …" if len(cause.rows) > _LINKED_ROWS else ""
+    linked = cause.rows[:MOST_PLACES]
+    names = [safe(place_words(*place)) for place in cause.places] or list(map(str, linked))
+    rows = ", ".join(
+        f'<a href="#row-{row}-{index + 1}">{name}</a>' for row, name in zip(linked, names, strict=True)
+    )
+    what = "" if cause.places else "rows " if len(cause.rows) > 1 else "row "
+    more = " …" if len(cause.rows) > MOST_PLACES else ""
     whole = (
         _counted(cause.of, "failure") if cause.is_failure else f"{_counted(cause.of, 'case')} below {ROOM:g}"
     )
     return (
         f"<li><b>{safe(cause.fix[0].upper() + cause.fix[1:])}</b><br>{safe(cause.text)} "
         f'<span class="dim">({cause.count:,} of {whole}; '
-        f"row{'s' if len(cause.rows) > 1 else ''} {rows}{more})</span></li>"
+        f"{what}{rows}{more})</span></li>"
     )
-
-
-_LINKED_ROWS = 5
 
 
 def _counted(count: int, noun: str) -> str:

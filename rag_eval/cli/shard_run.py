@@ -1,0 +1,265 @@
+"""The shards of one run: which of them are done, and how the others are judged."""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rag_eval.cli.console import warn
+from rag_eval.cli.facts import facts_at_start
+from rag_eval.cli.options import Options
+from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
+
+if TYPE_CHECKING:
+    from rag_eval.configuration.settings import Settings
+    from rag_eval.records import RunFacts
+    from rag_eval.rubric import EvaluationRubric
+    from rag_eval.run.judges import Judges
+    from rag_eval.shards.engines import Engine, LocalEngine
+    from rag_eval.shards.fold import Fold
+    from rag_eval.shards.folder import RunFolder
+    from rag_eval.shards.judge_shard import ShardOutcome
+    from rag_eval.shards.plan import Plan
+    from rag_eval.shards.ray_engine import RayEngine
+    from rag_eval.shards.spec import ShardSpec
+
+_CAPS = ("max_calls", "max_cost", "max_minutes", "grant_used")
+"""Codes of shards that stopped because their part of a cap was used up; the run may have some left."""
+
+
+class ShardedRun:
+    """The shards of one folder as the settings want them: those that are done, and those that an engine judges."""
+
+    def __init__(
+        self, folder: "RunFolder", plan: "Plan", settings: "Settings", rubric: "EvaluationRubric | None"
+    ) -> None:
+        from rag_eval.shards.folder import fingerprint_of_file
+        from rag_eval.shards.spec import counting_fingerprint, judging_fingerprint
+
+        self.plan = plan
+        self.done: set[int] = set()
+        """Numbers of the shards whose parts are there."""
+        self.stopped: RunStoppedError | None = None
+        self.folder = folder
+        self._settings = settings
+        self.judging: str
+        """Fingerprint of everything that scores depend on, beside the rows."""
+        self.judges = _judges_without_calls(settings, rubric)
+        self.facts = self._facts()
+        of_rubric = fingerprint_of_file(settings.rubric.file) if settings.rubric.file else ""
+        self.judging = judging_fingerprint(settings, of_rubric, plan.version)
+        self._counting = counting_fingerprint(settings, self.facts)
+
+    def _facts(self) -> "RunFacts":
+        plan = self.plan
+        facts = facts_at_start(self._settings, plan.table_without_rows(), self.judges)
+        if len(plan.sources) == 1:
+            return replace(facts, rows=plan.rows, started=datetime.fromisoformat(plan.started))
+        names = tuple(source.name for source in plan.sources)
+        return replace(
+            facts,
+            rows=plan.rows,
+            started=datetime.fromisoformat(plan.started),
+            input_name=f"{len(names):,} files, {names[0]} to {names[-1]}",
+            sheet="",
+            sources=names,
+        )
+
+    def specs(self, options: Options | None = None) -> list["ShardSpec"]:
+        """Of all shards, done or not."""
+        from rag_eval.shards.folder import fingerprint
+        from rag_eval.shards.spec import ShardSpec, plain_facts
+
+        facts = plain_facts(self.facts)
+        return [
+            ShardSpec(
+                number=number,
+                source=shard.source,
+                rows=shard.rows,
+                input=shard.input,
+                judging=fingerprint([self.judging, shard.input]),
+                counting=self._counting,
+                settings=self.plan.settings,
+                facts=facts,
+                fresh=bool(options and options.fresh),
+                retry_errors=bool(options and options.retry_errors),
+                strict_cache=bool(options and options.strict_cache),
+            )
+            for number, shard in enumerate(self.plan.shards)
+        ]
+
+    def write_specs(self, options: Options) -> int:
+        """For `rag-eval shard`: each shard with a journal of its own. Returns their number."""
+        from rag_eval.shards.folder import write_json
+
+        specs = self.specs(options)
+        for spec in specs:
+            own = spec.model_copy(update={"shares_replies": False, **_caps_of(self._settings, len(specs))})
+            write_json(self.folder.spec(spec.number), own.model_dump(mode="json"))
+        return len(specs)
+
+    def judge(self, engine: "Engine", options: Options) -> Iterator["ShardOutcome"]:
+        """Every shard that is not done, until all are, something stops the run, or its caps are reached."""
+        from rag_eval.shards.engines import LocalEngine
+        from rag_eval.shards.judge_shard import ShardOutcome, judge_shard
+        from rag_eval.shards.purse import Purse
+
+        updates = {"share": engine.slots, "shares_replies": isinstance(engine, LocalEngine)}
+        wanted = [spec.model_copy(update=updates) for spec in self._wanted(options)]
+        for number in sorted(self.done):
+            yield ShardOutcome(number, self.plan.shards[number].rows, done=True)
+        purse, waiting = Purse(self._settings, engine.slots), deque(wanted)
+        by_number = {spec.number: spec for spec in wanted}
+        while waiting and not self.stopped:
+            is_moving, short = False, list[int]()
+            try:
+                for plain in engine.map(judge_shard, self._tasks(waiting, purse)):
+                    outcome = ShardOutcome(**plain)
+                    purse.settle(outcome)
+                    is_moving |= outcome.done or outcome.requests > 0
+                    if outcome.done:
+                        self.done.add(outcome.number)
+                    elif outcome.code in _CAPS:
+                        short.append(outcome.number)
+                    else:
+                        self._stop(outcome.code, outcome.stopped, outcome.exit_code)
+                    yield outcome
+            except RagEvalError as error:  # of the engine: workers died again and again
+                self._stop("engine", str(error), error.exit_code)
+            waiting.extend(map(by_number.__getitem__, short))
+            if waiting and not is_moving and not self.stopped:
+                self.stopped = purse.reached()
+
+    def keep_what_was_paid(self, before: "Plan", options: Options) -> None:
+        """Raises InputError if parts by another judge than this one would be replaced, and nobody has asked for that.
+
+        `before` is the plan as the last run left it. What the offline judge did costs nothing to do again.
+        """
+        from rag_eval.shards.spec import judged_otherwise
+
+        others = self._judged_otherwise()
+        if not others:
+            return
+        earlier = before.loaded_settings().settings
+        shards = "1 finished shard was" if others == 1 else f"{others:,} finished shards were"
+        what = f"{self.folder.root}: {shards} judged in another way"
+        is_free = self.judges.is_proxy and earlier.provider.is_offline
+        if not (options.fresh or is_free or before.judging == self.judging):
+            changed = ", ".join(judged_otherwise(earlier, self._settings)[:5]) or "the rubric"
+            raise InputError(
+                f"{what} (changed: {changed}); add --fresh to judge everything again, or use another -o to keep them"
+            )
+        warn(f"{what}, and will be judged again.")
+
+    def _judged_otherwise(self) -> int:
+        """Parts by another judge than this one."""
+        from rag_eval.shards.folder import about_results
+
+        parts = ((spec.judging, about_results(self.folder.results(spec.number))) for spec in self.specs())
+        return sum(about.get("judging", judging) != judging for judging, about in parts)
+
+    def fold(self) -> "Fold":
+        """The shards that are there, as one run."""
+        from rag_eval.shards.fold import Fold
+
+        return Fold(self.folder, sorted(self.done), self.facts)
+
+    def find_done(self) -> None:
+        """Look for the shards whose parts are there; their tallies are brought up to the settings."""
+        from rag_eval.shards.judge_shard import count_shard
+
+        self.done.update(spec.number for spec in self.specs() if count_shard(self.folder, spec))
+
+    @property
+    def partial(self) -> str:
+        """Why a report does not have all shards; empty if it has."""
+        done, every = len(self.done), len(self.plan.shards)
+        if done == every:
+            return ""
+        why = f": {self.stopped}" if self.stopped else ""
+        return f"{done:,} of {every:,} shards are judged{why}"
+
+    def remove_replies(self) -> None:
+        """The run is complete: its journals are needed no more."""
+        for folder in (self.folder.all_replies, self.folder.all_grants):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _stop(self, code: str, reason: str, exit_code: int) -> None:
+        """Begin no more shards. The first reason is the one that is reported."""
+        if self.stopped is None:
+            self.stopped = RunStoppedError(code, reason)
+            self.stopped.exit_code = ExitCode(exit_code)
+
+    def _wanted(self, options: Options) -> Iterator["ShardSpec"]:
+        """The shards that are not done. With an LLM judge, one with failed cases is not."""
+        from rag_eval.shards.folder import about_results
+        from rag_eval.shards.judge_shard import is_done
+
+        for spec in self.specs(options):
+            is_there = not options.fresh and is_done(self.folder, spec)
+            has_failed = is_there and about_results(self.folder.results(spec.number))["failed"]
+            if is_there and (self.judges.is_proxy or not has_failed):
+                self.done.add(spec.number)
+            else:
+                yield spec.model_copy(update={"again": is_there or options.fresh})
+
+    def _tasks(self, waiting: "deque[ShardSpec]", purse: Any) -> Iterator[dict[str, Any]]:
+        while waiting and not self.stopped:
+            spec = purse.fill(waiting[0])
+            if spec is None:
+                return
+            waiting.popleft()
+            yield {"folder": str(self.folder.root.absolute()), "spec": spec.model_dump(mode="json")}
+
+
+def engine_of(options: Options, settings: "Settings", shards: int) -> "LocalEngine | RayEngine":
+    """What runs the shards: no more at once than there are shards, and with an LLM judge than calls may be open."""
+    from rag_eval.shards.engines import LocalEngine
+    from rag_eval.shards.ray_engine import RayEngine
+
+    most = shards if settings.provider.is_offline else min(shards, settings.evaluation.workers)
+    return RayEngine(options.address, most) if options.engine == "ray" else LocalEngine(most)
+
+
+def _judges_without_calls(settings: "Settings", rubric: Any) -> "Judges":
+    """To know what will be judged, and how readers call it."""
+    from rag_eval.judge.null_judges import NoJudge, NoStore
+    from rag_eval.run.evaluation import redactor_of
+    from rag_eval.run.judges import Judges
+
+    if not settings.provider.is_offline:
+        return Judges.llm(settings, NoJudge(), NoStore(), rubric)
+    if redactor_of(settings):
+        warn("Nothing is redacted: the offline judge sends nothing.")
+    return Judges.offline(settings)
+
+
+def _caps_of(settings: "Settings", shards: int) -> dict[str, Any]:
+    """Of each shard if nobody hands them out: an equal part for all of them, which are judged at the same time."""
+    limits = settings.limits
+    return {
+        "share": shards,
+        "max_calls": None if limits.max_calls is None else max(1, limits.max_calls // shards),
+        "max_cost": None if limits.max_cost is None else limits.max_cost / shards,
+        "max_minutes": limits.max_minutes,
+    }
+
+
+@contextmanager
+def lent_key(settings: "Settings") -> Iterator[None]:
+    """Worker processes read the key where every process does, wherever this one found it."""
+    variables = [name for name, key in settings.provider.variables.items() if key == "api_key"]
+    before = {name: os.environ.get(name) for name in variables}
+    if variables and (key := settings.section.api_key.get_secret_value()):
+        os.environ.update(dict.fromkeys(variables, key))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
