@@ -83,6 +83,12 @@ class Formats:
             self._by_key[key] = made = self._made(*key)
             return made
 
+    def fix_numbers(self) -> None:
+        """Number the formats of rows now and not when each is first used: the same way in every process."""
+        for look in Look:
+            for begins_group in (None, True, False):
+                self.of(look, begins_group=begins_group)._get_xf_index()
+
     def _made(self, look: Look, words: str, begins_group: bool | None) -> "Format":
         properties = _BASE | _LOOKS[look]
         if words:
