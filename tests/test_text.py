@@ -248,14 +248,14 @@ def test_a_long_piece_is_quoted_by_its_stems(length, quoted):
 
 
 def test_pieces_are_remembered_up_to_128_characters_and_100_000_of_them():
-    words_module._VOCABULARY.clear()
-    long, longer = "x" * 128, "y" * 129
-    read(f"{long} {longer}")
-    assert set(words_module._VOCABULARY) == {long}
-    for first in range(0, 100_000, 10_000):
-        read(" ".join(f"w{number}" for number in range(first, first + 10_000)))
-    assert len(words_module._VOCABULARY) == 1  # the last one: all others were forgotten before it
-    assert "w99999" in words_module._VOCABULARY
+    vocabulary = words_module._Vocabulary()
+    long, longer = "x" * 128, "w" * 129
+    assert (vocabulary[long], vocabulary[longer]) == ((long,), (longer,))
+    assert set(vocabulary) == {long}
+    vocabulary.update(dict.fromkeys(map(str, range(99_998)), ()))
+    assert (vocabulary["towers"], len(vocabulary)) == (("tower",), 100_000)
+    assert vocabulary["bridges"] == ("bridg",)
+    assert vocabulary == {"bridges": ("bridg",)}  # all others were forgotten before it
 
 
 @pytest.mark.parametrize(
