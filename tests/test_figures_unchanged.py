@@ -1,6 +1,6 @@
 """The figures of a made-up run stay as they are: means, intervals, tests, agreement, causes and what is said of them.
 
-`figures.json` holds them. `python tests/test_figures_unchanged.py` writes it anew; a figure that moves must be listed in
+`figures.json` holds them. `python tests/test_figures_unchanged.py` writes it anew; a figure that moves must be in
 CHANGELOG.md under "Scores change".
 """
 
