@@ -18,11 +18,6 @@ DECLINES = "the response declines to answer"
 NO_CONTEXT = "the sheet has no context column for this bot"
 NO_REFERENCE = "the row has no ground truth"
 
-EVASIVE = "evasive response"
-"""Verdict of an LLM judge on the question behind a response that does not answer."""
-DECLINES = "the response declines to answer"
-"""The offline judge's reason for an answer relevancy of 0."""
-
 
 class Metric(ABC):
     """A named measure of one case, 0..1, higher is better.
