@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gat
 from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.intervals import bootstrap_mean_interval
 from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun, headline, ranking_words
+from rag_eval.results.run_history import History, bots_in_time, changes_words, run_line, run_of
 from rag_eval.results.sampling import draw_sample
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.results.skewness import skewed_hurdle
@@ -172,6 +174,28 @@ def _run() -> Iterator[tuple[str, Any]]:
     gates = parse_gates(["rqs=0.6", "Faithfulness = 0.55", "context-recall=0.9"])
     yield "gates", [evaluate(gates, summary, on, least) for on in GateOn for least in (0.5, 0.95)]
     yield "regressions", regression_gates(findings.changes or (), BOTS)
+    first = run_of("a-1", "hash", FACTS, summary, findings)
+    runs = [
+        replace(first, started=first.started + timedelta(days=day), **changes)
+        for day, changes in enumerate(
+            ({}, {}, {"partial": "stopped"}, {"judge": "another"}, {"prompts": "single"}, {})
+        )
+    ]
+    runs.append(replace(runs[-1], started=runs[-1].started + timedelta(days=1), bots=runs[-1].bots[1:3]))
+    history = History(Path("nowhere"), tuple(runs))
+    in_time = bots_in_time(history, findings.changes)
+    yield (
+        "history",
+        [(each.bot.bot, each.segment, each.verdict, each.change, each.bot.failures) for each in in_time],
+    )
+    yield (
+        "history words",
+        [
+            changes_words(history, tested)
+            for tested in (findings.changes, None, (), (findings.changes or ())[:1])
+        ],
+    )
+    yield "history line", json.loads(run_line(first))
 
 
 def _two_judges() -> Iterator[tuple[str, Any]]:
@@ -230,6 +254,16 @@ def _statistics() -> Iterator[tuple[str, Any]]:
     strata = ["low" if number % 2 else "high" for number in range(40)]
     sample = LabelledSample(_numbers(20, 5), judge[:20], strata[:20], {"low": 30, "high": 25, "none": 0})
     yield "stratified", stratified_mean([*judge, *_numbers(15, 11)], sample)
+    scores = _numbers(400, 3)
+    human = [max(0.0, value - 0.15 * (number % 4)) for number, value in enumerate(scores[:42])]
+    names = ["low" if number % 2 else "high" for number in range(40)] + ["rare"] * 2
+    for sizes in ({"low": 198, "high": 200, "rare": 2}, {"low": 199, "high": 200, "rare": 1}):
+        labelled = LabelledSample(human, scores[:42], names, sizes)
+        yield f"stratified with {sizes['rare']}", stratified_mean(scores, labelled, confidence=0.9)
+    one = LabelledSample(human, scores[:42], ["all"] * 42, {"all": 400})
+    yield "stratified in one", stratified_mean(scores, one)
+    few = LabelledSample(human[:1], scores[:1], ["all"], {"all": 400})
+    yield "stratified of one label", stratified_mean(scores, few)
     for cases, suspicious in ((30, 0.2), (14, 0.0), (190, 0.1)):
         drawn = draw_sample(
             _results(1), ["faithfulness", "polite"], cases, suspicious=suspicious, flags=FACTS.flags,
