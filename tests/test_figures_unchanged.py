@@ -255,12 +255,12 @@ def _statistics() -> Iterator[tuple[str, Any]]:
     sample = LabelledSample(_numbers(20, 5), judge[:20], strata[:20], {"low": 30, "high": 25, "none": 0})
     yield "stratified", stratified_mean([*judge, *_numbers(15, 11)], sample)
     scores = _numbers(400, 3)
-    human = [max(0.0, value - 0.15 * (number % 4)) for number, value in enumerate(scores[:42])]
-    names = ["low" if number % 2 else "high" for number in range(40)] + ["rare"] * 2
+    human = [max(0.0, value - 0.15 * (number % 4)) for number, value in enumerate(scores[:20])]
+    names = ["low" if number % 2 else "high" for number in range(18)] + ["rare"] * 2
     for sizes in ({"low": 198, "high": 200, "rare": 2}, {"low": 199, "high": 200, "rare": 1}):
-        labelled = LabelledSample(human, scores[:42], names, sizes)
+        labelled = LabelledSample(human, scores[:20], names, sizes)
         yield f"stratified with {sizes['rare']}", stratified_mean(scores, labelled, confidence=0.9)
-    one = LabelledSample(human, scores[:42], ["all"] * 42, {"all": 400})
+    one = LabelledSample(human, scores[:20], ["all"] * 20, {"all": 400})
     yield "stratified in one", stratified_mean(scores, one)
     few = LabelledSample(human[:1], scores[:1], ["all"], {"all": 400})
     yield "stratified of one label", stratified_mean(scores, few)
