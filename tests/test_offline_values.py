@@ -472,7 +472,12 @@ def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     ("text", "declines"),
     [
         ("x" * 190 + " I do not know", True),
-        ("x" * 205 + " I do not know", False),
+        ("x" * 198 + " I do not know", True),
+        ("x" * 199 + " I do not know", False),
+        ("x" * 198 + " ich weiß es nicht", True),
+        ("x" * 199 + " ich weiß es nicht", False),
+        ("塔" * 78 + "抱歉", True),
+        ("塔" * 79 + "抱歉", False),
         ("I do not know. However, " + "x" * 37, True),
         ("I do not know. However, " + "x" * 38, False),
         ("n/a", True),
