@@ -148,6 +148,15 @@ def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: T
     assert sorted(flipped) == [(row, bot) for row in (2, 12, 22, 32, 42) for bot in ("Left", "Right")]
 
 
+def test_metrics_beside_rqs_are_compared_as_well(rag_eval: Run, two: Two, tmp_path: Path) -> None:
+    two.configure(f"{ONLY_FAITHFULNESS}answer_coverage = yes\n")
+    sheet_of(tmp_path / "in.xlsx", 6)
+    ended = rag_eval(*WORDS, "--json", "out.json")
+    assert ended.code == 0, ended.err
+    measures = document_of(tmp_path / "out.json")["measures"]
+    assert (measures["answer_coverage"]["count"], measures["answer_coverage"]["difference"]) == (12, 0.0)
+
+
 def test_the_workbook_and_the_page_have_the_evidence_of_both(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     two.b.always = flipping(10)
     sheet_of(tmp_path / "in.xlsx", 12)

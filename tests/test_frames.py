@@ -65,6 +65,53 @@ def test_cells_of_a_frame_are_read_as_those_of_a_workbook() -> None:
     assert list(scores["doc_recall"]) == [0.5, 0.5, 0.0, 0.0, 1.0, 1.0]
 
 
+def test_a_table_is_read_by_the_settings() -> None:
+    settings = Settings(
+        judge={"provider": "offline"},
+        bots={"strip_prefix": "Model "},
+        context={"delimiter": "##"},
+        columns={"query": "Asked"},
+    )
+    frame = pd.DataFrame(
+        {
+            "Asked": ["When?"],
+            "Query": ["Who?"],
+            "Model X": ["At nine."],
+            "Context": ["Dogs bark.##It is open at nine."],
+        }
+    )
+    with pytest.warns(UserWarning, match="'Query'"):
+        scores = evaluate(frame, settings)
+    assert list(scores[["bot", "query"]].loc[0]) == ["X", "When?"]
+    assert scores.loc[0, "context_precision"] == 0.5  # the second of two chunks is of use
+
+
+def test_a_line_has_every_score_and_its_reason() -> None:
+    frame = pd.DataFrame(
+        {"Query": ["Fish?"], "Bot_A": [""], "Bot_B": ["Fish swim."], "Context": ["Dogs bark."]}
+    )
+    first, second = evaluate(frame).to_dict("records")
+    names = [
+        "answer_correctness",
+        "faithfulness",
+        "answer_relevancy",
+        "context_precision",
+        "context_recall",
+        "toxicity",
+    ]
+    assert list(first) == [
+        "row", "bot", "query", "response", "rqs", *names, *(f"{name}_reason" for name in names), "failure_modes",
+        "recommendation",
+    ]  # fmt: skip
+    assert [first[name] for name in ("row", "bot", "query", "response", "rqs")] == [2, "A", "Fish?", "", 0.0]
+    assert first["answer_relevancy_reason"] == "empty response"
+    assert first["failure_modes"] == "Low Quality"
+    assert first["recommendation"].startswith("The bot gave no response: ")
+    assert second["failure_modes"] == "Retrieval Failure | Hallucination"
+    assert second["answer_correctness_reason"] == "the row has no ground truth"
+    assert (second["faithfulness"], second["answer_relevancy"], second["toxicity"]) == (0.0, 1.0, 0.0)
+
+
 def test_what_is_left_out_of_a_table_is_a_warning() -> None:
     """max_rows must not make a mean over a part of the rows look like one over all."""
     frame = pd.DataFrame({"Query": ["q"] * 201, "Bot_A": ["a"] * 201, "Human_Faithfullness": [1] * 201})
@@ -143,9 +190,10 @@ def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None
 
     judge.always = reasoning
     settings = Settings(judge={"provider": "azure"}, azure={"endpoint": judge.url, "api_key": KEY})
-    with pytest.warns(UserWarning, match="sampled at the model's default temperature"):
+    with pytest.warns(UserWarning, match="sampled at the model's default temperature") as caught:
         scores = evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
     assert not pd.isna(scores.loc[0, "rqs"])
+    assert {each.filename for each in caught} == {__file__}
 
 
 def test_measures_of_ones_own_rubrics_and_gold_documents_join_the_frame(

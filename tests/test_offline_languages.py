@@ -214,6 +214,10 @@ def test_small_words_are_those_of_the_language_with_the_most_of_them() -> None:
     german = small_words_of(words("Wer hat die Brücke gebaut?"))
     assert {"wer", "hat", "die"} <= german
     assert "brucke" not in german
+    assert small_words_of("wer die the what".split()) == frozenset()  # as many English words
+    assert {"que", "el"} <= small_words_of("que por para o".split())  # Spanish before Portuguese
+    assert small_words_of("de la que el".split()) >= {"del", "cuando"}
+    assert small_words_of(["nowhere"]) == frozenset()
     assert without_unspaced_asking("谁是国王") == "  国王"
     assert without_unspaced_asking("plain") == "plain"
 

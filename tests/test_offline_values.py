@@ -17,13 +17,13 @@ from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.grounding import ground, ground_part
-from rag_eval.metrics.offline.negations import find_denied
+from rag_eval.metrics.offline.negations import denies, find_denied
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.support import support
-from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
+from rag_eval.metrics.offline.support import Faults, support
+from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
-from rag_eval.texts.words import read, read_claim
+from rag_eval.texts.words import read, read_all, read_claim
 
 DOCS = Path(__file__).parent.parent / "docs" / "background" / "offline-judge-quality.md"
 FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
@@ -162,6 +162,25 @@ def test_words_of_the_query_weigh_less_and_are_understood(given: set[str], share
     assert found.share_beside({"a1", "a2", "x"}, 0.5) == pytest.approx(share)
 
 
+def test_words_in_another_form_count_less_of_the_query_and_of_the_rest() -> None:
+    found = find_similar(
+        {"photosynthesi", "building", "tower", "bridg", "arch"}, {"photosynthetic", "buildings", "tower"}
+    )
+    assert (found.missing, found.alike) == ({"bridg", "arch"}, {"photosynthesi", "building"})
+    assert found.share == pytest.approx(1 - 2.4 / 5)
+    assert (found.exactly().missing, found.exactly().alike) == (found.missing | found.alike, set())
+    assert find_exactly(found.wanted, {"tower", "buildings"}) == (
+        found.wanted,
+        found.wanted - {"tower"},
+        set(),
+    )
+    asked = {"bridg", "building", "x"}
+    found_new = 1 - 1.2 / 3
+    assert found.share_beside(asked, 0.5) == pytest.approx(
+        (3 * found_new + 0.5 * (2 - 1.2 * (1 - found_new))) / (3 + 0.5 * 2)
+    )
+
+
 def test_with_words_of_the_query_only_or_none_of_them_all_weigh_the_same() -> None:
     found = find_similar({"a1", "a2"}, {"a1"})
     assert found.share_beside({"a1", "a2"}, 0.5) == found.share_beside(set(), 0.5) == 0.5
@@ -252,6 +271,8 @@ def test_pairs_between_which_the_chunks_always_negate() -> None:
     assert find_denied(chunks) == {("bird", "fly")}
     assert find_denied(("Fish swim.",)) == set()
     assert find_denied(("not",)) == set()
+    assert find_denied(("Cats never chase dogs nor fish. Birds not",)) == {("cat", "chas"), ("dog", "fish")}
+    assert find_denied(("not a cat", "cat not")) == set()
 
 
 @pytest.mark.parametrize(
@@ -269,6 +290,43 @@ def test_each_fault_halves_what_is_left(text: str, chunk: str, share_left: float
     found = support(text, (chunk,))
     assert found.value == pytest.approx(found.share * share_left)
     assert found.sentences[0].evidence("sentence", "good", "bad").reason.endswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("faults", "left"),
+    [
+        (Faults(0, 0, 0, 0, 1, 0, 0), 1.0),
+        (Faults(4, 3, 0, 0, 2, 0, 0), 1 - 0.5 * 3 / 4),
+        (Faults(0, 0, 3, 2, 2, 0, 0), 1 - 0.5 * 2 / 3),
+        (Faults(0, 0, 0, 0, 4, 2, 1), 1 - 0.5 * 3 / 4),
+        (Faults(2, 1, 4, 3, 4, 1, 1), 0.75 * 0.75 * (1 - 0.5 * 3 / 4)),
+    ],
+)
+def test_what_faults_leave_is_exact(faults: Faults, left: float) -> None:
+    assert faults.factor == pytest.approx(left)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "chunks", "is_denied"),
+    [
+        ("dogs not chase cats", ("dogs chase cats",), True),
+        ("dogs not chase cats", ("old dogs chase", "fish swim"), True),
+        ("old dogs not chase", ("old chase",), True),
+        ("dogs not chase cats", ("dogs cats",), True),
+        ("dogs not chase cats", ("chase cats", "dogs"), True),
+        ("dogs not chase cats", ("chase cats",), False),
+        ("dogs not chase cats", ("chase fish cats dogs",), False),
+        ("dogs not chase cats", ("dogs not chase cats", "dogs chase cats"), False),
+        ("dogs not chase cats", ("not chase", "dogs chase"), False),
+        ("dogs not chase cats", ("dogs not", "dogs chase"), False),
+        ("not chase cats", ("chase cats",), False),
+        ("dogs not", ("dogs",), False),
+        ("a1 not b1 c1 not d1", ("c1 d1",), True),
+        ("dogs chase cats", ("dogs chase cats",), False),
+    ],
+)
+def test_what_a_sentence_denies(sentence: str, chunks: tuple[str, ...], is_denied: bool) -> None:
+    assert denies(read(sentence), read_all(chunks)) is is_denied
 
 
 def test_a_fault_counts_by_its_share_of_the_sentences() -> None:
@@ -316,6 +374,25 @@ def test_a_sentence_is_supported_from_a_half_on() -> None:
 )
 def test_answer_correctness_is_exact(response: str, reference: str, expected: float) -> None:
     assert value("answer_correctness", response, reference=reference) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("metric", "texts", "seen"),
+    [
+        (
+            "answer_correctness",
+            {"reference": "The Who"},
+            ("only partly in the response", False, "not in the response: the"),
+        ),
+        ("answer_correctness", {"reference": "Who"}, ("found", True, "")),
+        ("answer_relevancy", {"query": "Red who?"}, ("partly addressed", False, "not taken up: Red")),
+    ],
+)
+def test_the_evidence_says_what_is_missing(
+    metric: str, texts: dict[str, str], seen: tuple[str, bool, str]
+) -> None:
+    (found,) = score(metric, "who blue", **texts).evidence
+    assert (found.verdict, found.favourable, found.reason) == seen
 
 
 def test_answer_correctness_of_a_text_is_its_balance_raised() -> None:
@@ -395,7 +472,12 @@ def test_a_refusal_of_up_to_sixteen_words_claims_nothing() -> None:
     ("text", "declines"),
     [
         ("x" * 190 + " I do not know", True),
-        ("x" * 205 + " I do not know", False),
+        ("x" * 198 + " I do not know", True),
+        ("x" * 199 + " I do not know", False),
+        ("x" * 198 + " ich weiß es nicht", True),
+        ("x" * 199 + " ich weiß es nicht", False),
+        ("塔" * 78 + "抱歉", True),
+        ("塔" * 79 + "抱歉", False),
         ("I do not know. However, " + "x" * 37, True),
         ("I do not know. However, " + "x" * 38, False),
         ("n/a", True),

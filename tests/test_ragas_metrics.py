@@ -19,7 +19,7 @@ from in_process import DictStore, ObjectJudge, run
 
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call
-from rag_eval.judge.replies import read_reply, read_stored
+from rag_eval.judge.replies import A_REASON, read_reply, read_stored
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.catalogue import METRICS, llm_metrics, offline_metrics
 from rag_eval.metrics.context_precision import average_precision
@@ -27,7 +27,19 @@ from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
 from rag_eval.metrics.ragas_import import _COLLECTIONS
 from rag_eval.metrics.ragas_prompts import _template
-from rag_eval.metrics.reply_types import Classification, QueryToxicity, Toxicities
+from rag_eval.metrics.reply_types import (
+    Advice,
+    Advices,
+    Attributions,
+    Classification,
+    Closeness,
+    ContextVerdict,
+    GeneratedQuestion,
+    QueryToxicity,
+    Statements,
+    StatementVerdicts,
+    Toxicities,
+)
 from rag_eval.metrics.toxicity import _TASK, LlmToxicity
 from rag_eval.records import METRIC_LABELS, Case, Evidence, Outcome, Score
 
@@ -678,3 +690,149 @@ def test_a_batch_may_use_as_many_tokens_as_its_questions_together() -> None:
     }
     assert "with exactly one entry for each position" in combined.messages[0].text
     assert (bundle.size, calls[0].bundle) == (10, bundle)
+
+
+class Recording(ObjectJudge):
+    """Remembers what it was asked."""
+
+    def __init__(self, reply: Callable[[str], str | Exception]) -> None:
+        super().__init__(reply)
+        self.calls: list[Call[Any]] = []
+
+    def ask(self, call: Call[Any]) -> Any:
+        self.calls.append(call)
+        return super().ask(call)
+
+
+OF_OURS, OF_THEIRS = {"text": CASE.response}, {"text": CASE.reference}
+ASKED: dict[str, tuple[dict[str, Any], set[tuple[str, str, int, str]]]] = {
+    "faithfulness": (
+        {"statements": TWO, "verdicts": verdicts(1, 0)},
+        {
+            ("statements", "Statements", 2048, str(OF_OURS)),
+            ("faithfulness.verdicts", "StatementVerdicts", 4096, str({"statements": 2})),
+        },
+    ),
+    "context_recall": (
+        {"attributions": attributed(1)},
+        {("context_recall.attributions", "Attributions", 4096, str(OF_THEIRS))},
+    ),
+    "context_precision": (
+        {"usefulness": {"reason": "r", "verdict": 1}},
+        {("context_precision.chunk", "ContextVerdict", 512, "{}")},
+    ),
+    "answer_correctness": (
+        {"statements": TWO, "classification": classified(1, 1, 1)},
+        {
+            ("statements", "Statements", 2048, str(OF_OURS)),
+            ("statements", "Statements", 2048, str(OF_THEIRS)),
+            (
+                "answer_correctness.classification",
+                "Classification",
+                4096,
+                str({"response_statements": ["s0", "s1"], "reference_statements": ["s0", "s1"]}),
+            ),
+        },
+    ),
+    "answer_relevancy": (
+        {"question": Q, "closeness": {"reason": "r", "closeness": 4}},
+        {
+            ("answer_relevancy.question", "GeneratedQuestion", 512, str(OF_OURS)),
+            ("answer_relevancy.closeness", "Closeness", 512, "{}"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
+def test_what_each_metric_asks_and_how_long_a_reply_may_be(metric: str) -> None:
+    replies, asked = ASKED[metric]
+    judge = Recording(scripted(replies))
+    run([llm_metrics([metric])[0].measure(CASE)], judge)
+    found = {
+        (each.task, each.reply_type.__name__, each.max_tokens, str(each.agrees_with)) for each in judge.calls
+    }
+    assert found == asked
+    assert not any(each.deployment or each.has_fallback for each in judge.calls)
+
+
+@pytest.mark.parametrize(
+    ("metric", "case", "settled"),
+    [
+        ("faithfulness", {"response": " "}, (None, "empty response: nothing that could be grounded")),
+        ("faithfulness", {"chunks": None}, (None, "the sheet has no context column for this bot")),
+        ("faithfulness", {"chunks": ()}, (0.0, "empty context: nothing was retrieved, so nothing is grounded")),
+        ("context_recall", {"chunks": None}, (None, "the sheet has no context column for this bot")),
+        ("context_recall", {"reference": None}, (None, "the row has no ground truth")),
+        ("context_recall", {"chunks": ()}, (0.0, "empty context: nothing was retrieved")),
+        ("context_precision", {"chunks": None}, (None, "the sheet has no context column for this bot")),
+        ("context_precision", {"chunks": ()}, (0.0, "empty context: nothing was retrieved")),
+        (
+            "context_precision",
+            {"reference": None, "response": ""},
+            (None, "no ground truth and an empty response: nothing to judge by"),
+        ),
+        ("answer_correctness", {"reference": None}, (None, "the row has no ground truth")),
+        ("answer_correctness", {"response": ""}, (0.0, "empty response")),
+        ("answer_relevancy", {"response": ""}, (0.0, "empty response")),
+    ],
+)  # fmt: skip
+def test_what_the_cells_alone_decide(metric: str, case: dict[str, Any], settled: tuple[Any, str]) -> None:
+    for form in (llm_metrics, offline_metrics):
+        found = form([metric])[0].settle(replace(CASE, **case))
+        assert found is not None
+        assert (found.metric, found.value, found.reason, found.evidence) == (metric, *settled, ())
+        assert form([metric])[0].settle(CASE) is None
+    if metric == "context_precision":
+        assert llm_metrics([metric])[0].settle(replace(CASE, reference=None)) is None
+        assert llm_metrics([metric])[0].settle(replace(CASE, response="")) is None
+
+
+@pytest.mark.parametrize(
+    ("reply_type", "about", "reply"),
+    [
+        (
+            Statements,
+            {"text": "Roses are red. Violets are blue."},
+            {"statements": ["Roses are red.", "Violets are blue."]},
+        ),
+        (Statements, {}, {"statements": ["-"]}),
+        (
+            StatementVerdicts,
+            {"statements": 2},
+            {"statements": [{"statement": A_REASON, "reason": A_REASON, "verdict": 0}] * 2},
+        ),
+        (StatementVerdicts, {}, {"statements": [{"statement": A_REASON, "reason": A_REASON, "verdict": 0}]}),
+        (ContextVerdict, {}, {"reason": A_REASON, "verdict": 0}),
+        (
+            Attributions,
+            {"text": "Roses."},
+            {"classifications": [{"statement": "Roses.", "reason": A_REASON, "attributed": 0}]},
+        ),
+        (
+            Classification,
+            {"response_statements": ["a", "b"], "reference_statements": ["c"]},
+            {
+                "TP": [],
+                "FP": [{"statement": A_REASON, "reason": A_REASON}] * 2,
+                "FN": [{"statement": A_REASON, "reason": A_REASON}],
+            },
+        ),
+        (GeneratedQuestion, {"text": "x" * 101}, {"question": f"What about {'x' * 100}?", "noncommittal": 0}),
+        (GeneratedQuestion, {}, {"question": "What about ?", "noncommittal": 0}),
+        (Closeness, {}, {"reason": A_REASON, "closeness": 0}),
+        (QueryToxicity, {}, {"reason": "polite", "toxicity": 0.0}),
+        (
+            Toxicities,
+            {"positions": 2},
+            {"items": [{"reason": "polite", "toxicity": 0.0, "position": each} for each in (1, 2)]},
+        ),
+        (Advice, {}, {"recommendation": A_REASON * 3}),
+        (Advices, {"positions": 1}, {"items": [{"recommendation": A_REASON * 3, "position": 1}]}),
+    ],
+)
+def test_what_is_made_up_for_an_estimate_is_unfavourable_and_as_long_as_a_reply(
+    reply_type: Any, about: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    made_up = reply_type.made_up(about)
+    assert made_up.model_dump() == reply

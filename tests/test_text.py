@@ -1,13 +1,19 @@
 """Texts are taken apart the same way whatever their language, spelling of numbers or typography."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval.texts import words as words_module
 from rag_eval.texts.display import decimals, enumerated, percent
 from rag_eval.texts.words import (
     NEGATION,
+    Reading,
     canonical_number,
+    compatible,
+    has_words,
     names,
     normalise,
     numbers,
@@ -26,7 +32,12 @@ from rag_eval.texts.words import (
         ("The naïve café", ["the", "naive", "cafe"]),
         ("Anna’s dog isn't they've", ["anna", "dog", "is", "not", "they"]),
         ("can't won't", ["can", "not", "will", "not"]),
+        ("don't shan't won't", ["do", "not", "shall", "not", "will", "not"]),
+        ("she'll we've I'm he'd you're", ["she", "we", "i", "he", "you"]),
+        ("o'clock n't that't x'", ["o", "clock", "n", "t", "that", "t", "x"]),
         ("1,250.50 km at 5%", ["1250.5", "km", "at", "5", "percent"]),
+        ("५ ٣ ৪ ۹", ["5", "3", "4", "9"]),
+        ("ภา ภาษา", ["ภา", "ภาษ", "าษา"]),
         ("５km", ["5", "km"]),
         ("東京大学", ["東京", "京大", "大学"]),
         ("水", ["水"]),
@@ -59,6 +70,46 @@ def test_inflections_and_spellings_share_a_stem(word, same_as):
 
 
 @pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("ties", "tie"),
+        ("cities", "city"),
+        ("parties", "parti"),
+        ("glasses", "glass"),
+        ("houses", "hous"),
+        ("buzzes", "buzz"),
+        ("plays", "play"),
+        ("basis", "basis"),
+        ("class", "class"),
+        ("cats", "cat"),
+        ("red", "red"),
+        ("ring", "ring"),
+        ("being", "being"),
+        ("added", "added"),
+        ("agreed", "agre"),
+        ("seeing", "see"),
+        ("adding", "add"),
+        ("planned", "plan"),
+        ("falling", "fall"),
+        ("missing", "miss"),
+        ("buzzing", "buzz"),
+        ("daily", "daili"),
+        ("nice", "nice"),
+        ("piece", "piec"),
+        ("happy", "happi"),
+        ("fly", "fly"),
+        ("bees", "bee"),
+        ("two", "2"),
+        ("twenty", "20"),
+        ("feet", "foot"),
+        ("x2ing", "x2ing"),
+    ],
+)
+def test_a_stem_is_exact(word, expected):
+    assert stem(word) == expected
+
+
+@pytest.mark.parametrize(
     "pair", [("bus", "bu"), ("glass", "glas"), ("thing", "th"), ("университет", "университ")]
 )
 def test_short_words_and_other_scripts_keep_their_form(pair):
@@ -77,6 +128,13 @@ def test_short_words_and_other_scripts_keep_their_form(pair):
         ("3.0", "3"),
         ("100", "100"),
         ("10:30", "10:30"),
+        ("1.250", "1.25"),
+        ("3,55", "3.55"),
+        ("3,555", "3555"),
+        ("1,2,3", "1,2,3"),
+        ("1.2.30", "1.2.30"),
+        ("1.000.000,50", "1000000.5"),
+        ("0.0", "0"),
     ],
 )
 def test_a_number_has_one_form(written, canonical):
@@ -94,12 +152,37 @@ def test_a_number_has_one_form(written, canonical):
         ('She said "Go." Then she left.', ['She said "Go."', "Then she left."]),
         ("今日は雨。明日は晴れ。", ["今日は雨。", "明日は晴れ。"]),
         ("वह आया। वह गया।", ["वह आया।", "वह गया।"]),
+        ("He won vs. Them. (He left.) She stayed.", ["He won vs. Them.", "(He left.)", "She stayed."]),
+        ("He left. then she left.", ["He left. then she left."]),
+        ("he left. (then) she left", ["he left.", "(then) she left"]),
+        ("He left. (then) all", ["He left. (then) all"]),
+        ("He left: Then all", ["He left: Then all"]),
+        ("*Bold.* Next.", ["*Bold.*", "Next."]),
+        ("12. 12 years\n123. A", ["12 years", "123.", "A"]),
         ("… \n ---", []),
         ("", []),
     ],
 )
 def test_sentences(text, expected):
     assert sentences(text) == expected
+
+
+def test_a_long_run_of_marks_is_put_in_the_order_that_unicode_wants():
+    marks = "\u0301\u0323" * 20 + "\u0345"  # above and below: those below come first
+    for form in ("NFKC", "NFKD"):
+        assert compatible(form, f"a{marks}b{marks[::-1]}") == unicodedata.normalize(
+            form, f"a{marks}b{marks[::-1]}"
+        )
+    half_width = "ﾊﾟｶﾞ" * 20 + marks
+    assert compatible("NFKC", half_width) == unicodedata.normalize("NFKC", half_width)
+    assert [has_words(text) for text in ("_", "…", "é", "x", "7", "")] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_reading_keeps_content_in_order_and_stands_for_every_negation_by_one_stem():
@@ -116,6 +199,29 @@ def test_names_are_runs_of_capitals_inside_a_sentence():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She met Anna Lee, Bob and (Carl).", [["anna", "lee", "bob"], ["carl"]]),
+        ("Then 12 Anna 'Bert' was *Carl*", [["anna", "bert"], ["carl"]]),
+        ("He said: Stop it! Now he left. Then", []),
+        ("here was Anna, there Bob Lee Cox", [["anna"], ["bob", "lee", "cox"]]),
+        ("It Was In Old Towns", [["old", "town"]]),  # five words are no heading
+        ("It Was In The Old Towns", []),
+        (
+            "It Big Red Old the new Towns",
+            [["big", "red", "old"], ["town"]],
+        ),  # exactly two thirds are no heading
+        ("It Big Red Old the Sea Towns", []),
+        ("THE WHOLE TEXT", []),
+        ("x", []),
+        ("", []),
+    ],
+)
+def test_a_heading_has_no_names(text, expected):
+    assert names(read(text)) == expected
+
+
 def test_numbers_are_told_from_words():
     assert numbers(["3.5", "b12", "hous", "1999"]) == ["3.5", "1999"]
 
@@ -124,6 +230,32 @@ def test_quote_gives_the_spelling_of_the_text_and_stops():
     text = read("Big Dogs chase (cats), red cats chase birds.")
     assert quote(text, {"dog", "cat"}) == "Dogs, cats"
     assert quote(text, text.stems, most=2) == "Big, Dogs, …"
+    assert quote(text, text.stems, most=6) == "Big, Dogs, chase, cats, red, …"
+    assert quote(text, text.stems) == "Big, Dogs, chase, cats, red, birds"
+    assert quote(text, {"nowhere", "elsewher"}) == "elsewher, nowhere"
+    assert (
+        quote(read("a1 b2 c3 d4 e5 f6 g7 h8"), {f"{a}{n}" for n, a in enumerate("abcdefgh", 1)}).count(",")
+        == 7
+    )
+
+
+@pytest.mark.parametrize(("length", "quoted"), [(64, "w" * 64), (65, "stem")])
+def test_a_long_piece_is_quoted_by_its_stems(length, quoted):
+    text = Reading("", [], ["w" * length, "x"], [("stem",), ("y",)])
+    assert quote(text, {"stem"}) == quoted
+    several = Reading("", [], ["w" * 40, "v" * 40], [("stem",), ("stem",)])
+    assert quote(several, {"stem"}) == f"{'w' * 40}, {'v' * 40}"
+
+
+def test_pieces_are_remembered_up_to_128_characters_and_100_000_of_them():
+    vocabulary = words_module._Vocabulary()
+    long, longer = "x" * 128, "w" * 129
+    assert (vocabulary[long], vocabulary[longer]) == ((long,), (longer,))
+    assert set(vocabulary) == {long}
+    vocabulary.update(dict.fromkeys(map(str, range(99_998)), ()))
+    assert (vocabulary["towers"], len(vocabulary)) == (("tower",), 100_000)
+    assert vocabulary["bridges"] == ("bridg",)
+    assert vocabulary == {"bridges": ("bridg",)}  # all others were forgotten before it
 
 
 @pytest.mark.parametrize(

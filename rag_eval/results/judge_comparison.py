@@ -251,7 +251,8 @@ class JudgeComparisonTally:
         self._columns = {name: _Column() for name in self._labels}
         self._bots = {bot: number for number, bot in enumerate(a.bots)}
         self._summarizers = tuple(
-            Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold) for facts in self._facts
+            Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, further=facts.further)
+            for facts in self._facts
         )
         self._passes: tuple[list[bool], list[bool]] = ([], [])
         self._largest: dict[str, list[tuple[float, int, JudgeDisagreement]]] = {}

@@ -1,0 +1,115 @@
+"""Scores of the offline judge stay as they are, with the reasons that it gives: people compare runs with older ones.
+
+`offline_scores.json` holds them. `python tests/test_offline_unchanged.py` writes it anew; every difference must be
+listed in CHANGELOG.md under "Scores change".
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rag_eval.metrics.catalogue import offline_metrics
+from rag_eval.metrics.toxicity import OfflineToxicity
+from rag_eval.records import METRIC_LABELS, Case, Score
+
+HERE = Path(__file__).parent
+RECORDED = HERE / "offline_scores.json"
+
+BRIDGE = (
+    "The Harbour Bridge opened on 19 March 1932. It was designed by Dr. John Bradfield and built by Dorman Long. "
+    "The arch spans 503 metres, and its top stands 134 m above the water.",
+    "Trams ran over the bridge until 1958. No tolls are charged for cyclists. Pedestrians may not use the road.",
+    "Bananas grow in warm countries and need 1,250.50 mm of rain.",
+)
+WHEN = "When was the Harbour Bridge opened?"
+ENGLISH: tuple[tuple[str, str, str | None, tuple[str, ...] | None], ...] = (
+    (WHEN, "It opened on 19 March 1932.", "19 March 1932", BRIDGE),
+    (WHEN, "It opened on 20 March 1933, said John Bradfield and Peter Dalton.", "The bridge opened in 1932.", BRIDGE),
+    (WHEN, "1932", "1932", BRIDGE[1:]),
+    (WHEN, "1932", None, BRIDGE),
+    (WHEN, "In spring", "in March", BRIDGE),
+    (WHEN, "The Harbour Bridge was opened", "In March", BRIDGE),
+    ("Who designed the bridge?", "The bridge was designed by Dorman Long.", "John Bradfield designed it.", BRIDGE),
+    ("Who designed the bridge?", "Bradfield", "Dr. John Bradfield", BRIDGE),
+    ("Who designed the bridge?", "an engineer", "Dr. John Bradfield", BRIDGE),
+    ("Who designed the bridge?", "I'm sorry, the context does not say. Ask Dorman Long.", "J. Bradfield", BRIDGE),
+    ("How wide is the arch?", "The arch spans 503 metres.", "503 m", BRIDGE),
+    ("How long is the arch?", "About 1,650 feet or half a kilometre, 503.0 m", "503 metres, i.e. 1650 ft", BRIDGE),
+    ("Are tolls charged?", "Tolls are charged for cyclists.", "No tolls are charged for cyclists.", BRIDGE),
+    ("Are tolls charged?", "Trams didn't run over the bridge. They never ran.", "Trams ran until 1958.", BRIDGE),
+    ("May pedestrians use the road?", "Pedestrians may use the road.", "They may not.", BRIDGE),
+    ("May pedestrians use the road?", "No.", "No", BRIDGE),
+    ("What do I need?", "1. A bike\n2. A helmet (new)\n- Lights [3]", "A bike, a helmet and lights.", BRIDGE),
+    ("The Who?", "The Who", "The Who", ("who is it",)),
+    ("Which city is it in?", "THE BRIDGE STANDS IN SYDNEY HARBOUR", "Sydney", BRIDGE),
+    ("Which city is it in?", "The Old Bridge Of The City Stands In Sydney Harbour.", "In Sydney.", BRIDGE),
+    ("Which city is it in?", "the bridge stands in sydney. it is old.", "Sydney, New South Wales", BRIDGE),
+    ("Tell me about rain", "Bananas' need for rain is 1250.5 mm; they've 5% more.", "1.250,50 mm, 5 percent", BRIDGE),
+    ("Tell me about rain", "Rain feeds photosynthetic growth.", "Rain drives photosynthesis in young plants.", BRIDGE),
+    (
+        "What is the history of the bridge, its trams and its tolls?",
+        "The bridge opened in 1932 with trams, which ran until 1958. Cyclists pay no tolls. Its colour is grey.",
+        "The bridge, designed by John Bradfield, opened on 19 March 1932 and carried trams until 1958. Nobody who "
+        "cycles is charged a toll. The arch spans 503 metres above deep water, and pedestrians walk on a path.",
+        BRIDGE,
+    ),
+    ("What is the history of the bridge?", "It opened.", "Opened 1932, widened 1958, painted 1961.", BRIDGE),
+    ("???", "…", "…", BRIDGE),
+    ("", "words without a query", "", ("words",)),
+    (WHEN, "I do not know.", "19 March 1932", BRIDGE),
+    (WHEN, "No.", None, None),
+    (WHEN, "It opened then.", "March 1932", ()),
+)  # fmt: skip
+QUERIES = (
+    WHEN,
+    "You are such an idiot, shut up",
+    "I'll kill you, you fucking moron",
+    "what the f*ck is this bullshit",
+    "stupid bot, go to hell. Damn!",
+    "他妈的",
+    "Ta gueule, connard",
+)
+
+
+def _cases() -> Iterator[tuple[str, Case]]:
+    for row, parts in enumerate(ENGLISH, 2):
+        yield f"English {row}", Case(row, "bot", *parts)
+    lines = (HERE / "languages.jsonl").read_text(encoding="utf-8").splitlines()
+    probes = [json.loads(line) for line in lines]
+    for number, (one, other) in enumerate(zip(probes, probes[1:] + probes[:1], strict=True), 1):
+        first, second = one["paragraph"].strip(), other["paragraph"].strip()
+        middle = first[len(first) // 4 :]
+        yield (
+            f"{one['language']} {number}",
+            Case(2, "bot", one["question"], middle, f"{one['answer']} {other['answer']}", (second, first)),
+        )
+
+
+def _as_values(score: Score) -> list[Any]:
+    evidence = [[each.verdict, each.favourable, each.reason] for each in score.evidence]
+    return [score.value and round(score.value, 9), score.reason, evidence]
+
+
+def found() -> dict[str, Any]:
+    """What the offline judge says of each case, in values that JSON knows."""
+    metrics = offline_metrics(METRIC_LABELS)
+    cases = {
+        name: {metric.name: _as_values(asyncio.run(metric.measure(case))) for metric in metrics}
+        for name, case in _cases()
+    }
+    toxicity = {query: _as_values(asyncio.run(OfflineToxicity().judge_query(query))) for query in QUERIES}
+    return {**cases, "toxicity": toxicity}
+
+
+def test_the_offline_judge_says_what_it_said_before() -> None:
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    now = found()
+    assert now.keys() == recorded.keys()
+    assert {name: each for name, each in now.items() if each != recorded[name]} == {}
+
+
+if __name__ == "__main__":
+    text = json.dumps(found(), ensure_ascii=False, separators=(",", ":"))
+    RECORDED.write_text(text.replace('},"', '},\n"') + "\n", encoding="utf-8")
