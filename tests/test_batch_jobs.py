@@ -125,6 +125,36 @@ def _cost_of(prompt: str, reply: str) -> float:
     return (100 * len(prompt.split()) + 10 * len(reply.split())) / 1e6
 
 
+def test_a_batch_that_the_provider_has_lost_is_requested_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.batches.clear()
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert ended.code == 75
+    assert "Batch batch-1 no longer exists; what it had no result for is requested again." in ended.err
+    assert through(run_cli, server)[-1] == 0
+    assert distinct(server)
+    assert len(server.lines) == 19
+
+
+def test_results_that_the_provider_has_lost_are_requested_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.end()
+    lost = [name for name in server.files if name.startswith("out-")]
+    for name in lost:
+        del server.files[name]
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert ended.code == 75
+    assert f"File {lost[0]} no longer exists at the provider; its calls are requested again." in ended.err
+    assert through(run_cli, server)[-1] == 0
+    assert len(server.lines) == 11 + 19
+
+
 def test_a_queue_that_takes_nothing_at_first_is_sent_less_at_once(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
