@@ -20,8 +20,11 @@ from test_main_job import sheet_of, wait_for
 from rag_eval.cli.sharded import ShardedRun, files_of, options_without, settings_of
 from rag_eval.errors import InputError
 from rag_eval.processes import WorkerError
-from rag_eval.records import Score
-from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows
+from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
+from rag_eval.results.stored import to_json
+from rag_eval.shards.fold import Fold
+from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows, write_results
+from rag_eval.shards.judge_shard import scoring_of
 from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.tables import Table, read_table
@@ -747,3 +750,72 @@ def test_a_condition_that_no_result_can_meet_is_refused(where: str, problem: str
     with pytest.raises(InputError) as caught:
         CaseSelection([Condition.parse(where)], FACTS)
     assert str(caught.value).startswith(problem)
+
+
+# The parts together
+
+
+def part_of(folder: RunFolder, number: int, **about: object) -> CaseResult:
+    result = plain_result(number + 2, "A")
+    known = {
+        "flags": [], "cuts": [], "usage": {}, "seconds": 1.5, "adaptations": ["a"], "outdated": 1, "redacted": {},
+        "failed": 1, "scoring": scoring_of(FACTS), **about,
+    }  # fmt: skip
+    write_results(folder.results(number), FACTS, iter([(result, to_json(result))]), lambda: known)
+    return result
+
+
+def test_what_the_parts_took_and_found_adds_up(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    usage = {
+        "requests": 10, "calls": 9, "cached": 1, "failed": 2, "prompt_tokens": 100, "completion_tokens": 20,
+        "possibly_billed": 1, "failures": {"refused": 2}, "cost": 0.5, "by_task": {"t": {"calls": 9, "cost": 0.5}},
+    }  # fmt: skip
+    more = {
+        "requests": 3, "calls": 2, "cached": 4, "failed": 3, "prompt_tokens": 10, "completion_tokens": 5,
+        "possibly_billed": 2, "failures": {"refused": 1, "late": 2}, "cost": 0.25,
+        "by_task": {"t": {"calls": 1}, "u": {"calls": 1, "cached": 4}},
+    }  # fmt: skip
+    first = part_of(folder, 0, usage=usage, flags=[[2, "A", ["x", "y"]]], redacted={"email": 1})
+    second = part_of(
+        folder, 1, usage=more, flags=[[3, "A", ["z"]]], cuts=[[3, "A", "cut"]], redacted={"email": 2, "phone": 1},
+        adaptations=["b", "a"], seconds=2.0, outdated=2, failed=3,
+    )  # fmt: skip
+    fold = Fold(folder, [1, 0], FACTS)
+    assert fold.facts.usage == Usage(
+        requests=13, calls=11, cached=5, failed=5, prompt_tokens=110, completion_tokens=25, possibly_billed=3,
+        failures={"refused": 3, "late": 2}, cost=0.75,
+        by_task={"t": TaskUsage(calls=10, cost=0.5), "u": TaskUsage(calls=1, cached=4)},
+    )  # fmt: skip
+    assert fold.facts.flags == {(2, "A"): ("x", "y"), (3, "A"): ("z",)}
+    assert fold.facts.cut_contexts == {(3, "A"): "cut"}
+    assert (fold.facts.seconds, fold.adaptations, fold.outdated, fold.failed) == (3.5, ("a", "b"), 3, 4)
+    assert fold.redacted == {"email": 3, "phone": 1}
+    assert list(fold.results()) == [first, second]
+    assert fold.renewed == 0
+
+
+def test_a_cost_that_no_part_knows_is_unknown(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    part_of(folder, 0)
+    part_of(folder, 1, usage={"requests": 2})
+    assert Fold(folder, [0, 1], FACTS).facts.usage == Usage(requests=2)
+
+
+def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
+    """The recommendations too: a metric that is below its threshold now needs one."""
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    part_of(folder, 0)
+    part_of(folder, 1, scoring={**scoring_of(FACTS), "weights": {"faithfulness": 1.0}})
+    facts = replace(FACTS, weights={"faithfulness": 1.0}, thresholds=dict.fromkeys(METRIC_LABELS, 0.9))
+    fold = Fold(folder, [0, 1], facts)
+    results = list(fold.results())
+    assert [bool(each.failure_modes) for each in results] == [True, True]
+    assert [each.rqs for each in results] == [0.8, 0.8]
+    assert fold.renewed == 2
+    folder.results(1).write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"part-00001\.parquet: cannot be read; run the same command again"):
+        list(fold.results())
