@@ -1,7 +1,10 @@
 """Files and batches obey the rules of every other request: credentials, proxy, sizes, second tries."""
 
+import io
+import json
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from batch_server import BatchServer, running_batches
@@ -10,9 +13,14 @@ from fake_judge import Answer, error, json_answer
 from test_transport import Notebook
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.batches.client import BatchClient
+from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
+from rag_eval.judge.batches.lines import NOT_MADE, Result, read_result, request_line, results
+from rag_eval.judge.batches.outbox import BatchLimits
+from rag_eval.judge.budget import Price
 from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
+from rag_eval.store.batch_records import CallRecord
 
 
 @pytest.fixture
@@ -115,3 +123,290 @@ def test_a_name_that_is_none_gets_into_no_address(
     server.hook = lambda event: json_answer(200, document)
     with tempfile.TemporaryFile() as file, pytest.raises(RunStoppedError, match="does not describe a file"):
         client.upload(file, 0)
+
+
+BATCH = {
+    "id": "batch-1",
+    "status": "failed",
+    "errors": {"data": [{"code": "c", "message": "m"}, 7, {"message": "n"}, {"code": "o"}, {"code": "p"}]},
+    "output_file_id": "out-1",
+    "error_file_id": "../err",
+    "metadata": {"rag_eval": "t"},
+    "expires_at": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Batch("batch-1", "failed", ("out-1",), "c m; n; o", False, 5.0, "t")),
+        ({"errors": [{"code": "c"}]}, Batch("batch-1", "failed", ("out-1",), "c", False, 5.0, "t")),
+        ({"errors": "c"}, Batch("batch-1", "failed", ("out-1",), "", False, 5.0, "t")),
+        ({"error_file_id": "err-1"}, Batch("batch-1", "failed", ("out-1", "err-1"), "c m; n; o", False, 5.0, "t")),
+        ({"metadata": None, "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 5.0, "")),
+        ({"expires_at": 0, "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 0.0, "t")),
+        ({"expires_at": 1, "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 1.0, "t")),
+        ({"expires_at": 10**11 - 1, "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 1e11 - 1, "t")),
+        ({"expires_at": 10**11, "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 0.0, "t")),
+        ({"expires_at": "5", "errors": []}, Batch("batch-1", "failed", ("out-1",), "", False, 0.0, "t")),
+        (
+            {"errors": [{"code": "token_limit_exceeded"}]},
+            Batch("batch-1", "failed", ("out-1",), "token_limit_exceeded", True, 5.0, "t"),
+        ),
+        (
+            {"errors": [{"message": "Enqueued token limit"}]},
+            Batch("batch-1", "failed", ("out-1",), "Enqueued token limit", True, 5.0, "t"),
+        ),
+        ({"errors": [{"code": "x" * 600}]}, Batch("batch-1", "failed", ("out-1",), "x" * 500, False, 5.0, "t")),
+        ({"id": "x" * 201}, None),
+        ({"id": 7}, None),
+    ],
+)  # fmt: skip
+def test_what_a_provider_says_of_a_batch(changes: dict[str, Any], expected: Batch | None) -> None:
+    found = Batch.read({**BATCH, **changes})
+    assert found == expected
+    assert getattr(found, "token", None) == getattr(expected, "token", None)
+
+
+def test_what_describes_no_batch() -> None:
+    assert [Batch.read(each) for each in (None, [], "batch-1", {})] == [None] * 4
+
+
+@pytest.mark.parametrize("status", ["pending", "uploading", "running", "notRunning"])
+def test_a_file_that_is_still_read_is_not_ready(
+    server: BatchServer, client: BatchClient, status: str
+) -> None:
+    server.hook = lambda event: json_answer(200, {"id": "file-1", "status": status})
+    assert not client.is_ready("file-1")
+
+
+@pytest.mark.parametrize("status", ["error", "deleted", "deleting"])
+def test_a_file_that_is_refused_stops_the_job(server: BatchServer, client: BatchClient, status: str) -> None:
+    server.hook = lambda event: json_answer(200, {"id": "file-1", "status": status})
+    with pytest.raises(RunStoppedError, match=f"refused \\(status {status}\\)") as caught:
+        client.is_ready("file-1")
+    assert caught.value.code == "batch_refused"
+
+
+@pytest.mark.parametrize(
+    "answer", [{"id": "file-1"}, {"status": "processed"}, {"status": "uploaded"}], ids=str
+)
+def test_any_other_file_is_ready(server: BatchServer, client: BatchClient, answer: dict[str, str]) -> None:
+    server.hook = lambda event: json_answer(200, answer)
+    assert client.is_ready("file-1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "requests"),
+    [
+        (error(429, "429", "slow down"), RunStoppedError, 5),
+        (error(500, "server_error", "oops"), UncertainError, 1),
+        (Answer(is_reset=True), UncertainError, 1),
+        (json_answer(200, {"id": "../x"}), UncertainError, 1),
+        (Answer(200, b"<html>"), UncertainError, 1),
+        (error(400, "token_limit_exceeded", "no"), QueueFullError, 1),
+        (error(429, "429", "Enqueued token limit reached"), QueueFullError, 5),
+        (error(400, "bad", "no"), RunStoppedError, 1),
+        (error(404, "not_found", "no"), RunStoppedError, 1),
+    ],
+    ids=["slow", "error", "reset", "name", "page", "queue", "queue_429", "refused", "none"],
+)
+def test_a_batch_is_asked_for_again_only_if_it_was_certainly_not_created(
+    server: BatchServer, client: BatchClient, answer: Answer, raised: type[Exception], requests: int
+) -> None:
+    server.hook = lambda event: answer
+    with pytest.raises(raised):
+        client.create("file-1", "token")
+    assert server.calls == ["POST /batches"] * requests
+
+
+PAGES: dict[str, tuple[list[dict[str, Any]], int]] = {
+    "it is on the last page": (
+        [
+            {"data": [{"id": "a"}, {"id": "b"}], "has_more": True},
+            {"data": [{"id": "c", "metadata": {"rag_eval": "t"}}], "has_more": False},
+        ],
+        2,
+    ),
+    "it is on no page": ([{"data": [{"id": "a"}], "has_more": True}, {"data": [{"id": "b"}]}], 2),
+    "a page without batches": ([{"data": [], "has_more": True}], 1),
+    "no list": ([{"data": "x", "has_more": True}], 1),
+    "the same page again": ([{"data": [{"id": "a"}], "has_more": True}] * 2, 2),
+}
+
+
+@pytest.mark.parametrize(("pages", "requests"), PAGES.values(), ids=PAGES)
+def test_a_batch_is_looked_for_page_by_page(
+    server: BatchServer, client: BatchClient, pages: list[dict[str, Any]], requests: int
+) -> None:
+    left = iter(pages)
+    server.hook = lambda event: json_answer(200, next(left))
+    found = client.find("t")
+    assert (found and found.id) == ("c" if "c" in str(pages) else None)
+    assert len(server.calls) == requests
+
+
+def test_the_next_page_begins_after_the_last_batch(server: BatchServer, client: BatchClient) -> None:
+    server.page = 2
+    server.files["file-0"] = request_line("x", "", {"model": ""})
+    for number in range(5):
+        body = {"input_file_id": "file-0", "endpoint": "", "metadata": {"rag_eval": f"t{number}"}}
+        server.answer("POST", "/batches", {}, {}, json.dumps(body).encode())
+        server.batches[f"batch-{number + 1}"].status = "completed"
+    server.calls.clear()
+    found = client.find("t0")
+    assert found is not None
+    assert (found.id, server.calls) == ("batch-1", ["GET /batches"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "gone"),
+    [
+        ([json_answer(200, {"deleted": True})], True),
+        ([error(404, "not_found", "no")], True),
+        ([error(404, "DeploymentNotFound", "no")], True),
+        ([error(500, "oops", "no")] * 5, False),
+        ([error(400, "bad", "no")], False),
+    ],
+    ids=["deleted", "unknown", "no_deployment", "down", "refused"],
+)
+def test_a_file_counts_as_deleted_only_if_it_is_gone(
+    server: BatchServer, client: BatchClient, answers: list[Answer], gone: bool
+) -> None:
+    left = iter(answers)
+    server.hook = lambda event: next(left)
+    assert client.delete("file-1") is gone
+    assert next(left, None) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_quiet"),
+    [
+        (json_answer(200, {}), True),
+        (error(400, "bad", "it has ended"), True),
+        (error(404, "not_found", "no"), True),
+        (error(401, "401", "no"), False),
+        (error(500, "oops", "no"), False),
+    ],
+    ids=["done", "ended", "unknown", "key", "down"],
+)
+def test_a_batch_that_cannot_be_cancelled_any_more_is_left_alone(
+    server: BatchServer, client: BatchClient, answer: Answer, is_quiet: bool
+) -> None:
+    server.hook = lambda event: answer
+    if is_quiet:
+        client.cancel("batch-1")
+    else:
+        with pytest.raises(RunStoppedError, match="Run the same command again later"):
+            client.cancel("batch-1")
+    assert set(server.calls) == {"POST /batches/batch-1/cancel"}
+
+
+def test_the_pause_that_the_endpoint_asks_for_is_made(server: BatchServer) -> None:
+    pauses: list[float] = []
+    transport = Transport(Endpoint("openai", f"{server.url}/v1", KEY, "m"), Notebook(), sleep=pauses.append)
+    busy = error(503, "", "busy")
+    answers = iter([Answer(503, busy.body, {**busy.headers, "retry-after": "7"}), busy])
+    server.hook = lambda event: next(answers, None)
+    assert BatchClient(transport, "").batch("batch-1") is None
+    transport.close()
+    assert pauses[0] == 7
+    assert 0 < pauses[1] <= 2
+
+
+def test_a_page_in_place_of_a_batch_is_no_batch_that_is_gone(
+    server: BatchServer, client: BatchClient
+) -> None:
+    server.hook = lambda event: json_answer(200, {"id": "../x"})
+    with pytest.raises(RunStoppedError, match="does not describe a batch"):
+        client.batch("batch-1")
+
+
+# Lines
+
+
+def line(**result: object) -> str:
+    return json.dumps({"custom_id": "k", **result})
+
+
+COMPLETION = {"choices": [{"finish_reason": "stop", "message": {"content": "{}"}}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "unanswered"),
+    [
+        (line(response={"status_code": 200, "body": COMPLETION}), "", ""),
+        (line(response={"status_code": 200, "body": json.dumps(COMPLETION)}), "", ""),
+        (line(response={"status_code": 299, "body": COMPLETION}), "", ""),
+        (line(response={"status_code": 300, "body": {}}), "redirect_refused", NOT_MADE),
+        (line(response={"status_code": 199, "body": COMPLETION}), "bad_request", ""),
+        (line(response={"status_code": 401, "body": {}}), "unauthorized", NOT_MADE),
+        (line(response={"status_code": 429, "body": {}}), "rate_limited", "rate_limited"),
+        (line(response={"status_code": 500, "body": {}}), "server_error", ""),
+        (line(error={"code": "batch_expired"}), "batch_expired", "batch_expired"),
+        (line(error={"code": "batch_cancelled"}), "batch_cancelled", "batch_cancelled"),
+        (line(error={"code": "rate_limit_exceeded"}), "rate_limited", "rate_limited"),
+        (line(error={"code": "invalid_request"}), "bad_request", ""),
+        (line(error={"code": "bad_request"}), "bad_request", ""),
+        (line(error={"code": "anything"}), "server_error", ""),
+        (line(error="anything"), "server_error", ""),
+        (line(response={"status_code": "200"}), "server_error", ""),
+        (line(), "server_error", ""),
+    ],
+)  # fmt: skip
+def test_a_line_is_read_as_the_answer_of_a_single_request(text: str, code: str, unanswered: str) -> None:
+    found = read_result(f" {text}\n")
+    assert found is not None
+    assert (found.key, found.text, found.unanswered) == ("k", text, unanswered)
+    assert (found.outcome.code if isinstance(found.outcome, Fault) else "") == code
+    if unanswered not in ("", NOT_MADE):
+        assert isinstance(found.outcome, Fault)
+        assert found.outcome.action is Action.RETRY
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "7", "{}", '{"custom_id": 7}', "[" * 100_000])
+def test_a_line_that_is_no_result(text: str) -> None:
+    assert read_result(text) is None
+
+
+def test_lines_are_read_one_by_one_whatever_lies_between_them() -> None:
+    good = line(response={"status_code": 200, "body": COMPLETION}).encode()
+    long = b'{"custom_id": "' + b"x" * 5_000_000 + b'"}'
+    text = b"\n".join([b"\xef\xbb\xbf" + good, b"", b" \t\r", long, b"no JSON", good + b"\r", long, good])
+    found = list(results(io.BytesIO(text)))
+    assert [each and each.key for each in found] == ["k", None, None, "k", None, "k"]
+    assert all(isinstance(each.outcome, Completion) for each in found if isinstance(each, Result))
+
+
+def test_a_line_is_utf_8_without_blanks() -> None:
+    assert request_line("k", "/u", {"model": "ä"}) == (
+        '{"custom_id":"k","method":"POST","url":"/u","body":{"model":"ä"}}\n'.encode()
+    )
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("calls", "size", "tokens", "most_tokens", "has_room"),
+    [
+        (1, 100, 50, 50, True),
+        (2, 100, 50, 50, False),
+        (1, 101, 50, 50, False),
+        (1, 100, 51, 50, False),
+        (1, 100, 51, 0, True),
+        (1, 100, 2, 1, False),
+    ],
+)
+def test_a_batch_takes_calls_up_to_its_limits(
+    calls: int, size: int, tokens: int, most_tokens: int, has_room: bool
+) -> None:
+    limits = BatchLimits(url="", most_requests=2, most_bytes=100, most_tokens=most_tokens)
+    assert limits.have_room(calls, size, tokens) is has_room
+
+
+def test_a_call_costs_what_its_deployment_takes_for_batches() -> None:
+    limits = BatchLimits(url="", most_requests=1, most_bytes=1, prices={"m": Price(2.0, 10.0)})
+    call = CallRecord("k", "t", "j", "task", "m", prompt_tokens=1000, completion_tokens=100)
+    assert limits.cost(call) == pytest.approx(0.003)
+    assert BatchLimits(url="", most_requests=1, most_bytes=1).cost(call) == 0.0

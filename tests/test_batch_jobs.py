@@ -125,6 +125,84 @@ def _cost_of(prompt: str, reply: str) -> float:
     return (100 * len(prompt.split()) + 10 * len(reply.split())) / 1e6
 
 
+def test_a_batch_that_the_provider_has_lost_is_requested_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.batches.clear()
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert ended.code == 75
+    assert "Batch batch-1 no longer exists; what it had no result for is requested again." in ended.err
+    assert through(run_cli, server)[-1] == 0
+    assert distinct(server)
+    assert len(server.lines) == 19
+
+
+def test_results_that_the_provider_has_lost_are_requested_again(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 75
+    server.end()
+    lost = [name for name in server.files if name.startswith("out-")]
+    for name in lost:
+        del server.files[name]
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert ended.code == 75
+    assert f"File {lost[0]} no longer exists at the provider; its calls are requested again." in ended.err
+    assert through(run_cli, server)[-1] == 0
+    assert len(server.lines) == 11 + 19
+
+
+def test_a_queue_that_takes_nothing_at_first_is_sent_less_at_once(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """The refusal comes with the request that creates the batch. Nothing waits then, and nothing is reported yet."""
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
+    refusals = iter([full, full])
+    server.hook = lambda event: next(refusals, None) if event == "POST /batches" else None
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert ended.code == 75
+    assert ended.err.count("The provider's quota of enqueued tokens is used up; at most about ") == 2
+    assert not (tmp_path / "r.xlsx").exists()
+    (batch,) = server.open()
+    assert 0 < len(batch.lines) < 11
+    assert list(server.files) == [batch.input_file], "what was refused is deleted"
+    assert through(run_cli, server, most=30)[-1] == 0
+    assert distinct(server)
+    assert len(server.lines) == 19
+
+
+def test_a_queue_that_refuses_even_one_call_stops_the_job(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
+    server.hook = lambda event: full if event == "POST /batches" else None
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert (ended.code, "takes not even one call" in ended.err) == (4, True)
+    assert (server.lines, server.files, (tmp_path / "r.xlsx").exists()) == ([], {}, False)
+
+
+def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """Of eleven calls in three files, where the second finds the queue full."""
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[batch]\nrequests_per_file = 4\n")
+    full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
+    answers = iter([None, full])
+    server.hook = lambda event: next(answers, None) if event == "POST /batches" else None
+    ended = run_cli(*RUN, "--batch", **openai(server))
+    assert (ended.code, server.calls.count("POST /files")) == (75, 2)
+    assert [len(batch.lines) for batch in server.open()] == [4]
+    assert through(run_cli, server, most=30)[-1] == 0
+    assert distinct(server)
+    assert len(server.lines) == 19
+
+
 def test_max_calls_counts_over_all_commands(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=2)
     codes = [

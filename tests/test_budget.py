@@ -318,6 +318,50 @@ def test_the_cost_is_unknown_without_prices() -> None:
     assert Budget(prices={"m": Price(1, 1)}).spent == 0.0
 
 
+def test_what_was_requested_otherwise_counts_against_the_caps() -> None:
+    """By earlier commands, and in batches; it is no cost of this run."""
+    budget = Budget({"m": Price(1.0, 0.0)}, max_calls=4, max_cost=1.0)
+    budget.carry(1, 0.5)
+    budget.book(0.25)
+    with pytest.raises(
+        RunStoppedError, match=r"0\.7500 of 1 is spent; one more request could cost up to 0\.2501"
+    ):
+        budget.book(0.2501)
+    held = budget.reserve("m", 250_000, 0)
+    assert budget.settle(held, 100_000, 0) == pytest.approx(0.1)
+    assert budget.spent == pytest.approx(0.1)
+    budget.book(0.0)
+    with pytest.raises(
+        RunStoppedError, match=r"^4 requests were sent \(--max-calls\); run the same command"
+    ) as stop:
+        budget.book(0.0)
+    assert stop.value.code == "max_calls"
+    budget.carry(0, 0.0)
+    budget.reserve("m", 900_000, 0)
+
+
+def test_what_is_spent_at_most_is_told_before_each_request_and_after_its_answer() -> None:
+    told: list[tuple[int, float]] = []
+    budget = Budget({"m": Price(1.0, 2.0)})
+    budget.report_to(lambda requests, most: told.append((requests, round(most, 6))))
+    first = budget.reserve("m", 100_000, 100_000)
+    second = budget.reserve("m", 0, 100_000)
+    budget.settle(first, 50_000, 0)
+    assert budget.forfeit(second) == pytest.approx(0.2)
+    free = budget.reserve("other", 10**6, 10**6)
+    assert (budget.settle(free, 1, 1), budget.forfeit(free)) == (None, None)
+    assert told == [(1, 0.3), (2, 0.5), (2, 0.25), (2, 0.25), (3, 0.25), (3, 0.25), (3, 0.25)]
+    assert (budget.spent, budget.forfeited) == (pytest.approx(0.25), pytest.approx(0.2))
+
+
+def test_a_cost_that_is_just_the_cap_is_allowed() -> None:
+    budget = Budget({"m": Price(1.0, 0.0)}, max_cost=0.5)
+    budget.settle(budget.reserve("m", 500_000, 0), 500_000, 0)
+    with pytest.raises(RunStoppedError, match=r"^0\.5000 of 0\.5 is spent; one more") as stop:
+        budget.reserve("m", 1, 0)
+    assert stop.value.code == "max_cost"
+
+
 @pytest.mark.parametrize("option", [("--max-calls", "0"), ("--max-cost", "-1"), ("--max-minutes", "0")])
 def test_a_cap_that_makes_no_sense_is_refused(run_cli: Run, tmp_path: Path, option: tuple[str, str]) -> None:
     sheet_of(tmp_path / "in.xlsx")

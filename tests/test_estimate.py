@@ -7,10 +7,15 @@ from pydantic import BaseModel
 
 from rag_eval.evaluators.chunk_precision import ChunkPrecisionResult
 from rag_eval.evaluators.context_recall import ContextRecallResult
+from rag_eval.judge.batches.lines import request_line
+from rag_eval.judge.batches.outbox import BatchLimits
 from rag_eval.judge.budget import Price
-from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.calls import Call, Message, PendingError
+from rag_eval.judge.endpoint import Dialect, Endpoint, request_body
+from rag_eval.judge.transport import Transport
 from rag_eval.metrics import reply_types as replies
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
+from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
 
 
@@ -151,3 +156,72 @@ def test_a_made_up_reply_stands_for_a_stored_one_that_was_refused_and_is_forgott
         None,
     )
     alone.end(keep=True)
+
+
+def transport() -> Transport:
+    return Transport(Endpoint("openai", "http://127.0.0.1:1/v1", "key", "big"), DryRunStore(None))
+
+
+def test_a_wave_holds_what_is_asked_before_any_reply_comes() -> None:
+    """Its files are as many and as long as those that a run would send; each call is in them once."""
+    store = DryRunStore(None)
+    limits = BatchLimits(url="/u", most_requests=2, most_bytes=10**6)
+    judge = WaveJudge(transport(), store, limits)
+    judge.prepare("")
+    assert not judge.end_wave()
+    asked = [call_of(task=str(n), prompt=f"prompt {n}") for n in range(3)]
+    asked.append(call_of(task="s", prompt="prompt", deployment="small"))
+    for call in [*asked, asked[0]]:
+        with pytest.raises(PendingError):
+            judge.ask(call)
+        assert store.reply(judge.key(call)) is None
+    assert judge.end_wave()
+    assert not judge.end_wave()
+    size = sum(_size(judge, call) for call in asked)
+    assert judge.waves == [Wave(calls=4, files=3, size=size)]
+    assert dict(judge.estimate.calls) == {
+        ("big", "0"): 1,
+        ("big", "1"): 1,
+        ("big", "2"): 1,
+        ("small", "s"): 1,
+    }
+    assert all(store.reply(judge.key(call)) for call in asked)
+    with pytest.raises(PendingError):
+        judge.ask(call_of(task="next", prompt="next"))
+    assert judge.end_wave()
+    assert [(wave.calls, wave.files) for wave in judge.waves] == [(4, 3), (1, 1)]
+
+
+def _size(judge: WaveJudge, call: Call[Any]) -> int:
+    body = request_body(
+        Endpoint("openai", "http://127.0.0.1:1/v1", "key", "big"),
+        Dialect.initial(Endpoint("openai", "http://127.0.0.1:1/v1", "key", "big")),
+        call,
+        call.max_tokens,
+    )
+    return len(request_line(judge.key(call), "/u", body))
+
+
+@pytest.mark.parametrize(
+    ("limit", "files"), [("bytes", 1), ("bytes_less", 2), ("tokens", 1), ("tokens_less", 2)]
+)
+def test_a_file_of_a_wave_is_full_at_the_limit(limit: str, files: int) -> None:
+    asked = [call_of(task=str(n), prompt=f"prompt {n}") for n in range(2)]
+    probe = WaveJudge(
+        transport(), DryRunStore(None), BatchLimits(url="/u", most_requests=9, most_bytes=10**6)
+    )
+    size = sum(_size(probe, call) for call in asked)
+    tokens = sum(int(call.estimated_tokens) + 1 for call in asked)
+    less = limit.endswith("less")
+    limits = BatchLimits(
+        url="/u",
+        most_requests=9,
+        most_bytes=size - less if "bytes" in limit else 10**6,
+        most_tokens=tokens - less if "tokens" in limit else 0,
+    )
+    judge = WaveJudge(transport(), DryRunStore(None), limits)
+    for call in asked:
+        with pytest.raises(PendingError):
+            judge.ask(call)
+    judge.end_wave()
+    assert judge.waves[0].files == files

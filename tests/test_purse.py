@@ -57,6 +57,53 @@ def test_what_a_dead_worker_was_given_counts_as_spent() -> None:
     assert (again.max_calls, again.max_cost) == (3, 0.25)
 
 
+def test_what_was_handed_out_by_an_earlier_run_counts_as_it_says() -> None:
+    purse = Purse(capped(max_calls=10, max_cost=1.0), slots=1)
+    purse.settle(ShardOutcome(7, 1, done=True, requests=4, cost=0.25))
+    given = purse.fill(spec(0))
+    assert given is not None
+    assert (given.max_calls, given.max_cost, given.max_minutes) == (6, 0.75, None)
+    assert len(given.grant) == 16
+
+
+def test_the_last_requests_are_rounded_up_and_go_to_one() -> None:
+    purse = Purse(capped(max_calls=3), slots=2)
+    given = [purse.fill(spec(number)) for number in range(3)]
+    assert [each and each.max_calls for each in given] == [2, 1, None]
+
+
+def test_a_grant_is_for_requests_and_money_alone() -> None:
+    for limits, has_grant in (
+        ({"max_minutes": 1}, False),
+        ({}, False),
+        ({"max_calls": 1}, True),
+        ({"max_cost": 1}, True),
+    ):
+        given = Purse(capped(**limits), slots=1).fill(spec(0))
+        assert given is not None
+        assert bool(given.grant) is has_grant
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_calls": 2000}, "1,500 of 2,000 requests are sent (--max-calls)"),
+        ({"max_cost": 1.5}, "0.2500 of 1.5 is spent (--max-cost)"),
+        ({"max_minutes": 2.5}, "the limit is 2.5 minutes (--max-minutes)"),
+        (
+            {"max_calls": 2000, "max_minutes": 2},
+            "1,500 of 2,000 requests are sent (--max-calls), the limit is 2 minutes (--max-minutes)",
+        ),
+    ],
+)
+def test_why_nothing_more_is_handed_out(limits: dict[str, object], said: str) -> None:
+    purse = Purse(capped(**limits), slots=1)
+    purse.settle(ShardOutcome(0, 1, done=True, requests=1500, cost=0.25))
+    reason = purse.reached()
+    assert reason.code == "limits"
+    assert str(reason) == f"the limits of the run are reached: {said}; run the same command again to continue"
+
+
 def test_time_is_that_of_the_run() -> None:
     now = [0.0]
     purse = Purse(capped(max_minutes=2), slots=2, clock=lambda: now[0])

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,8 +15,9 @@ from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RunStoppedError, StoreError
 from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
+from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
-from rag_eval.records import TaskUsage
+from rag_eval.records import TaskUsage, Usage
 
 
 class Number(BaseModel):
@@ -69,8 +71,11 @@ def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
     store = DictStore()
     judge = ObjectJudge(echo)
     store.replies[judge.key(call(3))] = '{"m": 3}'
-    assert run([ask(3)], judge, store) == [3]
-    assert judge.prompts == ["3"]
+    scheduler = Scheduler(judge, store, workers=1)
+    assert list(scheduler.run([ask(3), ask(3), ask(4)], window=1)) == [3, 3, 4]
+    scheduler.close()
+    assert judge.prompts == ["3", "4"]
+    assert scheduler.counts.outdated == 1, "the new call and the repeated one are not"
 
 
 def test_gather_waits_for_all_at_once_and_keeps_the_order() -> None:
@@ -388,6 +393,22 @@ def test_counts_tell_answered_from_stored_and_failed() -> None:
     usage = scheduler.usage()
     assert (usage.calls, usage.cached, usage.failed, usage.failures) == (1, 1, 1, {"refused": 1})
     assert usage.by_task == {"t": TaskUsage(calls=1, cached=1)}
+
+
+@pytest.mark.parametrize("cost", [None, 0.5])
+def test_a_task_without_a_request_costs_nothing_if_prices_are_known(cost: float | None) -> None:
+    counts = CallCounts(Counter(t=2), Counter(t=1, u=3), Counter(refused=1, late=2))
+    sent = Usage(
+        requests=4, cost=cost, by_task={"t": TaskUsage(0, 0, 7, 8, cost), "w": TaskUsage(0, 0, 1, 1, cost)}
+    )
+    usage = counts.added_to(sent)
+    assert (usage.requests, usage.calls, usage.cached, usage.failed, usage.cost) == (4, 2, 4, 3, cost)
+    assert usage.failures == {"refused": 1, "late": 2}
+    assert list(usage.by_task.items()) == [
+        ("t", TaskUsage(2, 1, 7, 8, cost)),
+        ("u", TaskUsage(0, 3, 0, 0, None if cost is None else 0.0)),
+        ("w", TaskUsage(0, 0, 1, 1, cost)),
+    ]
 
 
 def test_calls_that_are_shared_count_once_from_the_store_too() -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -30,7 +31,9 @@ from rag_eval.frames import evaluate
 from rag_eval.retrieval import GOLD_NAMES
 from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
-from rag_eval.tables.record_files import open_records
+from rag_eval.tables.mapping import named_columns, roles_of
+from rag_eval.tables.record_files import ReadOptions, check_named, open_records
+from rag_eval.tables.selection import nearest, sampled
 from rag_eval.tables.spool import Spool
 
 
@@ -597,6 +600,69 @@ def test_an_unused_column_that_looks_like_a_role_is_told(
     assert read_table(path, named=[Named(header, "ignore", "")]).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("header", "texts", "is_told"),
+    [
+        ("Quelle", ["x" * 80], True),
+        ("Quelle", ["x" * 79], False),
+        ("Quelle", ["x" * 100, "x" * 60], True),
+        ("Quelle", ["x", "", "x" * 159], True),
+        ("Quelle", ["x"] * 49 + ["x" * 9000], True),
+        ("Quelle", ["x"] * 50 + ["x" * 9000], False),
+        ("passages_found", ["1" * 39], False),
+        ("passages_found", ["1" * 40], True),
+        ("passages_found", ["true", "2024-05-01T10:00:00Z", "50 %"], False),
+        ("passages_found", ["true", "perhaps"], True),
+    ],
+)
+def test_a_column_is_told_for_the_texts_in_its_first_rows(
+    header: str, texts: Sequence[str], is_told: bool, tmp_path: Path
+) -> None:
+    """Long texts are those of 80 characters on average; numbers, dates and flags below 40 are none."""
+    rows = [["Query", "Bot_A", header], *([f"q{n}", "a", text] for n, text in enumerate(texts))]
+    assert len(read_table(as_csv(tmp_path / "a.csv", rows)).warnings) == is_told
+
+
+def test_an_unused_column_is_told_only_for_roles_that_are_missing(tmp_path: Path) -> None:
+    long_text = "long text " * 20
+    rows = [["Query", "Bot_A", "Ground_Truth", "Quelle"], ["q", "a", "r", long_text]]
+    (warning,) = read_table(as_csv(tmp_path / "a.csv", rows)).warnings
+    assert warning == (
+        "Column 'Quelle' (D) holds long texts and was not used; no column is the context. To use it, add --map "
+        "Quelle=context; to silence this, --map Quelle=ignore."
+    )
+    complete = [[*rows[0], "Context"], [*rows[1], "c"]]
+    assert read_table(as_csv(tmp_path / "b.csv", complete)).warnings == ()
+    by_bot = [["Query", "Bot", "Response", "Quelle"], ["q", "A", "a", long_text], ["q", "B", "a", long_text]]
+    assert read_table(as_csv(tmp_path / "c.csv", by_bot)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("record", "named", "told"),
+    [
+        ({"vars": {"question": "q?"}, "test": {"vars": {"question": "q?"}}}, (), ""),
+        ({"question": "q?", "test": {"vars": {"question": "q?"}}}, (), "because 'question' is the query"),
+        (
+            {"vars": {"question": "q?"}, "test": {"query": "q?"}},
+            ("vars.question",),
+            "'vars.question' is the query",
+        ),
+        ({"question": "q?", "vars": {"question": "q?"}}, ("vars.question",), "'vars.question' is the query"),
+        ({"vars": {"question": "q?"}, "usage": {"question": "long text " * 20}}, (), "holds long texts"),
+    ],
+    ids=["a copy", "of a plain column", "another name", "a plain column", "no role by itself"],
+)
+def test_the_deeper_copy_of_a_field_that_is_used_needs_no_word(
+    record: Mapping[str, object], named: Sequence[str], told: str, tmp_path: Path
+) -> None:
+    """promptfoo writes its tests twice. Whatever else is called as a role is told."""
+    (tmp_path / "a.jsonl").write_text(json.dumps({**record, "output": "a"}) + "\n")
+    warnings = read_table(
+        tmp_path / "a.jsonl", named=[Named(name, "query", "--map") for name in named]
+    ).warnings
+    assert [told in warning for warning in warnings] == ([True] if told else [])
+
+
 # Which rows are read
 
 
@@ -652,6 +718,117 @@ def test_a_condition_is_never_run(text: str) -> None:
 def test_what_is_no_range_of_rows(text: str) -> None:
     with pytest.raises(InputError, match="FIRST-LAST"):
         Selection.parse(text, None, [])
+
+
+@pytest.mark.parametrize(
+    ("condition", "cell", "holds"),
+    [
+        ("a = 9", "9.0", True),
+        ("a = 9", " 9 ", True),
+        ("a = 9", "nine", False),
+        ("a != 9", "9.0", False),
+        ("a != 9", "nine", True),
+        ("a = de", " de ", True),
+        ("a = de", "DE", False),
+        ("a ~ E", "de", True),
+        ("a ~ é", "de", False),
+        ("a < m", "a", True),
+        ("a < m", "m", False),
+        ("a <= m", " m ", True),
+        ("a > m", "m", False),
+        ("a >= m", "m", True),
+        ("a > m", "a", False),
+        ("a < 9", "10", False),
+        ("a < 9", "8", True),
+        ("a > 9", "10", True),
+        ("a < 9", "", False),
+        ("a < m", "", False),
+        ("a < 9", "a", False),
+        ("a > 9", "a", False),
+        ("a > m", "9", False),
+        ("a < m", "9", True),
+        ("a = ' 9'", "9", True),
+        ("a = '9'", "9", True),
+        ("a = '", "'", True),
+        ("a = ", "", True),
+        ("a = 1e2", "100", True),
+        ("a = 9", "0" * 398 + "9", True),
+        ("a = 9", "0" * 399 + "9", False),
+    ],
+)
+def test_a_condition_compares_numbers_as_numbers_and_all_else_as_text(
+    condition: str, cell: str, holds: bool
+) -> None:
+    (parsed,) = Selection.parse(None, None, [condition]).where
+    assert parsed.holds(cell) is holds
+
+
+def test_a_selection_says_what_it_takes() -> None:
+    selection = Selection.parse("-3, 6,8-8,10-", 1200, ["'a b' == \"x\"", "c~"])
+    assert selection.rows == ((1, 3), (6, 6), (8, 8), (10, 10**9))
+    assert selection.words() == ("a b = x", "c ~ ", "rows 1-3, 6, 8, 10-", "1,200 random rows")
+    assert Selection().words() == ()
+    wanted = [
+        Selection.parse("2", None, []),
+        Selection.parse(None, 1, []),
+        Selection.parse(None, None, ["a=1"]),
+    ]
+    assert [bool(each) for each in (*wanted, Selection())] == [True, True, True, False]
+    assert [each.is_of_number for each in Selection.parse(None, None, ["a=1", "a=", "a=x"]).where] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_the_random_rows_are_those_of_every_version() -> None:
+    """A sample that changed would be another report, and ask for other rows to be judged."""
+    assert list(sampled(iter(range(2, 102)), 5)) == [14, 54, 57, 94, 95]
+    assert list(sampled(iter("abc"), 3)) == list(sampled(iter("abc"), 9)) == list("abc")
+    assert list(sampled(iter("abc"), None)) == list("abc")
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda name: parse_map([name]), 80),
+        (lambda name: parse_map([f"a={name}"]), 40),
+        (lambda name: parse_map([f"{name}=query", "b=query"]), 60),
+        (lambda name: Selection.parse(name, None, []), 40),
+        (lambda name: Selection.parse(None, None, [name]), 80),
+        (lambda name: Selection.parse(None, None, [f"{name} =! x"]), 80),
+        (lambda name: next(Selection.parse(None, None, [f"{name} = x"]).chosen("f", ["a"], iter(()))), 60),
+        (lambda name: check_named(ReadOptions(named=[Named(name, "id", "--map")])), 60),
+    ],
+)
+def test_a_message_quotes_no_more_of_a_name_than_tells_which_it_is(
+    make: Callable[[str], object], most: int
+) -> None:
+    with pytest.raises((InputError, TableError)) as caught:
+        make("x" * 1000)
+    quoted = max(len(found) for found in re.findall("x+", str(caught.value)))
+    assert quoted == most
+
+
+def test_a_suggestion_names_the_nearest_or_the_first_forty() -> None:
+    assert nearest("querry", ["Answer", "Query"]) == "; did you mean 'Query'?"
+    names = [f"{'y' * 70}{number}" for number in range(41)]
+    assert nearest("q", names) == "; the columns are " + ", ".join([repr("y" * 60)] * 40)
+    assert nearest("q", ["id"], "roles") == "; the roles are 'id'"
+
+
+def test_an_option_that_maps_a_column_is_named_by_its_beginning() -> None:
+    assert roles_of([f"{'x' * 70}=id"], ["id"]) == (Named("x" * 70, "id", f"--map {'x' * 60}=id"),)
+    assert parse_map(["a=bot", "b=bot", "a=bot", "c=query", "c=query", "d=ignore"]) == {
+        "bots": ("a", "b"),
+        "query": "c",
+        "ignore": ("d",),
+    }
+    columns: dict[str, str | tuple[str, ...]] = {"query": "x" * 70, "bots": ("a", ""), "id": ""}
+    assert named_columns(columns, ["query"]) == (
+        Named("x" * 70, "query", f"--map {'x' * 60}=query"),
+        Named("a", "bot", "[columns] bots"),
+    )
 
 
 def test_a_selection_without_rows_is_an_error(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,24 @@ from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, Request, error
 from forking import Forker
 from openpyxl import load_workbook
+from report_cases import facts_of, plain_result
 from test_main_job import sheet_of, wait_for
 
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_inputs import files_of
 from rag_eval.cli.shard_run import ShardedRun
+from rag_eval.errors import InputError
 from rag_eval.processes import WorkerError
+from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
 from rag_eval.results.run_history import read_history, run_line
-from rag_eval.shards.folder import RunFolder, about_results, read_rows
-from rag_eval.shards.plan import read_plan
+from rag_eval.results.stored import to_json
+from rag_eval.shards.fold import Fold
+from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows, write_results
+from rag_eval.shards.judge_shard import scoring_of
+from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
+from rag_eval.shards.selecting import CaseSelection
+from rag_eval.tables import Table, read_table
+from rag_eval.tables.selection import Condition
 
 IN_THIS_PROCESS = "[evaluation]\nmax_workers = 1\n"
 """One call at a time needs no other process; the tests of processes have two."""
@@ -650,3 +660,283 @@ def test_a_partial_entry_of_the_history_gives_way_to_the_complete_one(rag_eval: 
         (run,) = read_history(tmp_path / "h").runs
         partial.append((ended.code, run.partial))
     assert partial == [(4, "1 of 2 shards are judged"), (0, "")]
+
+
+# The plan
+
+
+def read(path: Path, text: str, **options: Any) -> Table:
+    path.write_text(text)
+    return read_table(path, **options)
+
+
+def test_files_become_one_table_whose_rows_count_through(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "out")
+    folder.all_inputs.mkdir(parents=True)
+    planner = Planner(folder, 2, is_one_file=False)
+    assert planner.table() == {}
+    first = read(
+        tmp_path / "a.csv", 'Query,Bot_A,Context\nq1,a,["x"]\n,,\nq2,a,y\nq3,a,z\nq4,a,z\n', max_rows=3
+    )
+    second = read(tmp_path / "b.csv", "Query,Bot_A,Ground_Truth\n\nq5,a,r\nq6,a,r\nq7,a,r\n")
+    planner.add("a.csv", first, "s1", 10)
+    assert planner.rows == 3
+    planner.add("b.csv", second, "s2", 1)
+    assert (planner.rows, [each.rows for each in planner.shards]) == (4, [2, 1, 1])
+    assert [each.source for each in planner.shards] == ["a.csv", "a.csv", "b.csv"]
+    assert planner.sources == [
+        InputFile(name="a.csv", sha256="s1", rows=3),
+        InputFile(name="b.csv", sha256="s2", rows=1),
+    ]
+    rows = [row for number in range(3) for row in read_rows(folder.input(number))]
+    assert [row.number for row in rows] == [1, 2, 3, 4]
+    cases = [row.cases[0] for row in rows]
+    assert [(case.row, case.source, case.source_row) for case in cases] == [
+        (1, "a.csv", 2), (2, "a.csv", 4), (3, "a.csv", 5), (4, "b.csv", 3),
+    ]  # fmt: skip
+    table = planner.table()
+    assert (table["path"], table["bots"], table["has_documents"]) == ("a.csv", ["A"], False)
+    assert (table["cut_rows"], table["chunks"]) == (1 + 2, 3)
+    assert table["blank_rows"] == first.blank_rows + second.blank_rows > 0
+    assert [use["role"] for use in table["columns"]] == ["query", "response", "context", "reference"]
+    assert table["context_cells"] == {
+        kind: first.context_cells.get(kind, 0) + second.context_cells.get(kind, 0)
+        for kind in {**first.context_cells, **second.context_cells}
+    }
+
+
+def test_what_files_say_counts_once_and_their_documents_together(tmp_path: Path) -> None:
+    plain = read(tmp_path / "a.csv", "Query,Bot_A\nq,a\n")
+    planner = Planner(RunFolder(tmp_path / "out"), 9, is_one_file=False)
+    (tmp_path / "out" / "input").mkdir(parents=True)
+    first = replace(
+        plain, warnings=("x", "y"), context_cells={"list": 2}, dropped_items=3, chunks=5, blank_rows=1
+    )
+    second = replace(
+        plain, warnings=("y", "z"), context_cells={"list": 1, "text": 4}, dropped_items=4, chunks=6,
+        blank_rows=2, cut_rows=7, has_documents=True,
+    )  # fmt: skip
+    planner.add("a", first, "", 1)
+    planner.add("b", second, "", 0)
+    table = planner.table()
+    assert table["warnings"] == ["x", "y", "z"]
+    assert table["context_cells"] == {"list": 3, "text": 4}
+    assert [table[name] for name in ("dropped_items", "chunks", "blank_rows", "cut_rows")] == [7, 11, 3, 8]
+    assert table["has_documents"] is True
+    assert len(table["columns"]) == 2
+
+
+def test_the_rows_of_one_file_keep_their_numbers(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.all_inputs.mkdir()
+    planner = Planner(folder, 5, is_one_file=True)
+    planner.add("a.csv", read(tmp_path / "a.csv", "Query,Bot_A\nq,a\n"), "s", 1)
+    ((case,),) = [row.cases for row in read_rows(folder.input(0))]
+    assert (case.row, case.source, case.source_row) == (2, "", None)
+
+
+def plan_of(*sources: InputFile, **reading: object) -> Plan:
+    return Plan(
+        version="1", started="", sources=sources, reading=reading, shard_rows=5_000, table={}, shards=()
+    )
+
+
+def test_everything_that_changed_since_the_run_began_is_said_at_once(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for file in files:
+        file.write_text("Query,Bot_A\nq,a\n")
+    folder = RunFolder(tmp_path / "out")
+    sources = [InputFile(name=file.name, sha256=fingerprint_of_file(file), rows=1) for file in files]
+    plan = plan_of(*sources, sheet=None, bots=("A", "B"), gone=1)
+    check_unchanged(folder, plan, files, {"sheet": None, "bots": ["A", "B"], "gone": 1}, None)
+    check_unchanged(folder, plan, files, {"sheet": None, "bots": ("A", "B"), "gone": 1}, 5_000)
+    files[1].write_text("Query,Bot_A\nq,b\n")
+    with pytest.raises(InputError) as caught:
+        check_unchanged(folder, plan, files, {"sheet": "S", "bots": ["A", "B"], "new": 2}, 1_000)
+    out = tmp_path / "out"
+    assert list(caught.value.problems) == [
+        f"{files[1]}: has changed since the run in {out} began",
+        f"gone is None, and was 1 when the run in {out} began",
+        f"new is 2, and was None when the run in {out} began",
+        f"sheet is 'S', and was None when the run in {out} began",
+        "--shard-rows is 1,000, and was 5,000 when the run began; use another -o for a new run, or the same input "
+        "and options to continue this one",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (1, 2, "the input is now 2 files (0.csv, 1.csv), and was 1 file (0.csv)"),
+        (5, 1, "the input is now 1 file (0.csv), and was 5 files (0.csv, 1.csv, 2.csv, 3.csv, 4.csv)"),
+        (6, 1, "the input is now 1 file (0.csv), and was 6 files (0.csv, 1.csv, 2.csv, 3.csv, 4.csv …)"),
+    ],
+)
+def test_other_files_are_another_run(tmp_path: Path, was: int, now: int, said: str) -> None:
+    sources = [InputFile(name=f"{number}.csv", sha256="", rows=1) for number in range(was)]
+    paths = [tmp_path / f"{number}.csv" for number in range(now)]
+    with pytest.raises(InputError) as caught:
+        check_unchanged(RunFolder(tmp_path), plan_of(*sources), paths, {}, None)
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"{said}; use another -o")
+
+
+def test_files_are_told_apart_by_their_folders_only_if_they_must_be() -> None:
+    paths = [Path("x/a.csv"), Path("y/a.csv"), Path("x/b.csv")]
+    assert [name_of(path, paths) for path in paths] == ["x/a.csv", "y/a.csv", "b.csv"]
+
+
+def test_what_is_no_plan(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert read_plan(folder) is None
+    folder.manifest.write_text('{"format": "other"}')
+    with pytest.raises(InputError, match="is not the manifest of a run in shards"):
+        read_plan(folder)
+    with pytest.raises(InputError, match="is a file, but a run in shards writes a folder"):
+        read_plan(RunFolder(folder.manifest))
+
+
+# Cases by their scores
+
+
+FACTS = facts_of(["A"], 3, metrics=("faithfulness", "toxicity"), further={"tone": "Tone of Voice"})
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("row > 2", [3, 4]),
+        ("source_row = 9", [3]),
+        ("source_row = 2", [2]),
+        ("source = b.csv", [3]),
+        ("bot = A", [2, 3, 4]),
+        ("Query ~ question 4", [4]),
+        ("response = An answer.", [2, 3, 4]),
+        ("reference = The answer.", [2, 3, 4]),
+        ("recommendation = Do it", [4]),
+        ("rqs >= 0.5", [2, 4]),
+        ("RQS = ", [3]),
+        ("Faithfulness < 0.5", [3]),
+        ("faithfulness_outcome = scored", [2, 3]),
+        ("faithfulness_code = timeout", [4]),
+        ("faithfulness = ", [4]),
+        ("toxicity = 0.02", [2, 3]),
+        ("Toxicity > 0.5", [4]),
+        ("tone = 1", [2]),
+        ("Tone of Voice = 1", [2]),
+        ("tone_outcome = ", [3, 4]),
+        ("failure modes = 'low quality | toxic'", [3]),
+        ("Failure Mode ~ toxic", [3]),
+        ("Failure Mode = ", [2, 4]),
+    ],
+)
+def test_every_column_of_the_results_can_be_asked_for(where: str, rows: list[int]) -> None:
+    plain = plain_result()
+    results = [
+        replace(plain, further={"tone": Score.scored("tone", 1.0)}, rqs=0.5, failure_modes=()),
+        replace(
+            plain_result(3, value=0.4, source="b.csv", source_row=9),
+            rqs=None, failure_modes=("low quality", "toxic"),
+        ),
+        replace(
+            plain_result(4), rqs=0.9, recommendation="Do it", failure_modes=(),
+            scores={"faithfulness": Score.failed("faithfulness", "timeout", "late")},
+            toxicity=Score.scored("toxicity", 0.6),
+        ),
+    ]  # fmt: skip
+    results = [replace(each, case=replace(each.case, bot="A")) for each in results]
+    selection = CaseSelection([Condition.parse(where)], FACTS)
+    assert [each.case.row for each in selection.chosen(iter(results))] == rows
+    assert selection.seen == 3
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        (
+            "Faithfulnes < 1",
+            "--where: 'Faithfulnes' is not a column of the results; did you mean 'faithfulness'?",
+        ),
+        ("recall < 1", "--where: 'recall' is not a column of the results; the names are 'row', 'source', "),
+        ("rqs < high", "--where: 'high' is not a number; rqs is compared with one, such as 0.3"),
+        ("row = x", "--where: 'x' is not a number; row is"),
+        ("source_row = x", "--where: 'x' is not a number; source_row is"),
+        ("Tone of Voice = x", "--where: 'x' is not a number; tone is"),
+        (f"{'x' * 61} = 1", f"--where: '{'x' * 60}' is not a column"),
+        (f"rqs = {'x' * 61}", f"--where: '{'x' * 60}' is not a number"),
+        ("rubric_passed = yes", "--where: 'rubric_passed' is not a column of the results"),
+    ],
+)
+def test_a_condition_that_no_result_can_meet_is_refused(where: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        CaseSelection([Condition.parse(where)], FACTS)
+    assert str(caught.value).startswith(problem)
+
+
+# The parts together
+
+
+def part_of(folder: RunFolder, number: int, **about: object) -> CaseResult:
+    result = plain_result(number + 2, "A")
+    known = {
+        "flags": [], "cuts": [], "usage": {}, "seconds": 1.5, "adaptations": ["a"], "outdated": 1, "redacted": {},
+        "failed": 1, "scoring": scoring_of(FACTS), **about,
+    }  # fmt: skip
+    write_results(folder.results(number), FACTS, iter([(result, to_json(result))]), lambda: known)
+    return result
+
+
+def test_what_the_parts_took_and_found_adds_up(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    usage = {
+        "requests": 10, "calls": 9, "cached": 1, "failed": 2, "prompt_tokens": 100, "completion_tokens": 20,
+        "possibly_billed": 1, "failures": {"refused": 2}, "cost": 0.5, "by_task": {"t": {"calls": 9, "cost": 0.5}},
+    }  # fmt: skip
+    more = {
+        "requests": 3, "calls": 2, "cached": 4, "failed": 3, "prompt_tokens": 10, "completion_tokens": 5,
+        "possibly_billed": 2, "failures": {"refused": 1, "late": 2}, "cost": 0.25,
+        "by_task": {"t": {"calls": 1}, "u": {"calls": 1, "cached": 4}},
+    }  # fmt: skip
+    first = part_of(folder, 0, usage=usage, flags=[[2, "A", ["x", "y"]]], redacted={"email": 1})
+    second = part_of(
+        folder, 1, usage=more, flags=[[3, "A", ["z"]]], cuts=[[3, "A", "cut"]], redacted={"email": 2, "phone": 1},
+        adaptations=["b", "a"], seconds=2.0, outdated=2, failed=3,
+    )  # fmt: skip
+    fold = Fold(folder, [1, 0], FACTS)
+    assert fold.facts.usage == Usage(
+        requests=13, calls=11, cached=5, failed=5, prompt_tokens=110, completion_tokens=25, possibly_billed=3,
+        failures={"refused": 3, "late": 2}, cost=0.75,
+        by_task={"t": TaskUsage(calls=10, cost=0.5), "u": TaskUsage(calls=1, cached=4)},
+    )  # fmt: skip
+    assert fold.facts.flags == {(2, "A"): ("x", "y"), (3, "A"): ("z",)}
+    assert fold.facts.cut_contexts == {(3, "A"): "cut"}
+    assert (fold.facts.seconds, fold.adaptations, fold.outdated, fold.failed) == (3.5, ("a", "b"), 3, 4)
+    assert fold.redacted == {"email": 3, "phone": 1}
+    assert list(fold.results()) == [first, second]
+    assert fold.renewed == 0
+
+
+def test_a_cost_that_no_part_knows_is_unknown(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    part_of(folder, 0)
+    part_of(folder, 1, usage={"requests": 2})
+    assert Fold(folder, [0, 1], FACTS).facts.usage == Usage(requests=2)
+
+
+def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
+    """The recommendations too: a metric that is below its threshold now needs one."""
+    folder = RunFolder(tmp_path)
+    folder.results(0).parent.mkdir()
+    part_of(folder, 0)
+    part_of(folder, 1, scoring={**scoring_of(FACTS), "weights": {"faithfulness": 1.0}})
+    facts = replace(FACTS, weights={"faithfulness": 1.0}, thresholds=dict.fromkeys(METRIC_LABELS, 0.9))
+    fold = Fold(folder, [0, 1], facts)
+    results = list(fold.results())
+    assert [bool(each.failure_modes) for each in results] == [True, True]
+    assert [each.rqs for each in results] == [0.8, 0.8]
+    assert fold.renewed == 2
+    folder.results(1).write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"part-00001\.parquet: cannot be read; run the same command again"):
+        list(fold.results())

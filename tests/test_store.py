@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from rag_eval.errors import StoreError
+from rag_eval.records import TaskUsage
+from rag_eval.run.metered_store import MeteredStore
 from rag_eval.store.file_systems import kind_of
 from rag_eval.store.lock import lock_path, locked
 from rag_eval.store.reply_store import Store
@@ -42,6 +44,27 @@ def test_a_failure_is_never_served_as_a_reply_and_a_reply_replaces_it(tmp_path: 
     store.put_reply("k", reply="{}", **PAID)
     assert (store.reply("k"), store.failure("k")) == ("{}", None)
     store.end(keep=True)
+
+
+def test_what_the_replies_of_a_run_took_counts_once_whoever_paid(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    store.put_reply("old", reply="[1]", **PAID)
+    store.put_reply("unused", reply="[2]", **PAID)
+    metered = MeteredStore(store)
+    assert metered.usage() == {}
+    assert [metered.reply(key) for key in ("old", "old", "none")] == ["[1]", "[1]", None]
+    for tokens in (10, 20):
+        metered.put_reply("new", task="u", reply="{}", attempts=2, prompt_tokens=tokens, completion_tokens=5)
+    assert (metered.reply("new"), store.paid("new")) == ("{}", ("u", 20, 5))
+    assert metered.usage() == {"t": TaskUsage(1, 0, 3, 1), "u": TaskUsage(1, 0, 20, 5)}
+    metered.put_reply("more", task="u", reply="{}", attempts=1, prompt_tokens=1, completion_tokens=2)
+    assert metered.usage()["u"] == TaskUsage(2, 0, 21, 7)
+    metered.put_failure("f", **FAILED)
+    metered.put_note("n", "v")
+    assert (metered.failure("f"), store.failure("f")) == (("refused", "no"),) * 2
+    assert (metered.note("n"), store.note("n")) == ("v", "v")
+    metered.end(keep=False)
+    assert not (tmp_path / "s").exists()
 
 
 def test_r43_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:

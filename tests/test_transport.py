@@ -29,7 +29,7 @@ from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes import Parameter
+from rag_eval.judge.outcomes import LONGEST_WAIT, Parameter
 from rag_eval.judge.outcomes.quota import TOKENS, Quota
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.transport import Transport
@@ -1019,6 +1019,34 @@ def test_only_a_rate_limit_that_is_used_up_holds_requests_back(slowed_by: str, t
         with limiter.turn(100) as turn:
             assert not turn.is_held_back
     assert timeline.now - 1000 == pytest.approx({"pace": 2, "pause": 5, "nothing": 0}[slowed_by])
+
+
+@pytest.mark.parametrize(("seconds", "waited"), [(LONGEST_WAIT, LONGEST_WAIT), (LONGEST_WAIT + 0.001, 0)])
+def test_a_limit_is_waited_for_up_to_the_longest_wait(
+    seconds: float, waited: float, timeline: Timeline
+) -> None:
+    limiter = Limiter(4, sleep=timeline.sleep, clock=timeline.clock)
+    with limiter.turn(100) as turn:
+        limiter.learn(turn, {TOKENS: Quota(remaining=0, whole_after=seconds)})
+    with limiter.turn(1):
+        assert timeline.now - 1000 == pytest.approx(waited)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_of_two_answers_the_one_to_the_later_request_counts(late: bool, timeline: Timeline) -> None:
+    """Answers overtake each other: the earlier one does not know what was sent meanwhile."""
+    limiter = Limiter(4, sleep=timeline.sleep, clock=timeline.clock)
+    with limiter.turn(10) as first, limiter.turn(10) as second:
+        answers = [
+            (first, Quota(remaining=90, whole_after=60)),
+            (second, Quota(remaining=30, whole_after=60)),
+        ]
+        for turn, quota in reversed(answers) if late else answers:
+            limiter.learn(turn, {TOKENS: quota})
+    with limiter.turn(30) as turn:
+        assert not turn.is_held_back
+    with limiter.turn(1) as turn:
+        assert turn.is_held_back
 
 
 def test_a_request_that_is_held_back_stays_so_while_it_waits_for_more(timeline: Timeline) -> None:

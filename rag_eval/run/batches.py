@@ -114,13 +114,18 @@ class BatchRun:
     def advance(self) -> list[BatchRecord]:
         """Take in what has ended and send what is needed next; the batches to wait for, none when all is there."""
         self._job = self._queue.collect(self._job)
-        outbox, stopped = self._collected()
-        with outbox:
-            waiting = self._waiting(outbox)
-            is_few = not outbox.held_back and outbox.calls <= self._plan.finish_online_below
-            if waiting or not is_few:
-                self._job = self._queue.submit(outbox, self._job)
+        is_refused = True
+        while is_refused:
+            outbox, stopped = self._collected()
+            most = self._job.most_tokens
+            with outbox:
                 waiting = self._waiting(outbox)
+                is_few = not outbox.held_back and outbox.calls <= self._plan.finish_online_below
+                if waiting or not is_few:
+                    self._job = self._queue.submit(outbox, self._job)
+                    waiting = self._waiting(outbox)
+            # The provider's queue took nothing: less at a time may fit.
+            is_refused = not waiting and self._job.most_tokens != most
         self._reason = stopped if not waiting else None
         self._note_usage()
         return waiting
