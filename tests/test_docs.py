@@ -338,6 +338,7 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
             "report",
             f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
         ),
+        ("read-the-report", f"With fewer than {FEWEST_ROWS}, there is no conclusion"),
         ("metrics", f"With {FEWEST_ROWS} to {RELIABLE_ROWS - 1} queries, the interval is grey"),
         (
             "background/llm-judge",
@@ -347,6 +348,19 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
 )
 def test_the_limits_in_the_documents_are_those_of_the_program(page: str, words: str) -> None:
     assert words in " ".join(TEXTS[f"docs/{page}.md"].split())
+
+
+def test_the_failure_modes_are_those_of_the_program() -> None:
+    listed = {
+        page: re.findall(
+            r"^\| ([A-Z][\w ]+?) \|",
+            TEXTS[page].partition("| Failure mode |")[2].partition("\n\n")[0],
+            re.MULTILINE,
+        )
+        for page in ("docs/metrics.md", "docs/read-the-report.md")
+    }
+    assert sorted(listed["docs/metrics.md"]) == sorted(FailureMode)
+    assert sorted(listed["docs/read-the-report.md"]) == sorted({*FailureMode} - {FailureMode.OK})
 
 
 def test_the_flags_are_those_that_the_program_sets() -> None:
