@@ -25,7 +25,7 @@ from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
-from rag_eval.report import charts, csv_files, slices
+from rag_eval.report import charts, csv_files, judge_workbook, slices
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.notes import NoteKind
 from rag_eval.report.page.row_record import TEXT_LIMIT
@@ -444,6 +444,14 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path) -
 def test_the_sheets_are_those_listed() -> None:
     sheets = columns("More sheets") - {"Sheet"}
     assert {f"{sheet.lower().replace(' ', '-')}.csv" for sheet in sheets} == set(csv_files.OPTIONAL)
+    assert columns("Comparison of two judges") - {"Sheet"} == {
+        judge_workbook.AGREEMENT,
+        judge_workbook.DECISIONS,
+        judge_workbook.JUDGES,
+        judge_workbook.RANKING,
+        judge_workbook.LABELS,
+        judge_workbook.DISAGREEMENTS,
+    }
 
 
 def test_the_causes_are_those_of_the_program_in_their_order() -> None:
