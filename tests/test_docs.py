@@ -22,6 +22,8 @@ from rag_eval import cli
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
+from rag_eval.metrics.answer_correctness import LONG, MOST_GAIN, SHORT
+from rag_eval.metrics.context_precision import USEFUL_FROM
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
@@ -338,6 +340,10 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
             "report",
             f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
         ),
+        ("background/offline-judge-quality", f"the relevance is at least {USEFUL_FROM}"),
+        ("background/offline-judge-quality", f"with up to {SHORT} content words in the ground truth"),
+        ("background/offline-judge-quality", f"From {LONG} words on, the balance (F1)"),
+        ("background/offline-judge-quality", f"at most {MOST_GAIN} times that share"),
         ("read-the-report", f"With fewer than {FEWEST_ROWS}, there is no conclusion"),
         ("metrics", f"With {FEWEST_ROWS} to {RELIABLE_ROWS - 1} queries, the interval is grey"),
         (
