@@ -22,10 +22,12 @@ from rag_eval import cli
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
+from rag_eval.metrics.answer_correctness import LONG, MOST_GAIN, SHORT
+from rag_eval.metrics.context_precision import USEFUL_FROM
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
-from rag_eval.report import charts, csv_files, slices
+from rag_eval.report import charts, csv_files, judge_workbook, slices
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.notes import NoteKind
 from rag_eval.report.page.row_record import TEXT_LIMIT
@@ -338,6 +340,11 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
             "report",
             f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
         ),
+        ("background/offline-judge-quality", f"the relevance is at least {USEFUL_FROM}"),
+        ("background/offline-judge-quality", f"with up to {SHORT} content words in the ground truth"),
+        ("background/offline-judge-quality", f"From {LONG} words on, the balance (F1)"),
+        ("background/offline-judge-quality", f"at most {MOST_GAIN} times that share"),
+        ("read-the-report", f"With fewer than {FEWEST_ROWS}, there is no conclusion"),
         ("metrics", f"With {FEWEST_ROWS} to {RELIABLE_ROWS - 1} queries, the interval is grey"),
         (
             "background/llm-judge",
@@ -347,6 +354,19 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
 )
 def test_the_limits_in_the_documents_are_those_of_the_program(page: str, words: str) -> None:
     assert words in " ".join(TEXTS[f"docs/{page}.md"].split())
+
+
+def test_the_failure_modes_are_those_of_the_program() -> None:
+    listed = {
+        page: re.findall(
+            r"^\| ([A-Z][\w ]+?) \|",
+            TEXTS[page].partition("| Failure mode |")[2].partition("\n\n")[0],
+            re.MULTILINE,
+        )
+        for page in ("docs/metrics.md", "docs/read-the-report.md")
+    }
+    assert sorted(listed["docs/metrics.md"]) == sorted(FailureMode)
+    assert sorted(listed["docs/read-the-report.md"]) == sorted({*FailureMode} - {FailureMode.OK})
 
 
 def test_the_flags_are_those_that_the_program_sets() -> None:
@@ -430,6 +450,14 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path) -
 def test_the_sheets_are_those_listed() -> None:
     sheets = columns("More sheets") - {"Sheet"}
     assert {f"{sheet.lower().replace(' ', '-')}.csv" for sheet in sheets} == set(csv_files.OPTIONAL)
+    assert columns("Comparison of two judges") - {"Sheet"} == {
+        judge_workbook.AGREEMENT,
+        judge_workbook.DECISIONS,
+        judge_workbook.JUDGES,
+        judge_workbook.RANKING,
+        judge_workbook.LABELS,
+        judge_workbook.DISAGREEMENTS,
+    }
 
 
 def test_the_causes_are_those_of_the_program_in_their_order() -> None:
