@@ -29,64 +29,8 @@ def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
         plain_column("Bot", name_width(facts), Look.NAME, _bot_name, _ABOUT_BOT),
         *([compared] if facts.strata else []),
-        plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Cases with a label and a score."),
-        plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
-        plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
-        *interval_columns("Kappa", 9.5, Look.SCORE, lambda line: line.kappa.interval, _ABOUT_BOUNDS),
-        plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
-        plain_column(
-            "Spearman",
-            9.5,
-            Look.SCORE,
-            lambda line: line.correlation.value if line.correlation else None,
-            _ABOUT_SPEARMAN,
-        ),
-        plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
-        plain_column(
-            "Threshold",
-            9.5,
-            Look.SCORE,
-            lambda line: line.threshold,
-            "Scores at or above this count as positive.",
-        ),
-        Column("True-positive rate", 9.5, lambda line: _share_cell(line.positives), about=_ABOUT_POSITIVES),
-        Column("True-negative rate", 9.5, lambda line: _share_cell(line.negatives), about=_ABOUT_NEGATIVES),
-        plain_column("Human mean", 9, Look.SCORE, lambda line: line.human_mean, "Over the cases."),
-        plain_column("Judge mean", 9, Look.SCORE, lambda line: line.judge_mean, "Over the same cases."),
-        plain_column(
-            "Judge mean, all cases",
-            10,
-            Look.SCORE,
-            lambda line: line.corrected.judge_mean if line.corrected else None,
-            _ABOUT_UNCORRECTED,
-        ),
-        plain_column(
-            "Corrected mean",
-            10,
-            Look.SCORE,
-            lambda line: line.corrected.value if line.corrected else None,
-            _ABOUT_CORRECTED,
-        ),
-        *interval_columns(
-            "Corrected", 9.5, Look.SCORE, lambda line: line.corrected.interval if line.corrected else None
-        ),
-        plain_column(
-            "Labels to ±0.05",
-            9.5,
-            Look.COUNT,
-            lambda line: line.corrected.more_labels if line.corrected else None,
-            _ABOUT_MORE,
-        ),
-        plain_column(
-            "Implied threshold",
-            9.5,
-            Look.SCORE,
-            lambda line: line.implied.value if line.implied else None,
-            _ABOUT_IMPLIED,
-        ),
-        *interval_columns(
-            "Implied", 9.5, Look.SCORE, lambda line: line.implied.interval if line.implied else None
-        ),
+        *_AGREEMENT,
+        *_MEANS,
     ]
 
 
@@ -158,3 +102,68 @@ _ABOUT_IMPLIED = (
     f"{FEWEST_LABELS} labels, or {FEWEST_OF_CLASS} on either side."
 )
 _ABOUT_GAP = f"Up to {MOST_DISAGREEMENTS} per measure, the largest first."
+
+_AGREEMENT: tuple[Column[HumanAgreement], ...] = (
+    plain_column("Cases", 8, Look.COUNT, lambda line: line.count, "Cases with a label and a score."),
+    plain_column("Labels without a score", 10, Look.COUNT, lambda line: line.unjudged),
+    plain_column("Kappa", 8, Look.SCORE, lambda line: line.kappa.kappa, _ABOUT_KAPPA),
+    *interval_columns("Kappa", 9.5, Look.SCORE, lambda line: line.kappa.interval, _ABOUT_BOUNDS),
+    plain_column("Same verdict", 9, Look.PERCENT, lambda line: line.kappa.raw, _ABOUT_RAW),
+    plain_column(
+        "Spearman",
+        9.5,
+        Look.SCORE,
+        lambda line: line.correlation.value if line.correlation else None,
+        _ABOUT_SPEARMAN,
+    ),
+    plain_column("Mean absolute error", 9.5, Look.SCORE, lambda line: line.mean_absolute_error),
+    plain_column(
+        "Threshold",
+        9.5,
+        Look.SCORE,
+        lambda line: line.threshold,
+        "Scores at or above this count as positive.",
+    ),
+    Column("True-positive rate", 9.5, lambda line: _share_cell(line.positives), about=_ABOUT_POSITIVES),
+    Column("True-negative rate", 9.5, lambda line: _share_cell(line.negatives), about=_ABOUT_NEGATIVES),
+)
+"""How far the judge agrees with people, or two raters with each other."""
+_MEANS: tuple[Column[HumanAgreement], ...] = (
+    plain_column("Human mean", 9, Look.SCORE, lambda line: line.human_mean, "Over the cases."),
+    plain_column("Judge mean", 9, Look.SCORE, lambda line: line.judge_mean, "Over the same cases."),
+    plain_column(
+        "Judge mean, all cases",
+        10,
+        Look.SCORE,
+        lambda line: line.corrected.judge_mean if line.corrected else None,
+        _ABOUT_UNCORRECTED,
+    ),
+    plain_column(
+        "Corrected mean",
+        10,
+        Look.SCORE,
+        lambda line: line.corrected.value if line.corrected else None,
+        _ABOUT_CORRECTED,
+    ),
+    *interval_columns(
+        "Corrected", 9.5, Look.SCORE, lambda line: line.corrected.interval if line.corrected else None
+    ),
+    plain_column(
+        "Labels to ±0.05",
+        9.5,
+        Look.COUNT,
+        lambda line: line.corrected.more_labels if line.corrected else None,
+        _ABOUT_MORE,
+    ),
+    plain_column(
+        "Implied threshold",
+        9.5,
+        Look.SCORE,
+        lambda line: line.implied.value if line.implied else None,
+        _ABOUT_IMPLIED,
+    ),
+    *interval_columns(
+        "Implied", 9.5, Look.SCORE, lambda line: line.implied.interval if line.implied else None
+    ),
+)
+"""The mean of the labels beside that of the judge, and the threshold that the labels imply."""

@@ -18,7 +18,7 @@ from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
 from rag_eval.results.stored import CASE_RESULT
-from rag_eval.results.summary import BotSummary, Mean, Standing, Summary
+from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
@@ -76,10 +76,7 @@ class JsonReport:
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
             "causes": [_causes(each) for each in findings.causes],
-            "slices": [
-                {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
-                for each in summary.slices
-            ],
+            "slices": [_slice(each) for each in summary.slices],
             "rubric": [asdict(each) for each in findings.pass_rates],
             "retrieval": {
                 bot: {
@@ -160,6 +157,10 @@ def _causes(each: BotCauses) -> Json:
         if not cause["places"]:
             del cause["places"]
     return members
+
+
+def _slice(each: Slice) -> Json:
+    return {"name": each.name, "bots": [_bot_summary(bot) for bot in each.bots]}
 
 
 def _bot_summary(bot: BotSummary) -> Json:

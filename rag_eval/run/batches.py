@@ -120,8 +120,7 @@ class BatchRun:
             most = self._job.most_tokens
             with outbox:
                 waiting = self._waiting(outbox)
-                is_few = not outbox.held_back and outbox.calls <= self._plan.finish_online_below
-                if waiting or not is_few:
+                if waiting or not self._is_few(outbox):
                     self._job = self._queue.submit(outbox, self._job)
                     waiting = self._waiting(outbox)
             # The provider's queue took nothing: less at a time may fit.
@@ -253,6 +252,9 @@ class BatchRun:
 
     def _open(self) -> list[BatchRecord]:
         return list(filter(_is_open, self._queue.batches()))
+
+    def _is_few(self, outbox: Outbox) -> bool:
+        return not outbox.held_back and outbox.calls <= self._plan.finish_online_below
 
     def _limits(self) -> BatchLimits:
         known = [each for each in (self._plan.limits.most_tokens, self._job.most_tokens) if each]

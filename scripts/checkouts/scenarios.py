@@ -533,10 +533,10 @@ SCENARIOS = (
             "rag-eval retrieval wrong.csv --reference references.jsonl => 2",
             "rag-eval retrieval semicolons.csv --reference list.json",
             "rag-eval retrieval lists.parquet --reference lists.parquet -o lists.csv",
-            "rag-eval retrieval separator.csv --reference list.json => 2",
-            "rag-eval retrieval old.csv --reference list.json => 2",
-            "rag-eval retrieval wide.tsv --reference list.json => 2",
-            "rag-eval retrieval table.ods --reference list.json => 2",
+            "rag-eval retrieval separator.csv --reference list.json",
+            "rag-eval retrieval old.csv --reference list.json",
+            "rag-eval retrieval wide.tsv --reference list.json",
+            "rag-eval retrieval table.ods --reference list.json",
         ),
         {
             "results.tsv": _RESULTS,
@@ -563,7 +563,7 @@ SCENARIOS = (
             "rag-eval rubric align person.csv broken.yaml --rubric rubric.yaml => 2",
             "rag-eval rubric align person.csv judge.xlsx --rubric rubric.yaml",
             "rag-eval rubric align ordered.jsonl ordered.jsonl --rubric rubric.yaml",
-            "rag-eval rubric align person.csv old.csv --rubric rubric.yaml => 2",
+            "rag-eval rubric align person.csv old.csv --rubric rubric.yaml",
         ),
         {
             "rubric.yaml": _RUBRIC,
