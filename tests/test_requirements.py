@@ -8,10 +8,12 @@ import xml.parsers.expat
 from datetime import datetime, timedelta
 from importlib.metadata import packages_distributions
 from inspect import signature
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
+from openpyxl import load_workbook
 from openpyxl.utils.datetime import WINDOWS_EPOCH
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
@@ -110,6 +112,38 @@ def test_the_parser_of_openpyxl_reads_each_cell_by_the_method_that_is_overridden
 
     row = _element('<row r="1"><c r="A1"/><c r="C1"/></row>')
     assert Cells(b"", []).parse_row(row) == (1, [{"place": "A1"}, {"place": "C1"}])
+
+
+def test_rows_that_another_workbook_of_xlsxwriter_rendered_can_be_taken_over(tmp_path: Path) -> None:
+    """It is not public how, so pyproject.toml allows no version that this was not run with."""
+    other = Workbook(BytesIO(), {"in_memory": True})
+    rendering = other.add_worksheet()
+    rendering.constant_memory = True
+    rendering.fh = rendering.row_data_fh = StringIO()
+    bold = {"bold": True}
+    assert other.add_format(bold)._get_xf_index() == 1
+    rendering.previous_row = 1
+    for row in (1, 2):
+        rendering.write_number(row, 0, row / 2, other.formats[-1])
+    rendering._write_single_row(3)
+    rows = rendering.fh.getvalue()
+    assert rows == (
+        '<row r="2"><c r="A2" s="1"><v>0.5</v></c></row><row r="3"><c r="A3" s="1"><v>1</v></c></row>'
+    )
+
+    with Workbook(tmp_path / "book.xlsx", {"constant_memory": True}) as book:
+        sheet = book.add_worksheet()
+        book.add_format(bold)._get_xf_index()
+        sheet.write_string(0, 0, "header")
+        sheet._write_single_row(1)
+        sheet.row_data_fh.flush()
+        sheet.row_data_fh.buffer.write(rows.encode())
+        sheet._check_dimensions(2, 0)
+        sheet.previous_row = 3
+        sheet.write_string(3, 0, "footer")
+    cells = [cell for (cell,) in load_workbook(tmp_path / "book.xlsx").active.iter_rows()]
+    assert [cell.value for cell in cells] == ["header", 0.5, 1, "footer"]
+    assert [cell.font.b for cell in cells] == [False, True, True, False]
 
 
 def test_the_rows_of_an_abandoned_workbook_of_xlsxwriter_can_be_let_go(tmp_path: Path) -> None:
