@@ -29,7 +29,7 @@ from rag_eval.records import (
     Score,
 )
 from rag_eval.results.agreement import cohen_kappa, kappa_difference, ppi_mean, spearman
-from rag_eval.results.baseline import NAMES, PastRun, numbered
+from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, numbered, text_digest
 from rag_eval.results.causes import cause_words, fix_words
 from rag_eval.results.comparison import (
     bots_behind,
@@ -82,11 +82,11 @@ def _result(chance: random.Random, row: int, number: int, shift: float) -> CaseR
     recall = len(set(documents) & {"d1", "d2", "d3"}) / 3 if row % 5 and number < 2 else None
     human = {}
     stratum = ""
-    if row % 3 == 0:
+    if row % 2 == 0:
         human = {"faithfulness": round(min(1.0, max(0.0, chance.random() * 0.4 + skill - 0.2)), 1)}
         human["polite"] = float(chance.random() < skill)
         human[TOXICITY] = 0.0
-        stratum = ("high", "low")[row % 2] if bot == "Atlas" else ""
+        stratum = ("high", "low")[row % 4 // 2] if bot == "Atlas" else ""
     case = Case(
         row=row,
         bot=bot,
@@ -198,6 +198,32 @@ def _run() -> Iterator[tuple[str, Any]]:
     yield "history line", json.loads(run_line(first))
 
 
+def _baselines() -> Iterator[tuple[str, Any]]:
+    results, before = _results(1), _results(5, 0.2, 44)
+    plain = _past(before)
+    hashed = {
+        (text_digest(query), text_digest(truth), *rest): each
+        for (query, truth, *rest), each in plain.values.items()
+    }
+    rounded = {
+        key: {name: round(value, 2) for name, value in values.items() if name != "context_recall"}
+        for key, values in list(plain.values.items())[:120]
+    }
+    pasts = {
+        "cut": replace(plain, is_cut=True, judge="gpt-4o, merged prompts"),
+        "hashed": replace(plain, values=hashed, is_hashed=True, judge=FACTS.judge),
+        "rounded": replace(plain, values=rounded, roundings=dict.fromkeys(NAMES, 0.005)),
+    }
+    for name, past in pasts.items():
+        comparison = BaselineComparison(past, replace(FACTS, prompts="single"))
+        for each in results:
+            comparison.add(each)
+        yield (
+            f"changes since one that is {name}",
+            [comparison.changes(), comparison.differences(), comparison.not_comparable],
+        )
+
+
 def _two_judges() -> Iterator[tuple[str, Any]]:
     one, other = FACTS, replace(FACTS, thresholds={**THRESHOLDS, "faithfulness": 0.6}, toxicity_threshold=0.3)
     tally = JudgeComparisonTally(one, other)
@@ -272,7 +298,7 @@ def _statistics() -> Iterator[tuple[str, Any]]:
         yield f"sample of {cases}", drawn
 
 
-PARTS = {"one run": _run, "two judges": _two_judges, "statistics": _statistics}
+PARTS = {"one run": _run, "baselines": _baselines, "two judges": _two_judges, "statistics": _statistics}
 
 
 def figures(part: str) -> Iterator[tuple[str, dict[str, Any]]]:

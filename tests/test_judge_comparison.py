@@ -100,6 +100,15 @@ def bands(values: Sequence[float]) -> list[int]:
 # --- numbers -------------------------------------------------------------------------------------------------
 
 
+def test_bands_that_no_score_is_in_keep_their_distance() -> None:
+    """Kappa weighs by how far two bands are apart: the first and the last are so, whatever is between them."""
+    values = [(0.0, 0.0), (1.0, 0.3), (0.3, 1.0), (0.0, 0.3), (1.0, 1.0)]
+    a, b = zip(*values, strict=True)
+    found = measure(of_values(values)).kappa.kappa
+    assert found == pytest.approx(cohen_kappa_score(bands(a), bands(b), weights="quadratic", labels=range(5)))
+    assert found != pytest.approx(cohen_kappa_score(bands(a), bands(b), weights="quadratic"))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_every_statistic_is_that_of_scikit_learn_and_scipy(seed: int) -> None:
     pairs = random_pairs(30, seed)

@@ -239,6 +239,13 @@ def test_one_stratum_is_plain_prediction_powered_inference(
     assert 0.99 <= ratio <= 1 + wider
 
 
+def test_labels_of_a_measure_that_the_sample_knows_no_case_of_say_nothing_of_all_cases() -> None:
+    """As of a criterion that was added after the cases had been drawn."""
+    labels = [number / 20 for number in range(20)]
+    sample = LabelledSample(labels, labels, ["low", "high"] * 10, {"low": 0, "high": 0})
+    assert stratified_mean(labels, sample) is None
+
+
 def test_all_cases_labelled_leave_only_the_queries_themselves_uncertain() -> None:
     rng = np.random.default_rng(3)
     truth, judge = rng.random(40), rng.random(40)

@@ -152,7 +152,7 @@ def kappa_difference(
             tables[numbers[group], rater, position[rating], position[label]] += 1
     disagreement = _disagreement(size, weights)
     estimate = _difference(tables.sum(axis=0), disagreement)
-    if len(numbers) < 2 or math.isnan(estimate):
+    if math.isnan(estimate):
         return None
     rng = np.random.default_rng(seed)
     blocks = pooled(tables.reshape(len(numbers), -1), rng)

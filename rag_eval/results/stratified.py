@@ -95,7 +95,7 @@ class _Part:
 
 
 def _parts(sample: LabelledSample) -> list[_Part] | None:
-    """The strata that have items; None if one has too few labels."""
+    """The strata that have items; None if there is none, or if one has too few labels."""
     human, judge = np.asarray(sample.human, dtype=float), np.asarray(sample.judge, dtype=float)
     strata = np.asarray(list(sample.strata))
     total = sum(sample.sizes.values())
@@ -107,7 +107,7 @@ def _parts(sample: LabelledSample) -> list[_Part] | None:
             return None
         if size:
             parts.append(_Part(human[chosen], judge[chosen], size / total, max(size, labels)))
-    return parts if len(human) > len(parts) else None
+    return parts if parts and len(human) > len(parts) else None
 
 
 def _common_trust(parts: Sequence[_Part]) -> float:
