@@ -30,6 +30,7 @@ from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.labels import parse_score
 from rag_eval.tables.old_excel import _needed, _shared_lengths, extract_workbook
+from rag_eval.tables.open_document import _count
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import open_parquet
 from rag_eval.tables.record_files import open_records
@@ -650,6 +651,15 @@ def test_a_sheet_of_an_old_workbook_needs_room_for_its_rectangle(
     """64 bytes a cell, from the first to the last one that holds a value, and what the records and texts take."""
     for before in (b"", b"before"):
         assert _needed(before + records + END, len(before), [40, 50]) == size + 64 * cells
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 1), ("7", 7), ("0", 0), ("٧", 1), ("-7", 1), ("7.0", 1), ("9" * 19, 10**19 - 1), ("9" * 20, 1)],
+)
+def test_how_often_an_open_document_repeats_a_cell(text: str, count: int) -> None:
+    assert _count({"n": text}, "n") == count
+    assert _count({}, "n") == 1
 
 
 @pytest.mark.parametrize(
