@@ -4,6 +4,9 @@ import io
 import json
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +18,21 @@ from test_transport import Notebook
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
 from rag_eval.judge.batches.lines import NOT_MADE, Result, read_result, request_line, results
-from rag_eval.judge.batches.outbox import BatchLimits
-from rag_eval.judge.budget import Price
+from rag_eval.judge.batches.outbox import BatchLimits, Outbox, Parcel
+from rag_eval.judge.batches.queue import BatchQueue
+from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
-from rag_eval.store.batch_records import CallRecord
+from rag_eval.store.batch_records import (
+    BatchRecord,
+    BatchRecords,
+    BatchState,
+    CallRecord,
+    CallState,
+    JobRecord,
+)
+from rag_eval.store.reply_store import Store
 
 
 @pytest.fixture
@@ -410,3 +422,200 @@ def test_a_call_costs_what_its_deployment_takes_for_batches() -> None:
     call = CallRecord("k", "t", "j", "task", "m", prompt_tokens=1000, completion_tokens=100)
     assert limits.cost(call) == pytest.approx(0.003)
     assert BatchLimits(url="", most_requests=1, most_bytes=1).cost(call) == 0.0
+
+
+# The queue
+
+
+class Line:
+    """A queue, with what it says and how long it rests."""
+
+    def __init__(self, server: BatchServer, store: Store) -> None:
+        self.said: list[str] = []
+        self.rests: list[float] = []
+        self.files = ExitStack()
+        self.endpoint = Endpoint("openai", f"{server.url}/v1", KEY, "m")
+        self.transport = Transport(self.endpoint, Notebook(), sleep=lambda seconds: None)
+        self.records = BatchRecords(store)
+        self.queue = BatchQueue(
+            BatchClient(self.transport, "/v1/chat/completions"), self.records, "here",
+            announce=self.said.append, rest=self.rests.append, clock=lambda: 1000.0,
+        )  # fmt: skip
+
+    def outbox(self, *parcels: Parcel) -> Outbox:
+        outbox = Outbox(self.endpoint, BatchLimits(url="", most_requests=1, most_bytes=1), Budget(), "job")
+        outbox.parcels.extend(parcels)
+        return outbox
+
+    def parcel(self, *names: str, tokens: int) -> Parcel:
+        file = self.files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - closed with the line
+        for name in names:
+            file.write(request_line(name, "/v1/chat/completions", {"model": "m", "messages": []}))
+        file.flush()
+        calls = [CallRecord(name, "", "job", "t", "m") for name in names]
+        return Parcel(file, calls, file.tell(), tokens)
+
+
+@pytest.fixture
+def at(server: BatchServer, tmp_path: Path) -> Iterator[Line]:
+    store = Store(tmp_path / "s")
+    line = Line(server, store)
+    with line.files:
+        yield line
+    line.transport.close()
+    store.end(keep=True)
+
+
+WAITING = BatchRecord("w", "other", "here", BatchState.SUBMITTED, "batch-9", ("file-9",), 3, 800, 5.0, 6.0)
+FULL = error(400, "token_limit_exceeded", "no room")
+
+
+def test_a_batch_is_recorded_with_what_it_holds(server: BatchServer, at: Line) -> None:
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=7)), JobRecord("job", batches=4))
+    (batch,) = at.queue.batches()
+    assert batch == BatchRecord(
+        batch.token,
+        "job",
+        "here",
+        BatchState.SUBMITTED,
+        "batch-1",
+        ("file-1",),
+        2,
+        7,
+        1000.0,
+        1000.0 + 86_400,
+    )
+    assert len(batch.token) == 32
+    assert {key: call.token for key, call in at.records.waiting(batch.token).items()} == {
+        "a": batch.token, "b": batch.token
+    }  # fmt: skip
+    assert (job.batches, at.records.job("job"), at.said, at.rests) == (5, job, [], [])
+
+
+@pytest.mark.parametrize(
+    ("names", "tokens", "is_other_waiting", "most"),
+    [
+        ("ab", 1001, False, 500),
+        ("ab", 1001, True, 800),
+        ("ab", 2000, True, 1000),
+        ("a", 10, True, 800),
+        ("ab", 1, False, 1),
+    ],
+)
+def test_after_a_refusal_half_as_much_may_wait_or_as_much_as_does(
+    server: BatchServer, at: Line, names: str, tokens: int, is_other_waiting: bool, most: int
+) -> None:
+    if is_other_waiting:
+        at.records.put_batch(WAITING)
+        at.records.put_batch(replace(WAITING, token="elsewhere", place="there", tokens=10**6))
+    server.hook = lambda event: FULL if event == "POST /batches" else None
+    job = at.queue.submit(at.outbox(at.parcel(*names, tokens=tokens)), JobRecord("job"))
+    assert (job.most_tokens, at.records.job("job")) == (most, job)
+    assert at.said == [
+        f"The provider's quota of enqueued tokens is used up; at most about {most:,} tokens are submitted at a time."
+    ]
+    assert at.queue.batches() == ([WAITING] if is_other_waiting else [])
+    assert server.files == {}
+
+
+def test_a_call_that_the_queue_does_not_take_alone_stops_the_job(server: BatchServer, at: Line) -> None:
+    server.hook = lambda event: FULL if event == "POST /batches" else None
+    with pytest.raises(RunStoppedError, match="takes not even one call") as stop:
+        at.queue.submit(at.outbox(at.parcel("a", tokens=10)), JobRecord("job"))
+    assert (stop.value.code, at.queue.batches(), server.files) == ("batch_refused", [], {})
+
+
+@pytest.mark.parametrize(("most", "sent"), [(900, 1), (899, 0), (0, 1)])
+def test_no_more_tokens_wait_than_the_queue_takes(
+    server: BatchServer, at: Line, most: int, sent: int
+) -> None:
+    at.records.put_batch(WAITING)
+    at.queue.submit(at.outbox(at.parcel("a", tokens=100)), JobRecord("job", most_tokens=most))
+    assert len(server.batches) == sent
+
+
+def test_a_batch_that_is_too_large_is_sent_where_nothing_waits(server: BatchServer, at: Line) -> None:
+    parcels = at.parcel("a", tokens=100), at.parcel("b", tokens=100)
+    at.queue.submit(at.outbox(*parcels), JobRecord("job", most_tokens=50))
+    assert len(server.batches) == 1
+
+
+def test_a_file_that_is_not_ready_is_left_to_the_next_command(server: BatchServer, at: Line) -> None:
+    server.hook = lambda event: (
+        json_answer(200, {"id": "file-1", "status": "pending"}) if event == "GET /files/*" else None
+    )
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    assert at.rests == [2.0, 4.0]
+    assert [batch.state for batch in at.queue.batches()] == [BatchState.UPLOADED]
+    server.hook = lambda event: None
+    at.queue.collect(job)
+    assert [batch.state for batch in at.queue.batches()] == [BatchState.SUBMITTED]
+    assert len(server.uploads) == 1
+
+
+def test_an_upload_that_fails_leaves_nothing_to_wait_for(server: BatchServer, at: Line) -> None:
+    server.hook = lambda event: error(401, "401", "no")
+    with pytest.raises(RunStoppedError):
+        at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    assert (at.queue.batches(), at.records.calls_of_job("job")) == ([], [])
+
+
+def test_what_came_of_each_call_is_recorded(server: BatchServer, at: Line) -> None:
+    """An answer with its tokens, an attempt that was not made, and no line at all."""
+    job = at.queue.submit(
+        at.outbox(at.parcel("a", "b", "c", tokens=1)), JobRecord("job", models={"m": ["x"]})
+    )
+    answer = {**COMPLETION, "model": "m-1", "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    lines = [
+        {"custom_id": "a", "response": {"status_code": 200, "body": answer}},
+        {"custom_id": "b", "error": {"code": "batch_expired"}},
+        {"custom_id": "z"},
+    ]
+    (batch,) = server.batches.values()
+    batch.output_file = server.keep("out", "\n".join(map(json.dumps, lines)).encode())
+    batch.status = "expired"
+    job = at.queue.collect(job)
+    assert job.models == {"m": ["m-1", "x"]}
+    results = {key: at.records.attempts(key)[0] for key in "abc"}
+    assert [(each.state, each.prompt_tokens, each.completion_tokens) for each in results.values()] == [
+        (CallState.ANSWERED, 3, 2), (CallState.UNANSWERED, 0, 0), (CallState.UNANSWERED, 0, 0)
+    ]  # fmt: skip
+    assert json.loads(results["a"].result)["custom_id"] == "a"
+    assert [results[key].result for key in "bc"] == ["batch_expired"] * 2
+    assert {call.stored_at for call in results.values()} == {1000.0}
+    assert at.said == ["Batch batch-1: 1 lines belong to no open call and were ignored."]
+    assert (at.queue.batches(), server.files) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("completed", "batch_incomplete"),
+        ("expired", "batch_expired"),
+        ("cancelled", "batch_cancelled"),
+        ("failed", NOT_MADE),
+    ],
+)
+def test_a_call_without_a_line_ends_as_its_batch_did(
+    server: BatchServer, at: Line, status: str, code: str
+) -> None:
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    batch.status, batch.error_file = status, server.keep("err", b"")
+    at.queue.collect(job)
+    assert [call.result for call in at.records.attempts("a")] == [code]
+
+
+def test_a_batch_whose_calls_were_refused_stops_the_job_once(server: BatchServer, at: Line) -> None:
+    """The others of the endpoint are taken in all the same."""
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    lines = [{"custom_id": key, "response": {"status_code": 401, "body": {}}} for key in "ab"]
+    batch.error_file = server.keep("err", "\n".join(map(json.dumps, lines)).encode())
+    batch.status = "completed"
+    with pytest.raises(RunStoppedError, match=r"^2 calls of batch batch-1 were refused: HTTP 401") as stop:
+        at.queue.collect(job)
+    assert stop.value.code == "batch_stopped"
+    assert [at.records.attempts(key)[0].result for key in "ab"] == [NOT_MADE] * 2
+    assert at.queue.collect(job) == job
+    assert at.queue.batches() == []

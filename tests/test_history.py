@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -293,6 +294,20 @@ def test_a_half_line_does_not_swallow_the_next_one(
 def test_a_line_that_does_not_fit_on_the_disk_is_an_error(rag_eval: Run, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         _append(Path("/dev/full"), "{}")
+
+
+def test_a_line_that_fits_only_in_part_is_taken_back(tmp_path: Path) -> None:
+    """A disk that fills up takes the beginning of what is written, and says so by the number of bytes alone."""
+    path = tmp_path / "history.jsonl"
+    path.write_text("{}\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            _append(path, "x" * 30)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "{}\n"
 
 
 def _add_lines(path: Path, name: str) -> None:

@@ -10,7 +10,7 @@ import tracemalloc
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,16 @@ from rag_eval.tables import read_table
 from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long
 from rag_eval.tables.cells import as_cell
 from rag_eval.tables.chunking import split_cell
+from rag_eval.tables.content import _check_unpacked_size
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.labels import parse_score
-from rag_eval.tables.old_excel import _shared_lengths, extract_workbook
+from rag_eval.tables.old_excel import _needed, _shared_lengths, extract_workbook
+from rag_eval.tables.open_document import _count
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import open_parquet
 from rag_eval.tables.record_files import open_records
+from rag_eval.tables.sheets import _extent
 from rag_eval.texts.injection import find_flags
 from rag_eval.texts.redaction import KINDS, Redactor
 from rag_eval.texts.words import compatible, read_claim, words
@@ -613,6 +616,87 @@ def test_shared_texts_with_fonts_and_phonetic_guides_are_measured(flags: int, be
         block = text + struct.pack("<HB", 7, 0) + b"seven..."[:7]
         stream = struct.pack("<HH", 0x00FC, 8 + len(block)) + bytes(8) + block
         assert _shared_lengths(stream) == [9, 21]
+
+
+def record(kind: int, *numbers: int, rest: bytes = b"") -> bytes:
+    content = struct.pack(f"<{len(numbers)}H", *numbers) + rest
+    return struct.pack("<HH", kind, len(content)) + content
+
+
+END = record(0x0A)
+
+
+@pytest.mark.parametrize(
+    ("records", "size", "cells"),
+    [
+        (b"", 0, 0),
+        (record(0x203, 5, 7, 0), 6, 1),
+        (record(0x203, 5, 7), 4, 0),
+        (record(0x999, 5, 7, 0), 6, 0),
+        (record(0x203, 5, 7, 0) + record(0x203, 5, 9, 0), 12, 3),
+        (record(0x203, 5, 9, 0) + record(0x203, 8, 7, 0), 12, 4 * 3),
+        (record(0xBD, 5, 7, 1, 2, 3, 4, 9), 14, 3),
+        (record(0x203, 5, 7, 1, 2, 3, 4, 9), 14, 1),
+        (record(0xFD, 5, 7, 0, rest=b"\x01\0\0\0"), 10 + 50, 1),
+        (record(0xFD, 5, 7, 0, rest=b"\x02\0\0\0"), 10, 1),
+        (record(0xFD, 5, 7, 0, rest=b"\x01\0\0"), 9, 1),
+        (END + record(0x203, 5, 7, 0), 0, 0),
+    ],
+)
+def test_a_sheet_of_an_old_workbook_needs_room_for_its_rectangle(
+    records: bytes, size: int, cells: int
+) -> None:
+    """64 bytes a cell, from the first to the last one that holds a value, and what the records and texts take."""
+    for before in (b"", b"before"):
+        assert _needed(before + records + END, len(before), [40, 50]) == size + 64 * cells
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 1), ("7", 7), ("0", 0), ("٧", 1), ("-7", 1), ("7.0", 1), ("9" * 19, 10**19 - 1), ("9" * 20, 1)],
+)
+def test_how_often_an_open_document_repeats_a_cell(text: str, count: int) -> None:
+    assert _count({"n": text}, "n") == count
+    assert _count({}, "n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "length"),
+    [
+        ("", 2),
+        ("four", 6),
+        (None, 1),
+        (7, 1),
+        ([], 0),
+        (["four", 7], 9),
+        (("four",), 7),
+        ({"key": "four", "other": ["a", "b"]}, 6 + 8 + 2),
+    ],
+)
+def test_a_structure_is_measured_before_it_is_written(value: object, length: int) -> None:
+    assert _extent(value) == length
+
+
+@pytest.mark.parametrize(
+    ("unpacked", "most", "problem"),
+    [
+        (101 * 2**20 - 1, 2**30, ""),
+        (101 * 2**20, 2**30, "would unpack to 101 MB, more than 200 times its size"),
+        (2**20, 2**20, ""),
+        (2**20 + 1, 2**20, "would unpack to 1 MB, more than the 1 MB allowed"),
+    ],
+)
+def test_what_the_directory_of_a_zip_archive_says_is_bounded(
+    tmp_path: Path, unpacked: int, most: int, problem: str
+) -> None:
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a", b"")
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, content.index(b"PK\1\2") + 24, unpacked)
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=problem) if problem else nullcontext():
+        _check_unpacked_size(path, most)
 
 
 def test_a_shared_text_of_an_old_workbook_counts_in_each_of_its_cells(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence
 from rag_eval.report.about import details
 from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.check import check_readable
-from rag_eval.report.columns import case_columns
+from rag_eval.report.column import Column
+from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport, check_writable
 from rag_eval.report.worksheet import SheetTable
@@ -287,6 +288,9 @@ def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
     assert row["Avg RQS"] == pytest.approx(0.6)
     assert (row["Scored"], row["Not Judged"], row["Total Queries"]) == (2, 1, 3)
     assert row["Coverage"] == pytest.approx(2 / 3)
+    about = {cell.value: str(cell.comment and cell.comment.text) for cell in sheet[1]}
+    for header, bound in (("Lowest possible", 0), ("Highest possible", 1)):
+        assert about[header].endswith(f"if every unjudged query had an RQS of {bound}.")
     assert (row["Lowest possible"], row["Highest possible"]) == pytest.approx((0.4, 2.2 / 3))
     assert (row["Retrieval Failures"], row["Hallucinations"], row["Low Quality"]) == (1, 1, 1)
     notes = {_headers(sheet)[cell.column - 1]: cell.comment.text for cell in sheet[2] if cell.comment}
@@ -816,6 +820,33 @@ def test_the_verdict_on_every_bot_is_a_sentence(
 ) -> None:
     findings = find(summary_of(_results_of(values), facts_of(list(values), len(values["A"]))))
     assert {bot: verdict_on(bot, findings) for bot in values} == expected
+
+
+def test_which_columns_are_wide_and_which_are_folded() -> None:
+    """All others are as wide as a number, and open."""
+    facts = facts_of(["A", "B"], 2)
+    results = [plain_result(row, bot, 0.5) for row in (2, 3) for bot in facts.bots]
+    summary = summary_of(results, facts)
+    findings = find(summary)
+    sheets: list[list[Column[Any]]] = [
+        case_columns(facts),
+        bot_columns(facts, summary, findings),
+        standing_columns(facts, summary, findings),
+    ]
+    wide = [{column.header: column.width for column in sheet if column.width != 7.0} for sheet in sheets]
+    assert wide == [
+        {
+            "Query": 24, "Ground Truth": 30, "Bot": 12, "Response": 36, "Context": 36, "Failure Mode": 15,
+            "Recommendation": 60,
+        },
+        {"Bot": 12, "Hallucinations": 8.5},
+        {"Rank": 5, "Bot": 12, "Verdict": 34, "First fix": 34, "Queries compared": 9},
+    ]  # fmt: skip
+    assert [[column.header for column in sheet if column.is_folded] for sheet in sheets] == [
+        ["Ground Truth", "Response", "Context", "Toxic?", "Empty Context?", "Empty Answer?"],
+        ["Retrieval Failures %", "Hallucinations %", "Low Quality %"],
+        ["RQS StdDev", "Faithfulness StdDev", "Queries compared"],
+    ]
 
 
 def test_intervals_are_those_of_the_rows_that_each_sheet_is_about(tmp_path: Path) -> None:

@@ -1304,3 +1304,51 @@ def test_import_is_light() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+# Limits
+
+
+_NUMBER = re.compile(
+    r"a (?P<whole>whole )?number "
+    r"(?:from (?P<first>\d+) to (?P<last>\d+)|of at least (?P<least>\d+)|"
+    r"above (?P<above>\d+)(?:, at most (?P<most>\d+))?)"
+    r"(?P<empty>, or empty)?(?:, not all of them 0)?"
+)
+
+
+def test_every_key_says_in_words_what_is_allowed() -> None:
+    assert [place for place, field in FIELDS.items() if not field.description] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "words"),
+    [
+        (*place, words)
+        for place, field in FIELDS.items()
+        if (words := field.description or "").startswith(("a number", "a whole number"))
+    ],
+)
+def test_a_number_is_allowed_up_to_the_limits_that_its_words_name(section: str, key: str, words: str) -> None:
+    found = _NUMBER.fullmatch(words)
+    assert found is not None, words
+    step = 1 if found["whole"] else 0.001
+    low, high = found["first"] or found["least"], found["last"] or found["most"]
+    allowed = [float(found["above"]) + step] if found["above"] else [float(low)]
+    refused = [float(found["above"])] if found["above"] else [float(low) - step]
+    if high:
+        allowed.append(float(high))
+        refused.append(float(high) + step)
+    for value in allowed:
+        assert not _is_refused(section, key, int(value) if found["whole"] else value), value
+    for value in [*refused, *([1.5] if found["whole"] else [])]:
+        assert _is_refused(section, key, int(value) if found["whole"] and value != 1.5 else value), value
+    assert _is_refused(section, key, "") is (found["empty"] is None)
+
+
+def _is_refused(section: str, key: str, value: object) -> bool:
+    try:
+        Settings.model_validate({section: {key: value}})
+    except ValidationError as error:
+        return any(each["loc"][:2] == (section, key) for each in error.errors())
+    return False

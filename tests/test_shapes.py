@@ -663,6 +663,39 @@ def test_the_deeper_copy_of_a_field_that_is_used_needs_no_word(
     assert [told in warning for warning in warnings] == ([True] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("question,answer,context\nq,a1,c1\nq,a2,c2\n", [(2, "a1", ("c1",)), (3, "a2", ("c2",))]),
+        ("question,answer,context\nq,a,c1\nq,a,c2\n", [(2, "a", ("c1", "c2"))]),
+        ("question,answer,context\nq,a,c1\nq,a,c1\n", [(2, "a", ("c1",)), (3, "a", ("c1",))]),
+        ("question,answer,passage\nq,a,c1\nq,a,c1\n", [(2, "a", ("c1", "c1"))]),
+        (
+            "question,answer,context,ground_truth\nq,a,c1,r1\nq,a,c2,r2\n",
+            [(2, "a", ("c1",)), (3, "a", ("c2",))],
+        ),
+        ("question,answer,context,ground_truth\nq,a,c1,r\nq,a,c2,r\n", [(2, "a", ("c1", "c2"))]),
+        ("id,question,answer,context\n1,q,a1,c1\n1,q,a2,c2\n", [(2, "a1", ("c1",)), (3, "a2", ("c2",))]),
+        ("id,question,answer,context\n1,q,a,c1\n1,q,a,c2\n", [(2, "a", ("c1", "c2"))]),
+        ("id,query_id,question,answer,context\n1,7,q,a,c1\n2,7,q,a,c2\n", [(2, "a", ("c1", "c2"))]),
+        (
+            "query_id,id,question,answer,context\n7,1,q,a,c1\n7,2,q,b,c2\n7,3,q,b,c3\n",
+            [(2, "a", ("c1",)), (3, "b", ("c2", "c3"))],
+        ),
+        (
+            "query_id,question,answer,context\n7,q,a,c1\n8,q,a,c2\n7,q,a,c3\n8,q,a,c4\n",
+            [(2, "a", ("c1", "c3")), (3, "a", ("c2", "c4"))],
+        ),
+    ],
+)
+def test_rows_are_passages_of_one_response_only_if_nothing_else_differs(
+    text: str, expected: list[tuple[int, str, tuple[str, ...]]], tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    rows = read_table(tmp_path / "a.csv").rows
+    assert [(row.number, row.cases[0].response, row.cases[0].chunks) for row in rows] == expected
+
+
 # Which rows are read
 
 

@@ -20,16 +20,24 @@ from test_main_job import sheet_of, wait_for
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_inputs import files_of
 from rag_eval.cli.shard_run import ShardedRun
-from rag_eval.errors import InputError
+from rag_eval.configuration.settings import Settings
+from rag_eval.errors import InputError, SettingsError
 from rag_eval.processes import WorkerError
 from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.stored import to_json
 from rag_eval.shards.fold import Fold
 from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows, write_results
-from rag_eval.shards.judge_shard import scoring_of
+from rag_eval.shards.judge_shard import (
+    count_shard,
+    is_done,
+    judge_shard,
+    scoring_of,
+    with_own_keys,
+)
 from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
 from rag_eval.shards.selecting import CaseSelection
+from rag_eval.shards.spec import ShardSpec, read_spec
 from rag_eval.tables import Table, read_table
 from rag_eval.tables.selection import Condition
 
@@ -940,3 +948,87 @@ def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
     folder.results(1).write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"part-00001\.parquet: cannot be read; run the same command again"):
         list(fold.results())
+
+
+# One shard
+
+
+def test_a_shard_is_judged_once_and_counted_again_when_only_the_counting_changed(
+    rag_eval: Run, tmp_path: Path
+) -> None:
+    table_of(tmp_path / "in.csv", 4)
+    arguments = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none")
+    assert rag_eval(*arguments).code == 0
+    folder = RunFolder(tmp_path / "out")
+    wanted = read_spec(folder.spec(1))
+    done = {
+        "number": 1, "rows": 2, "done": True, "stopped": "", "code": "", "exit_code": 0, "requests": 0, "cost": 0.0,
+        "warnings": [],
+    }  # fmt: skip
+
+    def judged(spec: ShardSpec) -> tuple[dict[str, Any], bool, bool]:
+        """What is said of it, and whether its results and its tallies were written."""
+        before = [_written(path) for path in (folder.results(1), folder.tallies(1))]
+        said = judge_shard({"folder": str(folder.root), "spec": spec.model_dump(mode="json")})
+        after = [_written(path) for path in (folder.results(1), folder.tallies(1))]
+        return said, before[0] != after[0], before[1] != after[1]
+
+    assert not is_done(folder, wanted)
+    assert not count_shard(folder, wanted)
+    assert judged(wanted) == (done, True, True)
+    assert is_done(folder, wanted)
+    assert count_shard(folder, wanted)
+    assert judged(wanted) == (done, False, False)
+    about = about_results(folder.results(1))
+    assert (about["judging"], about["failed"], about["usage"]["requests"]) == (wanted.judging, 0, 0)
+    assert about["scoring"] == scoring_of(wanted.facts_of_run())
+    again = wanted.model_copy(update={"again": True})
+    assert judged(again) == (done, True, True)
+    counted = wanted.model_copy(update={"counting": "other"})
+    assert not is_done(folder, counted)
+    assert judged(counted) == (done, True, True)
+    assert is_done(folder, counted)
+    other = wanted.model_copy(update={"judging": "other"})
+    assert not is_done(folder, other)
+    assert not count_shard(folder, other)
+    folder.results(1).write_bytes(b"damaged")
+    assert not is_done(folder, wanted)
+    assert not count_shard(folder, wanted)
+
+
+def _written(path: Path) -> int | None:
+    return path.stat().st_ino if path.exists() else None
+
+
+def test_a_shard_that_cannot_be_judged_says_why_as_a_value(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 2)
+    assert (
+        rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2, "--engine", "none").code == 0
+    )
+    folder = RunFolder(tmp_path / "out")
+    wanted = read_spec(folder.spec(0))
+    folder.input(0).write_bytes(b"other")
+    said = judge_shard({"folder": str(folder.root), "spec": wanted.model_dump(mode="json")})
+    assert (said["number"], said["rows"], said["done"], said["exit_code"]) == (0, 2, False, 2)
+    assert said["code"] == "InputError"
+    assert "part-00000.parquet: is not what was read when the run began" in said["stopped"]
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_a_worker_has_its_own_key_or_says_that_it_has_none(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = Settings.model_validate(
+        {"judge": {"provider": "azure"}, "azure": {"endpoint": "https://r.example.com/", "deployment": "d"}}
+    )
+    if not key:
+        with pytest.raises(SettingsError, match="api_key"):
+            with_own_keys(settings)
+        return
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", key)
+    ours = with_own_keys(settings)
+    assert ours.azure.api_key.get_secret_value() == key
+    assert (ours.azure.endpoint, ours.azure.deployment) == ("https://r.example.com/", "d")
+    offline = Settings.model_validate({"judge": {"provider": "offline"}})
+    assert with_own_keys(offline) is offline
