@@ -59,7 +59,7 @@ _CAPS = ("max_calls", "max_cost", "max_minutes", "grant_used")
 
 def is_sharded(inputs: Sequence[Path], options: Options) -> bool:
     """Whether this is a run in shards: it was asked for, or the input is more than one file."""
-    if options.engine or options.shard_rows or len(inputs) > 1:
+    if options.engine or options.address or options.shard_rows or len(inputs) > 1:
         return True
     return inputs[0].is_dir() or (_is_pattern(inputs[0]) and not inputs[0].exists())
 
@@ -103,6 +103,8 @@ def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
     if output is None:
         if len(inputs) > 1 or (_is_pattern(inputs[0]) and not inputs[0].exists()):
             raise InputError("several files are judged in shards, into a folder; name it with -o")
+        if not inputs[0].name.strip("."):
+            raise InputError(f"{inputs[0]}: a run in shards writes a folder; name it with -o")
         return inputs[0].with_name(f"{inputs[0].stem}_report")
     if output.suffix.lower() == ".xlsx" or output.is_file():
         raise InputError(
@@ -163,7 +165,7 @@ class ShardedJob(Job):
                 "--baseline latest: a run in shards has no history; name a report or a run's JSON"
             )
         if options.address and options.engine != "ray":
-            raise InputError("--address needs --engine ray")
+            raise InputError("--address: is for --engine ray; add it, or remove --address")
         if options.engine == "ray":
             from rag_eval.shards.ray_engine import import_ray
 
