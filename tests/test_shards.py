@@ -487,7 +487,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("in.csv", "-o", "out"): "the report is an Excel workbook",
         ("in.csv", "-o", "out.xlsx", "--shard-rows", 2): "give -o the name of a folder",
         ("in.csv", "in.csv"): "name it with -o",
-        ("empty",): "holds no file that can be read",
+        ("empty",): "contains no input file",
         ("none*.csv", "-o", "out"): "contains no input file",
         (".",): ".: a run in shards writes a folder; name it with -o",
         ("two", "-o", "out"): "b.csv: has the bots Other, but a.csv has A, B, Silent",
