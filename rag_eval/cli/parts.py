@@ -136,11 +136,12 @@ def _found(folder: Path) -> "tuple[ShardedRun, Any]":
 
     require_parquet()
     if folder.is_file():
-        raise InputError(f"{folder}: is a file; name the folder of a run in shards (its -o)")
+        again = f"; for a run's JSON, use rag-eval {folder} --report-only" if folder.suffix == ".json" else ""
+        raise InputError(f"{folder}: is a file; name the folder of a run in shards{again}")
     run_folder = RunFolder(folder)
     plan = read_plan(run_folder)
     if plan is None:
-        raise InputError(f"{folder}: does not contain a run in shards; name the folder that was its -o")
+        raise InputError(f"{folder}: does not contain a run in shards; name the folder that such a run writes to")
     loaded = settings_of(plan)
     run = ShardedRun(run_folder, plan, loaded.settings, rubric_of(loaded.settings))
     run.find_done()
