@@ -141,7 +141,9 @@ def _found(folder: Path) -> "tuple[ShardedRun, Any]":
     run_folder = RunFolder(folder)
     plan = read_plan(run_folder)
     if plan is None:
-        raise InputError(f"{folder}: does not contain a run in shards; name the folder that such a run writes to")
+        raise InputError(
+            f"{folder}: does not contain a run in shards; name the folder that such a run writes to"
+        )
     loaded = settings_of(plan)
     run = ShardedRun(run_folder, plan, loaded.settings, rubric_of(loaded.settings))
     run.find_done()
