@@ -785,7 +785,7 @@ def test_after_the_environment_was_made_there_is_one_way_to_call_the_program() -
         assert lines.index(activate) == lines.index("python -m pip install .", lines.index(activate)) - 1
 
 
-RETRIEVAL_RULE = "every scored one of context recall and context precision is below its threshold"
+RETRIEVAL_RULE = "every context metric that was scored (recall, precision) is below its threshold"
 
 
 def test_every_text_on_retrieval_failures_has_one_wording() -> None:

@@ -190,7 +190,7 @@ def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None
 
     judge.always = reasoning
     settings = Settings(judge={"provider": "azure"}, azure={"endpoint": judge.url, "api_key": KEY})
-    with pytest.warns(UserWarning, match="sampled at the model's default temperature") as caught:
+    with pytest.warns(UserWarning, match="its default applies, so scores vary") as caught:
         scores = evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
     assert not pd.isna(scores.loc[0, "rqs"])
     assert {each.filename for each in caught} == {__file__}

@@ -63,6 +63,8 @@ KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
         "rubric align x.csv in.csv --rubric rubric.json",
         "retrieval x.jsonl --reference in.csv",
         "retrieval gold.csv --reference x.parquet",
+        "review x.json",
+        "compare-judges x.csv --judge-a offline --judge-b azure",
     ],
 )
 def test_an_input_that_is_no_file_is_named_with_the_remedy(
@@ -80,6 +82,25 @@ def test_an_input_that_is_no_file_is_named_with_the_remedy(
     ended = rag_eval(*command.split())
     assert (ended.code, f"{name}: {message}\n" in ended.out + ended.err) == (2, True)
     assert not list(tmp_path.glob("*report*"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run in.csv --judge offline --config .",
+        "run in.csv --judge offline --baseline .",
+        "run in.csv --judge offline --labels .",
+        "rubric check .",
+        "retrieval . --reference .",
+        "review .",
+        "compare-judges .",
+    ],
+)
+def test_the_working_directory_is_not_a_file(rag_eval: Run, tmp_path: Path, command: str) -> None:
+    """It has no name from which the name of an output could be made, and everything else is in it."""
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq,a\n")
+    ended = rag_eval(*command.split())
+    assert (ended.code, ended.err) == (2, "rag-eval: .: is a folder, not a file; name a file in it\n")
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "circle"])

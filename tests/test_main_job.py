@@ -62,6 +62,20 @@ def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None
     assert ended.out.rstrip().endswith("r.xlsx")
 
 
+def test_options_without_effect_on_the_offline_judge_are_named(run_cli: Run, tmp_path: Path) -> None:
+    idle = ("--model", "--prompts", "--samples", "--max-calls", "--max-cost", "--max-minutes")
+    values = ("m", "single", "2", "1", "1", "1")
+    given = [word for pair in zip(idle, values, strict=True) for word in pair]
+    ended = run_cli(SAMPLE, "-o", "r.xlsx", "--judge", "offline", "--rows", "2-3", *given)
+    assert ended.code == 0
+    assert [f"rag-eval: {option} has no effect with the offline judge." for option in idle] == [
+        line for line in ended.err.splitlines() if "no effect" in line
+    ]
+    shards = run_cli(SAMPLE, "-o", "out", "--shard-rows", "2", "--judge", "offline", "--rows", "2-3", *given)
+    assert "--max-cost has no effect" in shards.err
+    assert "--max-minutes has no effect" not in shards.err
+
+
 def test_the_offline_judge_explains_each_score_in_a_sentence(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

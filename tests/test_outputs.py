@@ -505,12 +505,20 @@ def _usage_in(path: Path) -> dict[str, Any]:
         (["--csv", "taken/tables"], 5, "taken/tables: the report cannot be written"),
         (["--junit", "taken/a/r.xml"], 5, "taken/a/r.xml: the report cannot be written"),
         (["--manifest", "taken/r.json"], 5, "taken/r.json: the report cannot be written"),
-        (["--csv", "in.xlsx"], 2, "in.xlsx/per-query-metrics.csv: cannot be a folder and a file at once"),
-        (["-o", "r.xlsx", "--json", "r.xlsx/r.json"], 2, "and r.xlsx is the report"),
+        (
+            ["--csv", "in.xlsx"],
+            2,
+            "would be in in.xlsx, which is the input and not a folder; choose another name with --csv\n",
+        ),
+        (
+            ["-o", "r.xlsx", "--json", "r.xlsx/r.json"],
+            2,
+            "would be in r.xlsx, which is the report and not a folder",
+        ),
         (
             ["--json", "a", "--csv", "a"],
             2,
-            "cannot be a folder and a file at once, and a is the output of --json",
+            "would be in a, which is the output of --json and not a folder",
         ),
         (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the reply cache"),
     ],

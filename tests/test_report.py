@@ -463,7 +463,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         "GPT4 leads Claude by 0.30. Fewer than 5 queries are too few for a conclusion.",
         "Mean RQS 0.80 vs 0.50 over 2 of 2 queries.",
         "Judge: offline judge, 2025-03-04 14:05 UTC, RAG Eval 0.1.0. It is a proxy: it compares words",
-        "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx sheet Q3).",
+        "Rows: 2 of 2 judged, 1 blank, 7 left out beyond max_rows (answers.xlsx, sheet Q3).",
         "Coverage: 4 of 4 cases have an RQS (100.0%).",
         "Answer Correctness 0.35, Faithfulness 0.25, Answer Relevancy 0.25, Context Precision 0.075",
         "Red: below the threshold (Answer Correctness 0.3",

@@ -718,7 +718,7 @@ BAD_FILES = [
     ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv, row 2 (line 2): unexpected end of data; check the quotes"]),
     ("r.csv", "qid,doc_ids\n", ["r.csv: contains no queries; add a row for each query"]),
     ("r.csv", "", [
-        "r.csv: is an empty file, not a text file; export or download it again"
+        "r.csv: is an empty file; export or download it again"
     ]),
     ("r.csv", "qid,doc_ids\n1\n2,a\n", [
         "r.csv, row 2: has fewer cells than the header; add the missing ones, and put a text with line breaks in "

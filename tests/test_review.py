@@ -751,7 +751,7 @@ def test_what_is_no_review_sheet_is_refused_by_name(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("anna", "E6"), "99/faithfulness", "its hidden key '99/faithfulness' is of no case of the file"),
+        (("anna", "E6"), "99/faithfulness", "its hidden key '99/faithfulness' matches no case of the file"),
         (
             ("Sample", "A1"),
             "x",
@@ -886,7 +886,7 @@ def test_from_a_run_to_a_corrected_mean_offline(
 ) -> None:
     made = rag_eval("review", "run.json", "-o", "review.xlsx", "--cases", "44", "--raters", "anna,ben")
     assert made.code == 0, made.err
-    assert "Drawn at random by bot and third of RQS: A 22, B 22" in made.out
+    assert "Drawn at random by bot and RQS (in thirds): A 22, B 22" in made.out
     for sheet, shift in (("anna", -0.2), ("ben", 0.1)):
         label_like_the_judge(recorded, tmp_path / "review.xlsx", sheet, shift)
     arguments = [

@@ -339,7 +339,7 @@ def problems(path: Path, **options: Any) -> list[str]:
         (
             [["question", "answer", "poor_answer"], ["q", "a", "b"]],
             "a.csv: columns 'answer' (B) and 'poor_answer' (C) could each be the response of a bot; name those "
-            "that are: --map answer=bot --map poor_answer=bot (bots = answer, poor_answer in [columns])",
+            "that are with --map answer=bot --map poor_answer=bot, or with bots = answer, poor_answer in [columns]",
         ),
         (
             [["question", "Bot_A", "contexts", "passages"], ["q", "a", "b", "c"]],

@@ -554,15 +554,18 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("in.csv", "-o", "out"): "the report is an Excel workbook",
         ("in.csv", "-o", "out.xlsx", "--shard-rows", 2): "give -o the name of a folder",
         ("in.csv", "in.csv"): "name it with -o",
-        ("empty",): "holds no file that can be read",
-        ("none*.csv", "-o", "out"): "holds no file that can be read",
+        ("empty",): "contains no input file",
+        ("none*.csv", "-o", "out"): "contains no input file",
+        (".",): ".: a run in shards writes a folder; name it with -o",
         ("two", "-o", "out"): "b.csv: has the bots Other, but a.csv has A, B, Silent",
         ("two", "-o", "two"): "is in the folder that the run writes to",
         ("two", "-o", "out", "--rows", "2-3"): "--rows and --random-rows need one file",
         ("-", "-o", "out", "--shard-rows", 2): "standard input cannot be judged in shards",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--report-only"): "rag-eval report out",
-        ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address needs --engine ray",
+        ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address: is for --engine ray",
+        ("in.csv", "--address", "auto"): "--address: is for --engine ray",
         ("report", "empty"): "does not contain a run in shards",
+        ("report", "in.csv"): "in.csv: is a file; name the folder of a run in shards",
     }.items():
         ended = rag_eval(*arguments, *(() if arguments[0] == "report" else ("--judge", "offline")))
         assert (ended.code, problem in ended.err) == (2, True), (arguments, ended.err)

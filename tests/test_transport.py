@@ -799,8 +799,8 @@ def test_r11_a_reasoning_model_under_any_name_just_works(
     assert transport.ask(call(max_tokens=100)).attempts == 2
     assert len(judge.requests) == settled + 3
     assert transport.adaptations == tuple(said)
-    assert "our-judge takes max_completion_tokens" in said[0]
-    assert "sampled at the model's default temperature" in said[1]
+    assert "our-judge expects max_completion_tokens instead of max_tokens" in said[0]
+    assert "does not accept a temperature: its default applies, so scores vary" in said[1]
 
 
 @pytest.mark.parametrize("chosen", ["auto", "json_schema", "json_object", "prompt"])

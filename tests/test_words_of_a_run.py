@@ -71,7 +71,7 @@ def test_what_a_run_took_in_one_line(changes: dict[str, object], line: str) -> N
         ({"seconds": 7260.0}, "Duration: 2 h 1 min."),
         (
             {"cut_rows": 1200, "blank_rows": 3},
-            "Rows: 3 of 3 judged, 3 blank, 1,200 left out beyond max_rows (answers.xlsx sheet Q3).",
+            "Rows: 3 of 3 judged, 3 blank, 1,200 left out beyond max_rows (answers.xlsx, sheet Q3).",
         ),
         ({"sheet": ""}, "Rows: 3 of 3 judged (answers.xlsx)."),
         ({}, "Coverage: 2 of 3 cases have an RQS (66.7%). Not judged: A 1."),

@@ -209,7 +209,8 @@ def test_the_prefix_of_bot_columns_can_be_set(
         (
             ["Query", "answer", "poor answer"],
             [
-                r"'answer' \(B\) and 'poor answer' \(C\) could .*: --map answer=bot --map 'poor answer=bot' \(bots = "
+                r"'answer' \(B\) and 'poor answer' \(C\) could .* with --map answer=bot --map 'poor answer=bot', "
+                r"or with bots = "
             ],
         ),
         (["question", "user_input", "query_text", "Bot_A"], None),
@@ -357,7 +358,9 @@ def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Pat
     found = problems(write(tmp_path / "answers.xlsx", rows))
     place = "answers.xlsx, sheet 'Q3', row"
     assert found[0].startswith(f"{place} 2, column 'Bot_A' (B): the error value #REF!; ")
-    assert found[1].startswith(f"{place} 2, column 'Context' (C): the JSON list holds an object without text")
+    assert found[1].startswith(
+        f"{place} 2, column 'Context' (C): the JSON list contains an object without text"
+    )
     assert found[2].startswith(
         f"{place} 3, column 'Query' (A): a formula without a stored result; open the file in Excel"
     )

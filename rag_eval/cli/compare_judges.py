@@ -64,6 +64,9 @@ def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **g
             f"--rows {number}: is the one row with this number; for {number} random rows use --random-rows {number}, "
             f"for one row --rows {number}-{number}"
         )
+    from rag_eval.tables.input_files import check_is_file
+
+    check_is_file(input_path)
     stem = "stdin" if str(input_path) == "-" else input_path.stem
     target = output or input_path.with_name(f"{stem}_judges.xlsx")
     given["config_b"] = given["config_b"] or given["config_a"]

@@ -27,6 +27,10 @@ class OutputPaths:
 
     def check_named(self) -> None:
         """Before anything is written; the manifest is written first of all, with the settings yet unread."""
+        from rag_eval.tables.input_files import check_is_file
+
+        for path in filter(None, (self._options.config, self._options.baseline, *self._options.labels)):
+            check_is_file(path)
         named = {"--json": self._options.json, "--html": self._options.html}
         self._refuse_overwriting(named, {"the configuration": self._options.config})
 
@@ -185,14 +189,14 @@ def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str,
     for option, path in outputs.items():
         if path is None:
             continue
+        remedy = f"choose another name with {option.partition(' ')[0]}"
         for name, other in taken.items():
             if _is_same(path, other):
-                raise InputError(f"{path}: is {name}; choose another name with {option}")
-            if _real(other) in _real(path).parents or _real(path) in _real(other).parents:
-                raise InputError(
-                    f"{path}: cannot be a folder and a file at once, and {other} is {name}; "
-                    f"choose another name with {option}"
-                )
+                raise InputError(f"{path}: is {name}; {remedy}")
+            if _real(other) in _real(path).parents:
+                raise InputError(f"{path}: would be in {other}, which is {name} and not a folder; {remedy}")
+            if _real(path) in _real(other).parents:
+                raise InputError(f"{path}: is the folder of {other}, which is {name}; {remedy}")
         taken["the report" if option == "--output" else f"the output of {option}"] = path
 
 

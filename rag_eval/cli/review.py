@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 _DEFAULT_METRICS = ("answer_correctness", "faithfulness", "answer_relevancy")
 """About the response; to label the context as well takes much longer."""
-_PARTS = {3: "third", 2: "half"}
+_PARTS = {3: "thirds", 2: "halves"}
 
 
 @click.command(
@@ -73,8 +73,10 @@ def command(
     from rag_eval.report.recorded import RecordedRun
     from rag_eval.report.review_sheet import Review, write_review
     from rag_eval.results.sampling import draw_sample
+    from rag_eval.tables.input_files import check_is_file
 
     set_up_logging(debug)
+    check_is_file(run)
     target = output or run.with_name(f"{run.stem}_review.xlsx")
     _check_target(target)
     recorded = RecordedRun.read(run)
@@ -183,7 +185,7 @@ def _drawn_before(run: "RecordedRun", paths: Sequence[Path]) -> frozenset[int]:
 def _described(results: Sequence["CaseResult"], sample: "Sample", wanted: int) -> Iterator[str]:
     drawn = [case for case in sample.cases if case.stratum]
     aside = len(sample.cases) - len(drawn)
-    part = f"bot and {_PARTS[sample.parts]} of RQS" if sample.parts in _PARTS else "bot"
+    part = f"bot and RQS (in {_PARTS[sample.parts]})" if sample.parts in _PARTS else "bot"
     of_bots = Counter(results[case.line].case.bot for case in drawn)
     counts = ", ".join(f"{bot} {of_bots[bot]:,}" for bot in sample.strata)
     few = f"; {wanted:,} were requested, but no more can be labelled"
@@ -202,5 +204,5 @@ def _advice(sample: "Sample", results: Sequence["CaseResult"], suspicious: float
     if few:
         yield (
             f"A corrected mean needs {FEWEST_LABELS} labels of a bot; {', '.join(few)} will have fewer. "
-            f"About --cases {ceil(FEWEST_LABELS * len(sample.strata) / (1 - suspicious))} are enough."
+            f"About {ceil(FEWEST_LABELS * len(sample.strata) / (1 - suspicious))} cases are enough (--cases)."
         )

@@ -13,7 +13,7 @@ _READ_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".csv", ".tsv", ".json", ".j
 
 def is_sharded(inputs: Sequence[Path], options: Options) -> bool:
     """Whether this is a run in shards: it was asked for, or the input is more than one file."""
-    if options.engine or options.shard_rows or len(inputs) > 1:
+    if options.engine or options.address or options.shard_rows or len(inputs) > 1:
         return True
     return inputs[0].is_dir() or (_is_pattern(inputs[0]) and not inputs[0].exists())
 
@@ -57,6 +57,8 @@ def folder_of(inputs: Sequence[Path], output: Path | None) -> Path:
     if output is None:
         if len(inputs) > 1 or (_is_pattern(inputs[0]) and not inputs[0].exists()):
             raise InputError("several files are judged in shards, into a folder; name it with -o")
+        if not inputs[0].name.strip("."):
+            raise InputError(f"{inputs[0]}: a run in shards writes a folder; name it with -o")
         return inputs[0].with_name(f"{inputs[0].stem}_report")
     if output.suffix.lower() == ".xlsx" or output.is_file():
         raise InputError(

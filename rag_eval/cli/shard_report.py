@@ -89,10 +89,14 @@ def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":
 
     require_parquet()
     if folder.root.is_file():
-        raise InputError(f"{folder.root}: is a file; name the folder of a run in shards (its -o)")
+        is_json = folder.root.suffix == ".json"
+        again = f"; for a run's JSON, use rag-eval {folder.root} --report-only" if is_json else ""
+        raise InputError(f"{folder.root}: is a file; name the folder of a run in shards{again}")
     plan = read_plan(folder)
     if plan is None:
-        raise InputError(f"{folder.root}: does not contain a run in shards; name the folder that was its -o")
+        raise InputError(
+            f"{folder.root}: does not contain a run in shards; name the folder that such a run writes to"
+        )
     loaded = plan.loaded_settings()
     run = ShardedRun(folder, plan, loaded.settings, rubric_of(loaded.settings))
     run.find_done()

@@ -79,7 +79,7 @@ class ShardedJob(ShardReport):
                 f"{', '.join(idle)}: cannot be used with a run in shards; remove it, or judge one file without shards"
             )
         if options.address and options.engine != "ray":
-            raise InputError("--address needs --engine ray")
+            raise InputError("--address: is for --engine ray; add it, or remove --address")
         if options.engine == "ray":
             from rag_eval.shards.ray_engine import import_ray
 

@@ -407,7 +407,7 @@ _REMARKS = {
     "possibly_billed": "Requests without an answer that may still be billed: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }
-_FORFEITED = "The cost includes {:.4f} for requests without an answer, the maximum that they can have cost."
+_FORFEITED = "The cost includes {:.4f} for requests without an answer, the most that they can have cost."
 
 
 ARE_YOU_READY = (Message("system", 'Reply with the JSON object {"ready": true}.'), Message("user", "Ready?"))

@@ -68,7 +68,7 @@ def _judge(facts: RunFacts) -> str:
 
 
 def _rows(facts: RunFacts, summary: Summary) -> str:
-    sheet = f" sheet {shorten(facts.sheet, NAME_LIMIT)}" if facts.sheet else ""
+    sheet = f", sheet {shorten(facts.sheet, NAME_LIMIT)}" if facts.sheet else ""
     counts = [f"{_of(summary.judged, facts.rows)} judged"]
     counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
     counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []

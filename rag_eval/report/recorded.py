@@ -52,7 +52,9 @@ class RecordedRun:
             raise InputError(f"{path}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = " ".join(_describe(error).split())[:200]
-            raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+            raise InputError(
+                f"{path}: cannot be read as a run that --json wrote ({reason}); name the JSON of a run"
+            ) from error
         provenance = {name: document[name] for name in _PROVENANCE if name in document}
         return cls(path.name, facts, results, provenance)
 
@@ -149,4 +151,6 @@ def _key(case: Json) -> tuple[int, str]:
 def _describe(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not a text file in UTF-8"
     return "a member has the wrong type" if isinstance(error, TypeError | AttributeError) else str(error)

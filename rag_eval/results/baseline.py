@@ -120,7 +120,10 @@ def read_past_run(path: Path) -> PastRun:
         raise InputError(f"{path}: there is no such file to compare with (--baseline)") from None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: cannot be read as a report of an earlier run ({reason})") from error
+        raise InputError(
+            f"{path}: cannot be read as a report of an earlier run ({reason}); name a "
+            "report (.xlsx) or a run's JSON"
+        ) from error
     keys = numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
     return PastRun(path.name, values, judge, _roundings(values.values()), is_cut)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def load_rubric(path: str | Path) -> EvaluationRubric:
     """The rubric in a YAML or JSON file. SettingsError names every problem with its place and the remedy."""
     path = Path(path)
+    check_is_file(path, SettingsError)
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise SettingsError(f"{path}: unknown kind of rubric file; expected {', '.join(_READERS)}")
-    check_is_file(path, SettingsError)
     check_is_small(path, SettingsError)
     try:
         content = read(_read_file(path))
@@ -40,6 +40,8 @@ def load_rubric(path: str | Path) -> EvaluationRubric:
 def _read_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: there is no such rubric file") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

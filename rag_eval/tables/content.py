@@ -54,8 +54,10 @@ def check_content(
     check_is_file(path, TableError)
     try:
         content = _content(path)
+    except FileNotFoundError:
+        raise TableError(f"{path}: there is no such file") from None
     except OSError as error:
-        raise TableError(f"{path}: {error.strerror}") from error
+        raise TableError(f"{path}: cannot be read ({error.strerror})") from error
     if content == _UNKNOWN and is_encoding_known:
         content = TEXT
     if content == PROTECTED:
@@ -64,7 +66,8 @@ def check_content(
         )
     if content != expected:
         remedy = _REMEDIES.get(content, "open it in a spreadsheet program and save it as .xlsx")
-        raise TableError(f"{path.name}: is {content}, not {expected}; {remedy}")
+        instead = "" if content == _EMPTY else f", not {expected}"
+        raise TableError(f"{path.name}: is {content}{instead}; {remedy}")
     if expected in (WORKBOOK, OPEN_DOCUMENT):
         _check_unpacked_size(path, most_unpacked)
 

@@ -93,8 +93,8 @@ def _several_answers(uses: Mapping[int, ColumnUse], responses: Sequence[int], as
             else ""
         )
         yield (
-            f"columns {listed(guessed, ' and ')} could each be the response of a bot; name those that are: {options} "
-            f"(bots = {headers} in [columns]){other}"
+            f"columns {listed(guessed, ' and ')} could each be the response of a bot; name those that are with "
+            f"{options}, or with bots = {headers} in [columns]{other}"
         )
 
 

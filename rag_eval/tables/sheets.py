@@ -25,6 +25,7 @@ from rag_eval.tables.content import (
     damage_reported,
 )
 from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
+from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.nested import leaf_paths
 from rag_eval.tables.nested import open_records as open_nested
 from rag_eval.tables.old_excel import extract_workbook
@@ -65,6 +66,7 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
 
     `form` says how a text file is written; other formats know that themselves.
     """
+    check_is_file(path, TableError)
     suffix = path.suffix.lower()
     if suffix not in _CONTENTS:
         raise TableError(

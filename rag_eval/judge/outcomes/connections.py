@@ -60,7 +60,7 @@ _CONNECTION_ADVICE = (
     ),
     ("SSLError", "the server does not speak TLS as expected; check the address and its port"),
     ("gaierror", "the host name cannot be resolved; check the endpoint's spelling and the network"),
-    ("ConnectionRefused", "nothing listens at this address"),
+    ("ConnectionRefused", "nothing listens at this address; start the server, or check host and port"),
     ("ConnectionTimeout", "nothing answers at this address; check the network, VPN and firewall"),
     ("Proxy", "the proxy does not let the request through; check HTTPS_PROXY"),
 )

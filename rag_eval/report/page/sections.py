@@ -417,7 +417,7 @@ def _definitions(facts: RunFacts) -> Iterator[tuple[str, str]]:
 
 
 _ABOUT_MODES = {
-    "Retrieval Failure": "Every scored one of context recall and context precision is below its threshold; with "
+    "Retrieval Failure": "Every context metric that was scored (recall, precision) is below its threshold; with "
     "[diagnostics] gold_ids, Doc Recall is.",
     "Hallucination": "Faithfulness is below its threshold: the context does not support the response.",
     "Low Quality": "Answer relevancy or answer correctness is below its threshold.",
