@@ -51,7 +51,9 @@ class RecordedRun:
             raise InputError(f"{path}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = " ".join(_describe(error).split())[:200]
-            raise InputError(f"{path}: cannot be read as a run that --json wrote ({reason})") from error
+            raise InputError(
+                f"{path}: cannot be read as a run that --json wrote ({reason}); add --json to a run and use that file"
+            ) from error
         provenance = {name: document[name] for name in _PROVENANCE if name in document}
         return cls(path.name, facts, results, provenance)
 

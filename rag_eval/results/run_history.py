@@ -156,19 +156,23 @@ def read_history(folder: Path) -> History:
         raise InputError(f"{folder}: is a file; --history names a folder")
     if not path.exists():
         return History(folder)
-    runs, damaged = [], []
+    runs: dict[str, HistoryRun] = {}
+    damaged = []
     try:
         with path.open("rb") as file:
             for number, line in enumerate(_bounded_lines(file), 1):
                 if not line.strip():
                     continue
                 try:
-                    runs.append(_run_of(line))
+                    run = _run_of(line)
+                    if run.id in runs:
+                        raise ValueError(f"the run {run.id} is in an earlier line as well")
+                    runs[run.id] = run
                 except (ValueError, RecursionError) as error:
                     damaged.append(f"{path}: line {number} was skipped: {_reason(error)}")
     except OSError as error:
         raise InputError(f"{path}: the history cannot be read: {error.strerror or error}") from error
-    return History(folder, tuple(sorted(runs, key=lambda run: run.started)), tuple(damaged))
+    return History(folder, tuple(sorted(runs.values(), key=lambda run: run.started)), tuple(damaged))
 
 
 def run_line(run: HistoryRun) -> str:
