@@ -156,7 +156,7 @@ def read_history(folder: Path) -> History:
         raise InputError(f"{folder}: is a file; --history names a folder")
     if not path.exists():
         return History(folder)
-    runs: dict[str, HistoryRun] = {}
+    runs: dict[tuple[str, datetime], HistoryRun] = {}
     damaged = []
     try:
         with path.open("rb") as file:
@@ -165,9 +165,9 @@ def read_history(folder: Path) -> History:
                     continue
                 try:
                     run = _run_of(line)
-                    if run.id in runs:
-                        raise ValueError(f"the run {run.id} is in an earlier line as well")
-                    runs[run.id] = run
+                    if (run.id, run.started) in runs:
+                        raise ValueError("an earlier line has the same run")
+                    runs[run.id, run.started] = run
                 except (ValueError, RecursionError) as error:
                     damaged.append(f"{path}: line {number} was skipped: {_reason(error)}")
     except OSError as error:
