@@ -1464,7 +1464,7 @@ def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     ("repeated", "warning"),
     [
         ([], None),
-        ([["q 1", "g", "a 1", "c"]], "1 row repeats an earlier row with the same query, responses, ground truth and context: row 5. "),
+        ([["q 1", "g", "a 1", "c"]], "1 row repeats an earlier row with the same query, responses, "),
         ([["q 1", "g", "a 2", "c"], ["q 1", "g 2", "a 1", "c"], ["q 1", "g", "a 1", "c 2"]], None),
         ([["q 1", "g", "a 1", "c"], ["q 2", "g", "a 2", "c"]] * 8, "16 rows repeat an earlier row"),
     ],
