@@ -398,6 +398,14 @@ def test_every_sheet_is_one_table_and_has_its_csv(run_cli: Run, judge: FakeJudge
         header, *lines = worksheet.iter_rows(values_only=True)
         with tables[worksheet.title.lower().replace(" ", "-")].open(encoding="utf-8-sig", newline="") as file:
             columns, *rows = csv.reader(file)
+        counted = [name for name in columns if name.endswith(" Scored")]
+        assert columns[len(columns) - len(counted) :] == counted, "the columns of the sheet come first"
+        if worksheet.title in ("Leaderboard", "Bot Summary"):
+            assert {"Faithfulness Scored", "Context Recall Scored"} <= {*counted}
+        assert all(text.isdecimal() for row in rows for text in row[len(columns) - len(counted) :])
+        assert all(len(row) == len(columns) for row in rows)
+        columns = columns[: len(columns) - len(counted)]
+        rows = [row[: len(columns)] for row in rows]
         assert len(rows) == len(lines) > 0
         assert all(len(row) == len(columns) for row in rows)
         hidden = [name for name in header if name not in columns]

@@ -169,6 +169,10 @@ def test_columns_with_other_names_and_nested_ones_are_named(rag_eval: Run, tmp_p
     assert ended.code == 2
     assert "g.jsonl: has none of the columns qid" in ended.err
     assert "--map COLUMN=id (found: 'meta.key' (A), 'want.ids' (B))" in ended.err
+    assert (
+        measures(rag_eval("retrieval", "r.csv", "--reference", "g.jsonl", *one, "--map", names[1]))
+        == expected
+    )
     (tmp_path / "g.jsonl").write_text(
         '{"Frage Nr": "01", "want": {"ids": ["faq"]}}\n{"Frage Nr": "02", "want": {"ids": "faq"}}\n'
     )
@@ -180,6 +184,14 @@ def test_columns_with_other_names_and_nested_ones_are_named(rag_eval: Run, tmp_p
         "g.jsonl (JSON Lines): 'Frage Nr' (A) -> id of the query, 'want.ids' (B) -> gold documents",
     ]
     assert "read as Windows-1252" in ended.err
+
+
+def test_two_columns_of_one_file_cannot_have_one_role(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("a,b,retrieved_docs\n1,2,x\n")
+    (tmp_path / "g.csv").write_text("b,gold_docs\n2,x\n")
+    ended = rag_eval("retrieval", "r.csv", "--reference", "g.csv", "--map", "a=id", "--map", "b=id")
+    assert ended.code == 2
+    assert "r.csv: the columns 'a' (A) and 'b' (B) mean the same; keep one of them" in ended.err
 
 
 @pytest.mark.parametrize(

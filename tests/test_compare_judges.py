@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from conftest import KEY, Run, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, error, honest_reply, running_judge, structured
+from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from scipy.stats import binomtest
 
@@ -90,6 +91,7 @@ def flipping(every: int) -> Callable[[Request], Answer | None]:
 
 def document_of(path: Path) -> dict[str, Any]:
     document = json.loads(path.read_text(encoding="utf-8"))
+    Draft202012Validator(SCHEMA).validate(document)
     assert isinstance(document, dict)
     return document
 
@@ -106,6 +108,7 @@ def cost_of(judge: FakeJudge, price: Price) -> float:
     return total
 
 
+SCHEMA = json.loads((ROOT / "docs" / "judge-comparison.schema.json").read_text(encoding="utf-8"))
 WORDS = ("compare-judges", "in.xlsx", "-o", "out.xlsx", "--a", "one.ini", "--b", "two.ini")
 
 

@@ -235,6 +235,21 @@ def test_only_comparable_runs_are_connected(entry: dict[str, Any], tmp_path: Pat
     assert last.started.day == 2
 
 
+def test_a_line_that_is_there_twice_is_one_run(entry: dict[str, Any], tmp_path: Path) -> None:
+    history = history_of(tmp_path / "h", entry, changed(entry, partial="stopped"), entry)
+    assert [run.partial for run in history.runs] == [""]
+    assert history.damaged == ()
+
+
+def test_of_many_damaged_lines_the_first_are_named(
+    rag_eval: Run, entry: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "h" / "history.jsonl").write_text(f"{json.dumps(entry)}\n" + "x\n" * 500, encoding="utf-8")
+    ended = rag_eval("history", "h")
+    assert ended.err.count("skipped") == 20
+    assert "and 480 more like these" in ended.err
+
+
 def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, Any], tmp_path: Path) -> None:
     without = changed(entry, started=at(2), bots=[bot for bot in entry["bots"] if bot["bot"] == "Birch"])
     history = history_of(
@@ -266,7 +281,7 @@ def test_a_damaged_line_is_named_and_skipped(
     path = tmp_path / "h" / "history.jsonl"
     line = json.dumps(entry)
     with path.open("w", encoding="latin-1") as file:
-        file.write(f"{line}\n{damage(line)}\n\n{line}\n")
+        file.write(f"{line}\n{damage(line)}\n\n{json.dumps({**entry, 'id': 'another-run'})}\n")
     ended = rag_eval("history", "h")
     assert ended.code == 0
     assert f"history.jsonl: line 2 was skipped: {reason}" in ended.err

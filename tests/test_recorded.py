@@ -146,9 +146,8 @@ def test_what_is_wrong_is_named_with_its_place(
     path = _written(tmp_path, document)
     with pytest.raises(InputError) as caught:
         RecordedRun.read(path)
-    assert (
-        str(caught.value)
-        == f"{path}: cannot be read as a run that --json wrote ({reason}); name the JSON of a run"
+    assert str(caught.value) == (
+        f"{path}: cannot be read as a run that --json wrote ({reason}); add --json to a run and use that file"
     )
 
 

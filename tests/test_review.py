@@ -569,6 +569,7 @@ def test_a_review_sheet_is_valid_by_the_open_xml_sdk(tmp_path: Path) -> None:
         (" 0.25  A LITTLE ", METRIC, 0.25),
         ("0.6", METRIC, 0.6),
         ("0,75", METRIC, 0.75),
+        ("1,0", METRIC, 1.0),
         ("1", METRIC, 1.0),
         ("Cannot say", METRIC, None),
         ("yes", "polite", 1.0),
@@ -581,10 +582,18 @@ def test_labels_are_words_of_the_list_or_numbers(text: str, measure: str, value:
 
 
 @pytest.mark.parametrize(
-    ("text", "measure"), [("7", METRIC), ("good", METRIC), ("yes", METRIC), ("0.5", "polite")]
+    ("text", "measure"),
+    [
+        ("7", METRIC),
+        ("1,5", METRIC),
+        ("Good", METRIC),
+        ("yes", METRIC),
+        ("0.5", "polite"),
+        ("Maybe", "polite"),
+    ],
 )
-def test_anything_else_is_no_label(text: str, measure: str) -> None:
-    with pytest.raises(ValueError, match="is not a label"):
+def test_anything_else_is_no_label_and_shown_as_written(text: str, measure: str) -> None:
+    with pytest.raises(ValueError, match=f"^'{text}' is not a label"):
         parse_label(text, measure)
 
 

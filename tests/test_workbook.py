@@ -1461,3 +1461,26 @@ def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
     assert list(read_table(tmp_path / "sample_rag_input.xlsx").rows) == list(
         read_table(root / "sample_rag_input.xlsx").rows
     )
+
+
+@pytest.mark.parametrize(
+    ("repeated", "warning"),
+    [
+        ([], None),
+        ([["q 1", "g", "a 1", "c"]], "1 row repeats an earlier row with the same query, responses, "),
+        ([["q 1", "g", "a 2", "c"], ["q 1", "g 2", "a 1", "c"], ["q 1", "g", "a 1", "c 2"]], None),
+        ([["q 1", "g", "a 1", "c"], ["q 2", "g", "a 2", "c"]] * 8, "16 rows repeat an earlier row"),
+    ],
+)  # fmt: skip
+def test_rows_that_repeat_earlier_ones_are_counted(
+    tmp_path: Path, repeated: list[list[str]], warning: str | None
+) -> None:
+    """Each row twice would make an interval narrower by a third, and a difference significant."""
+    header = ["Query", "Ground_Truth", "Bot_A", "Context"]
+    with (tmp_path / "in.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *([f"q {n}", "g", f"a {n}", "c"] for n in (1, 2, 3)), *repeated])
+    found = [text for text in read_table(tmp_path / "in.csv").warnings if "an earlier row" in text]
+    assert len(found) == (warning is not None)
+    assert all(text.startswith(warning or "") for text in found)
+    if len(repeated) > 10:
+        assert "row 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, …. Repeated rows count again" in found[0]

@@ -40,9 +40,10 @@ class HistoryOfRun:
         Names damaged lines. Raises InputError for a folder that cannot be read.
         """
         from rag_eval.results.run_history import name_of, new_id, read_history
+        from rag_eval.tables.bounds import first_of
 
         history = read_history(folder)
-        for sentence in history.damaged:
+        for sentence in first_of(history.damaged):
             warn(sentence)
         history = replace(history, runs=tuple(run for run in history.runs if run.started < facts.started))
         last = history.last_like(facts)
@@ -79,12 +80,13 @@ def command(folder: Path, output: Path | None) -> None:
     FOLDER is what --history or [report] history named in earlier runs. No judge is called.
     """
     from rag_eval.results.run_history import LINES, changes_words, read_history
+    from rag_eval.tables.bounds import first_of
 
     writers = {".xlsx": _write_workbook, ".html": _write_page}
     if output and output.suffix.lower() not in writers:
         raise InputError(f"{output}: a history is written to a file that ends in {' or '.join(writers)}")
     history = read_history(folder)
-    for sentence in history.damaged:
+    for sentence in first_of(history.damaged):
         warn(sentence)
     if not history.runs:
         raise InputError(f"{folder / LINES}: there is no run yet; add --history {folder} to a run")

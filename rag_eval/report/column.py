@@ -64,6 +64,8 @@ class Column(Generic[Item]):
     """There for a chart alone."""
     is_folded: bool = False
     """In an outline group that is closed until the reader opens it."""
+    count: Callable[[Item], int] | None = None
+    """What each mean of the column was taken over. Sheets show it in the cell, CSV files in a column of its own."""
 
 
 NUMBER_WIDTH = 7.0

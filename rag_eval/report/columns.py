@@ -356,7 +356,14 @@ def mean_column(
     def cell(item: Item) -> Cell:
         return mean_cell(mean_of(item), rqs_of(item))
 
-    return Column(label, NUMBER_WIDTH, cell, about=_ABOUT_COUNT, threshold=metric)
+    return Column(
+        label,
+        NUMBER_WIDTH,
+        cell,
+        about=_ABOUT_COUNT,
+        threshold=metric,
+        count=lambda item: mean_of(item).scored,
+    )
 
 
 def _error_columns(

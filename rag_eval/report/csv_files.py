@@ -121,15 +121,18 @@ class _CsvTable(Generic[Item]):
         self.replacement = Replacement(target, option=_OPTION)
         self._target = target
         self._columns = [column for column in columns if not column.is_hidden]
+        self._counts = [(column.header, column.count) for column in self._columns if column.count]
         self._file = self.replacement.path.open("w", encoding="utf-8-sig", newline="")
         # Every text in quotes: a separator of another country's Excel would otherwise split it into cells.
         self._writer = csv.writer(self._file, quoting=csv.QUOTE_NONNUMERIC)
 
     def write_header(self) -> None:
-        self._writerow([column.header for column in self._columns])
+        counts = [f"{header} Scored" for header, _ in self._counts]
+        self._writerow([*(column.header for column in self._columns), *counts])
 
     def append(self, item: Item) -> None:
-        self._writerow([column.cell(item).value for column in self._columns])
+        counts = [count(item) for _, count in self._counts]
+        self._writerow([*(column.cell(item).value for column in self._columns), *counts])
 
     def close(self) -> None:
         with output_errors(self._target, _OPTION):

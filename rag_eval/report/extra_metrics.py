@@ -1,6 +1,6 @@
 """The columns that only some runs have: measures beside the five, the rubric, and the documents retrieved."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rag_eval.records import CaseResult, CriterionVerdict, Outcome, RubricOutcome, RunFacts, Score
 from rag_eval.report.column import Cell, Column, Value, look_of, mean_cell, plain_column
@@ -33,11 +33,15 @@ def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
 def extra_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
     """On the sheet "Bot Summary"; rubric and retrieval have sheets of their own."""
     for name, label in facts.further.items():
-        yield Column(f"Avg {label}", 9.5, _mean_of(name), about=_ABOUT_MEASURES.get(name, ""))
+        yield _mean_column(name, label)
 
 
-def _mean_of(name: str) -> Callable[[BotSummary], Cell]:
-    return lambda bot: mean_cell(bot.further[name], bot.rqs)
+def _mean_column(name: str, label: str) -> Column[BotSummary]:
+    def cell(bot: BotSummary) -> Cell:
+        return mean_cell(bot.further[name], bot.rqs)
+
+    about = _ABOUT_MEASURES.get(name, "")
+    return Column(f"Avg {label}", 9.5, cell, about=about, count=lambda bot: bot.further[name].scored)
 
 
 # Measures beside the five

@@ -118,13 +118,17 @@ def history_columns() -> list[Column[BotInTime]]:
     """One line per bot and run."""
 
     def mean(name: str, label: str) -> Column[BotInTime]:
+        def mean_of(line: BotInTime) -> Mean:
+            return line.bot.metrics.get(name, _NO_MEAN)
+
         def cell(line: BotInTime) -> Cell:
-            found = line.bot.metrics.get(name, _NO_MEAN)
+            found = mean_of(line)
             count = found.scored if found.scored != line.bot.rqs.scored else None
             look = Look.NOT_APPLICABLE if found.value is None else Look.SCORE
             return Cell(found.value, look, count=None if found.value is None else count)
 
-        return Column(label, NUMBER_WIDTH, cell, about="Mean; in brackets its count if RQS has another one.")
+        about = "Mean; in brackets its count if RQS has another one."
+        return Column(label, NUMBER_WIDTH, cell, about=about, count=lambda line: mean_of(line).scored)
 
     return [
         plain_column("Bot", 20, Look.NAME, lambda line: line.bot.bot),

@@ -53,7 +53,7 @@ class RecordedRun:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = " ".join(_describe(error).split())[:200]
             raise InputError(
-                f"{path}: cannot be read as a run that --json wrote ({reason}); name the JSON of a run"
+                f"{path}: cannot be read as a run that --json wrote ({reason}); add --json to a run and use that file"
             ) from error
         provenance = {name: document[name] for name in _PROVENANCE if name in document}
         return cls(path.name, facts, results, provenance)

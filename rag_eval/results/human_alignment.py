@@ -235,7 +235,7 @@ class AlignmentTally:
     def _agreements_of_raters(self, name: str) -> Iterator[HumanAgreement]:
         """The judge with each rater, if there are several, and each rater with the others: all bots together."""
         cases = self._rated.get(name, [])
-        raters = list(dict.fromkeys(rater for _, said in cases for rater in said))
+        raters = sorted({rater for _, said in cases for rater in said})
         for rater in raters if len(raters) > 1 else ():
             both = [(judge, said[rater]) for judge, said in cases if judge is not None and rater in said]
             unjudged = sum(judge is None and rater in said for judge, said in cases)

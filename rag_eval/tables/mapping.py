@@ -19,12 +19,20 @@ def parse_map(entries: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def roles_of(entries: Sequence[str], roles: Collection[str]) -> tuple[Named, ...]:
-    """The options --map COLUMN=ROLE of a command with roles of its own. Raises InputError as `parse_map` does."""
-    found = _by_role(entries, roles)
-    return tuple(Named(its[0], role, f"--map {its[0][:60]}={role}") for role, its in found.items())
+    """The options --map COLUMN=ROLE of a command that reads two files, which may call a role differently.
+
+    Raises InputError as `parse_map` does, but not for two columns of one role: one file may not have both.
+    """
+    found = _by_role(entries, roles, of_several=roles)
+    return tuple(
+        Named(name, role, f"--map {name[:60]}={role}") for role, its in found.items() for name in its
+    )
 
 
-def _by_role(entries: Sequence[str], roles: Collection[str]) -> dict[str, list[str]]:
+def _by_role(
+    entries: Sequence[str], roles: Collection[str], of_several: Collection[str] = _SEVERAL
+) -> dict[str, list[str]]:
+    """`of_several` are the roles that several columns may have."""
     problems: list[str] = []
     found: dict[str, list[str]] = {}
     for entry in entries:
@@ -36,7 +44,7 @@ def _by_role(entries: Sequence[str], roles: Collection[str]) -> dict[str, list[s
         elif column not in found.setdefault(role, []):
             found[role].append(column)
     for role, columns in found.items():
-        if len(columns) > 1 and role not in _SEVERAL:
+        if len(columns) > 1 and role not in of_several:
             listed = " and ".join(repr(column[:60]) for column in columns)
             problems.append(f"--map: the columns {listed} cannot both be the {role}; keep one of them")
     if problems:

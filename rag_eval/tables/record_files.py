@@ -69,13 +69,16 @@ class Records:
         A group of names counts only if none before it fits; of a single one the exact spelling is preferred. Raises
         TableError for two columns.
         """
+        said: dict[int, None] = {}
         for each in self._reading.named:
             found = [
                 position for position, name in enumerate(self.names) if name and matches(name, each.column)
             ]
             if each.role == role and found:
                 self.named.add(each)
-                return self._one_of(found)
+                said.update(dict.fromkeys(found))
+        if said:
+            return self._one_of([*said])
         for group in groups:
             plain = {squeezed(name) for name in group}
             found = [position for position, name in enumerate(self.names) if squeezed(name) in plain]

@@ -1,5 +1,6 @@
 """What is worth saying about cells that could be read, one sentence a column. Nothing here is an error."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -35,6 +36,33 @@ class Remarks:
         for kind, columns in self._rows.items():
             for column, rows in columns.items():
                 yield f"Column {column}: {_SENTENCES[kind].format(rows=_first_ten(rows))}"
+
+
+class Repeats:
+    """Rows that say the same as an earlier one. Of each row it keeps a number and a hash."""
+
+    def __init__(self) -> None:
+        self._numbers = array("Q")
+        self._hashes = array("q")
+
+    def add(self, number: int, texts: Sequence[str]) -> None:
+        """A row of the file and everything that is judged of it."""
+        self._numbers.append(number)
+        self._hashes.append(hash(tuple(texts)))
+
+    def warnings(self) -> Iterator[str]:
+        import numpy as np
+
+        _, first = np.unique(np.frombuffer(self._hashes, dtype=np.int64), return_index=True)
+        repeated = np.delete(np.arange(len(self._hashes)), first)
+        if len(repeated):
+            rows = [self._numbers[place] for place in repeated[:11]]
+            verb = "repeats" if len(rows) == 1 else "repeat"
+            yield (
+                f"{counted(len(repeated), 'row')} {verb} an earlier row with the same query, responses, ground truth "
+                f"and context: row {_first_ten(rows)}. Repeated rows count again, which makes differences seem more "
+                "significant than they are; delete them."
+            )
 
 
 def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, last_row: int) -> Iterator[str]:

@@ -270,11 +270,12 @@ def parse_label(text: str, measure: str) -> float | None:
     if word in offered:
         return offered[word]
     if offered is VERDICTS:
-        return parse_verdict(word)
-    return parse_score(_DECIMAL_COMMA.sub(r"\1.\2", word))
+        return parse_verdict(text)
+    return parse_score(_DECIMAL_COMMA.sub(r"\1.\2", text.strip()))
 
 
-_DECIMAL_COMMA = re.compile(r"^(\d+),(\d+)$", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"^(0|1(?=,0+$)),(\d+)$", re.ASCII)
+"""Only of 0 to 1, so that an error shows any other number as it was written."""
 
 
 def _contradiction(rater: str, case: str, measure: str, one: _GivenLabel, other: _GivenLabel) -> str:

@@ -28,7 +28,15 @@ from rag_eval.tables.grouping import Unit
 from rag_eval.tables.labels import parse_score, parse_verdict
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
 from rag_eval.tables.nested import is_list_of_texts, role_text
-from rag_eval.tables.remarks import ALTERNATIVES, BROKEN_LIST, CUT, LIST_OF_RESPONSES, Remarks, counted
+from rag_eval.tables.remarks import (
+    ALTERNATIVES,
+    BROKEN_LIST,
+    CUT,
+    LIST_OF_RESPONSES,
+    Remarks,
+    Repeats,
+    counted,
+)
 from rag_eval.tables.spool import Spool
 
 Value = TypeVar("Value")
@@ -93,6 +101,7 @@ class RowReader:
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
         self._remarks = Remarks()
+        self._repeats = Repeats()
         self._first_dropped = ""
         self.regard(columns, has_passages=False)
 
@@ -115,6 +124,7 @@ class RowReader:
             for index, role in self._roles.items()
             if role == REFERENCE and holds_several(columns.headers.get(index, ""))
         }
+        self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
         self._width = max(self._used, default=-1) + 1
         self._as_they_are = {
@@ -152,6 +162,7 @@ class RowReader:
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
+        self._repeats.add(number, [texts[index] for index in self._judged])
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
@@ -182,6 +193,7 @@ class RowReader:
             for number, _ in found:
                 self._remarks.add(BROKEN_LIST, self._names[index], number)
         yield from self._remarks.warnings()
+        yield from self._repeats.warnings()
         if self.dropped_items:
             yield (
                 f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
