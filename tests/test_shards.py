@@ -653,6 +653,51 @@ def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Pa
     assert set(singles(judge).values()) == {1}
 
 
+# Dry runs
+
+
+def test_a_dry_run_counts_the_calls_of_all_shards(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
+    """As many as a run in shards sends; with a store per shard those for equal rows are paid in each."""
+    (tmp_path / "config.ini").write_text(f"{IN_THIS_PROCESS}[prices]\ninput = 1000\noutput = 1000\n")
+    (tmp_path / "many").mkdir()
+    for name in "ab":
+        sheet_of(tmp_path / "many" / f"{name}.xlsx", rows=2)
+
+    def calls(*arguments: str) -> tuple[int, str]:
+        ended = rag_eval("many", "-o", "out", "--shard-rows", 1, "--dry-run", *arguments, **azure(judge))
+        assert ended.code == 0, ended.err
+        assert not judge.requests
+        found = re.search(r"Calls to gpt-4o: about (\d+)", ended.out)
+        assert found
+        assert re.search(r"Cost: about \d+\.\d\d ", ended.out)
+        return int(found[1]), ended.out
+
+    shared, said = calls()
+    assert "Rows: 4 in 4 shards of 2 files, bots: 2. Cached replies: 0." in said
+    assert "[cache]" not in said
+    single, said = calls("--engine", "none")
+    assert "Calls per shard: " in said
+    saving = re.search(
+        r"Each shard has its own store\. With \[cache\] enabled .*: (\d+) calls fewer\. Cost", said
+    )
+    assert saving
+    assert int(saving[1]) == single - shared > 10, "both files have the same rows"
+    assert not (tmp_path / "out").exists()
+    assert rag_eval("many", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
+    assert len(judge.requests) <= shared
+    judge.requests.clear()
+    ended = rag_eval("many", "-o", "out", "--shard-rows", 1, "--dry-run", "--alpha", "0.9", **azure(judge))
+    assert "Rows: 0 in 0 shards" in ended.out, "everything is judged; it is only counted again"
+
+
+def test_a_dry_run_refuses_what_a_run_refuses(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "two").mkdir()
+    table_of(tmp_path / "two/a.csv", 2)
+    (tmp_path / "two/b.csv").write_text("Query,Bot_Other\nWhy?,Because.\n")
+    ended = rag_eval("two", "--judge", "offline", "--dry-run")
+    assert (ended.code, "b.csv: has the bots Other, but a.csv has A, B, Silent" in ended.err) == (2, True)
+
+
 # Gates and history
 
 
