@@ -28,7 +28,7 @@ Shards = Callable[[], Iterable[tuple[int, Sequence["Row"]]]]
 """The number and the rows of each shard, from the beginning whenever it is called."""
 
 
-class _Counted:
+class _Total:
     """What all shards come to."""
 
     def __init__(self) -> None:
@@ -81,8 +81,8 @@ class ShardEstimate:
             )
         yield sending_line(table, self._endpoint)
 
-    def _count(self, shards: Shards, *, is_shared: bool) -> "_Counted":
-        found, made_up = _Counted(), dict[str, str]()
+    def _count(self, shards: Shards, *, is_shared: bool) -> "_Total":
+        found, made_up = _Total(), dict[str, str]()
         for number, rows in shards():
             store = DryRunStore(self._stored(number), made_up if is_shared else None)
             judge = EstimatingJudge(Transport(self._endpoint, store), self._endpoint.model)

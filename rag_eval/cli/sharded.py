@@ -269,8 +269,9 @@ class ShardedJob(ShardReport):
                         bar.advance()
         except KeyboardInterrupt:
             run.find_done()
+            command = "command without --fresh" if self._options.fresh else "command"
             warn(
-                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
+                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same {command} again "
                 f"to continue, or rag-eval report {self._folder.root} to see what is there."
             )
             raise
