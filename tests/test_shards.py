@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, Request, error
-from forking import Forker
+from forking import Fork, Forker
 from openpyxl import load_workbook
 from report_cases import facts_of, plain_result
 from test_main_job import sheet_of, wait_for
@@ -374,6 +375,55 @@ def test_an_interrupted_run_says_how_to_go_on(
     assert forker.run(tmp_path, *arguments, variables=azure(judge)).code == 0
 
 
+@pytest.mark.kill
+def test_a_disk_that_is_full_loses_nothing(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
+    """Steps all over the run fail, every second one for good: it says so, and the same command completes it."""
+
+    def start(name: str, **world: Any) -> Fork:
+        folder = memory_path / name
+        if not folder.exists():
+            folder.mkdir()
+            (folder / "config.ini").write_text(IN_THIS_PROCESS)
+            sheet_of(folder / "in.xlsx", rows=2)
+        command = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
+        return forker.start(folder, *command, variables=azure(judge), **world)
+
+    assert start("whole", steps=str(memory_path / "steps")).wait().code == 0
+    whole = told(memory_path / "whole/out/report.json")["cases"]
+    steps = (memory_path / "steps").read_text().splitlines()
+    assert {"open", "write", "fsync", "replace", "commit"} <= set(steps)
+    numbers = range(5, len(steps), len(steps) // 12)
+    for number in numbers:
+        judge.requests.clear()
+        step = f"step {number} of {len(steps)}, {steps[number - 1]}"
+        ended = start(str(number), fault=number, fault_lasts=number % 2 == 0).wait()
+        assert ended.code == 0 or ended.complaints, step
+        assert "internal error" not in ended.err, step
+        again = start(str(number)).wait()
+        assert again.code == 0, (step, again.err)
+        assert told(memory_path / f"{number}/out/report.json")["cases"] == whole, step
+        twice = sum(singles(judge).values()) - len(singles(judge))
+        assert twice <= 2, f"{step}: more than what could not be stored is paid again"
+        shutil.rmtree(memory_path / str(number))
+
+
+@pytest.mark.parametrize(("limit", "place"), [(4_000, "input/part-00000"), (7_000, "results/part-0000")])
+def test_parts_that_may_not_grow_are_written_by_the_next_run(
+    offline_forker: Forker, tmp_path: Path, limit: int, place: str
+) -> None:
+    """A limit of the operating system, which holds in worker processes as well."""
+    table_of(tmp_path / "in.csv")
+    arguments = ("in.csv", "--judge", "offline", "--shard-rows", 5, "-q")
+    ended = offline_forker.run(tmp_path, *arguments, "-o", "out", file_limit=limit)
+    assert (ended.code, len(ended.complaints)) == (5, 1), ended.err
+    assert place in ended.err
+    assert "File too large; free some space, and run the same command again" in ended.err
+    assert not list((tmp_path / "out").glob("results/*"))
+    for folder in ("out", "whole"):
+        assert offline_forker.run(tmp_path, *arguments, "-o", folder).code == 0
+    assert told(tmp_path / "out/report.json") == told(tmp_path / "whole/report.json")
+
+
 class BrokenEngine:
     """Runs shards here until its workers are said to have died."""
 
@@ -599,6 +649,74 @@ def test_a_file_under_two_names_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "b.csv").symlink_to(file)
     names = [file, tmp_path / "x" / ".." / "x" / "a.csv", tmp_path / "b.csv"]
     assert files_of(names, tmp_path / "out") == [file]
+
+
+# Journals
+
+
+def test_replies_of_one_engine_are_used_by_the_other(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
+    """A run here is stopped by its cap, then a job array is, then a run here ends it: nothing is paid twice."""
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    command = ("in.xlsx", "-o", "out", "--shard-rows", 3)
+    cap = ("--max-calls", 15)
+    assert rag_eval(*command, *cap, **azure(judge)).code == 4
+    assert 0 < len(judge.requests) <= 15
+    assert rag_eval(*command, *cap, "--engine", "none", **azure(judge)).code == 0
+    ended = rag_eval("shard", "out/specs/part-00000.json", **azure(judge))
+    assert ended.code == 4, ended.err
+    assert 15 < len(judge.requests) <= 30
+    assert {path.name for path in (tmp_path / "out/replies").glob("*.sqlite")} == {
+        "all.sqlite",
+        "part-00000.sqlite",
+    }
+    assert rag_eval(*command, **azure(judge)).code == 0
+    assert set(singles(judge).values()) == {1}
+
+
+# Dry runs
+
+
+def test_a_dry_run_counts_the_calls_of_all_shards(rag_eval: Run, tmp_path: Path, judge: FakeJudge) -> None:
+    """As many as a run in shards sends; with a store per shard those for equal rows are paid in each."""
+    (tmp_path / "config.ini").write_text(f"{IN_THIS_PROCESS}[prices]\ninput = 1000\noutput = 1000\n")
+    (tmp_path / "many").mkdir()
+    for name in "ab":
+        sheet_of(tmp_path / "many" / f"{name}.xlsx", rows=2)
+
+    def calls(*arguments: str) -> tuple[int, str]:
+        ended = rag_eval("many", "-o", "out", "--shard-rows", 1, "--dry-run", *arguments, **azure(judge))
+        assert ended.code == 0, ended.err
+        assert not judge.requests
+        found = re.search(r"Calls to gpt-4o: about (\d+)", ended.out)
+        assert found
+        assert re.search(r"Cost: about \d+\.\d\d ", ended.out)
+        return int(found[1]), ended.out
+
+    shared, said = calls()
+    assert "Rows: 4 in 4 shards of 2 files, bots: 2. Cached replies: 0." in said
+    assert "[cache]" not in said
+    single, said = calls("--engine", "none")
+    assert "Calls per shard: " in said
+    saving = re.search(
+        r"Each shard has its own store\. With \[cache\] enabled .*: (\d+) calls fewer\. Cost", said
+    )
+    assert saving
+    assert int(saving[1]) == single - shared > 10, "both files have the same rows"
+    assert not (tmp_path / "out").exists()
+    assert rag_eval("many", "-o", "out", "--shard-rows", 1, **azure(judge)).code == 0
+    assert len(judge.requests) <= shared
+    judge.requests.clear()
+    ended = rag_eval("many", "-o", "out", "--shard-rows", 1, "--dry-run", "--alpha", "0.9", **azure(judge))
+    assert "Rows: 0 in 0 shards" in ended.out, "everything is judged; it is only counted again"
+
+
+def test_a_dry_run_refuses_what_a_run_refuses(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "two").mkdir()
+    table_of(tmp_path / "two/a.csv", 2)
+    (tmp_path / "two/b.csv").write_text("Query,Bot_Other\nWhy?,Because.\n")
+    ended = rag_eval("two", "--judge", "offline", "--dry-run")
+    assert (ended.code, "b.csv: has the bots Other, but a.csv has A, B, Silent" in ended.err) == (2, True)
 
 
 # Gates and history

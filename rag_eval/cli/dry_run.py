@@ -68,21 +68,25 @@ def show_estimate(
         say(f"Prompts: {form} ({PROMPT_FORMS[form]}).")
     for line in fallback_notes(evaluation.fallbacks, sum(len(row.cases) for row in table.rows)):
         say(line)
-    for line in _call_lines(judge.estimate):
+    for line in call_lines(judge.estimate):
         say(line)
     if isinstance(judge, WaveJudge):
         for line in _wave_lines(judge):
             say(line)
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
-    say(_cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    sent = [column.header for column in table.columns if column.is_judged]
-    say(f"A run would send the columns {', '.join(sent)} to {_place(endpoint)}. This dry run sent nothing.")
+    say(cost_line(judge.estimate.cost(prices), settings.prices.currency))
+    say(sending_line(table, endpoint))
     if in_batches:
         say(
             f"{_place(endpoint)} keeps the texts of a batch until its results are stored here, and at most "
             f"{KEPT_SECONDS // 86_400} days."
         )
+
+
+def sending_line(table: "Table", endpoint: "Endpoint") -> str:
+    sent = ", ".join(column.header for column in table.columns if column.is_judged)
+    return f"A run would send the columns {sent} to {_place(endpoint)}. This dry run sent nothing."
 
 
 def _evaluated(judges: Judges, judge: EstimatingJudge, settings: "Settings", table: "Table") -> Evaluation:
@@ -117,7 +121,7 @@ def _place(endpoint: "Endpoint") -> str:
     )
 
 
-def _call_lines(estimate: Estimate) -> Iterator[str]:
+def call_lines(estimate: Estimate) -> Iterator[str]:
     for deployment in estimate.deployments:
         calls = {task: count for (name, task), count in estimate.calls.items() if name == deployment}
         yield f"Calls to {deployment}: about {sum(calls.values())}, plus retries"
@@ -127,7 +131,7 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
         yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
 
 
-def _cost_line(cost: Range | None, currency: str) -> str:
+def cost_line(cost: Range | None, currency: str) -> str:
     if cost is None:
         return "Cost: unknown (set [prices] input and output)"
     return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"

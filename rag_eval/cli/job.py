@@ -198,11 +198,22 @@ class Job:
         if settings.provider.is_offline:
             say("The offline judge sends nothing and costs nothing.")
             return ExitCode.COMPLETE
-        from rag_eval.cli.dry_run import show_estimate
         from rag_eval.configuration.effective import budget_of
         from rag_eval.run.evaluation import redactor_of
 
         budget_of(settings)  # a cap that could not be kept is an error here as well
+        self._tell_estimate(settings, table)
+        if redactor := redactor_of(settings):
+            say(f"A run would redact before sending: {redactor.subjects}.")
+        try:
+            loaded.require_credentials()
+        except InputError as lacking:
+            warn(f"A run would stop here: {lacking}")
+        return ExitCode.COMPLETE
+
+    def _tell_estimate(self, settings: "Settings", table: "Table") -> None:
+        from rag_eval.cli.dry_run import show_estimate
+
         show_estimate(
             settings,
             table,
@@ -214,13 +225,6 @@ class Job:
             strict_cache=self._options.strict_cache,
             in_batches=self._options.batch,
         )
-        if redactor := redactor_of(settings):
-            say(f"A run would redact before sending: {redactor.subjects}.")
-        try:
-            loaded.require_credentials()
-        except InputError as lacking:
-            warn(f"A run would stop here: {lacking}")
-        return ExitCode.COMPLETE
 
     def _announce(self, settings: "Settings", facts: "RunFacts", judges: "Judges") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())

@@ -28,10 +28,8 @@ _STATUS = {
     ExitCode.COMPLETE: "complete",
     ExitCode.GATE_FAILED: "complete",
     ExitCode.LOW_COVERAGE: "complete",
-    ExitCode.STOPPED: "partial",
-    ExitCode.INTERRUPTED: "partial",
-    ExitCode.TERMINATED: "partial",
 }
+"""Of a run that wrote a report; with any other exit code it is partial: a shard may have ended with each of them."""
 
 
 class Manifest:
@@ -93,7 +91,7 @@ class Manifest:
         """The run is over, and its report is written."""
         facts = outcome.facts
         self._members |= {
-            "status": _STATUS[code],
+            "status": _STATUS.get(code, "partial"),
             "exit_code": int(code),
             "reason": facts.partial,
             "ended": _now(),

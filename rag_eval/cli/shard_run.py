@@ -173,6 +173,8 @@ class ShardedRun:
         from rag_eval.shards.judge_shard import count_shard
 
         self.done.update(spec.number for spec in self.specs() if count_shard(self.folder, spec))
+        if len(self.done) == len(self.plan.shards):
+            self.stopped = None  # as when only the tallies of the last shard could not be written
 
     @property
     def partial(self) -> str:
@@ -193,6 +195,17 @@ class ShardedRun:
         if self.stopped is None:
             self.stopped = RunStoppedError(code, reason)
             self.stopped.exit_code = ExitCode(exit_code)
+
+    def numbers_to_judge(self, options: Options) -> list[int]:
+        """Of the shards that are more than counted again."""
+        from rag_eval.shards.folder import about_results
+
+        parts = ((spec, about_results(self.folder.results(spec.number))) for spec in self._wanted(options))
+        return [
+            spec.number
+            for spec, about in parts
+            if spec.again or about.get("judging") != spec.judging or about["failed"]
+        ]
 
     def _wanted(self, options: Options) -> Iterator["ShardSpec"]:
         """The shards that are not done. With an LLM judge, one with failed cases is not."""

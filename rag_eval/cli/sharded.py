@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.console import speaking_to, warn
+from rag_eval.cli.console import say, speaking_to, warn
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
@@ -23,11 +23,13 @@ from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
 
 if TYPE_CHECKING:
+    from rag_eval.cli.shard_dry_run import Shards
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.results.gates import Gate
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan
+    from rag_eval.tables import Table
 
 ENGINES = ("local", "ray", "none")
 _ONE_FILE_ONLY = {
@@ -50,6 +52,7 @@ class ShardedJob(ShardReport):
     ) -> None:
         super().__init__(folder_of(inputs, output), options, is_quiet=is_quiet)
         self._inputs = inputs
+        self._shards: Shards = tuple
 
     def run(self) -> ExitCode:
         """Everything that can be wrong with the input is found before the first paid call."""
@@ -119,14 +122,43 @@ class ShardedJob(ShardReport):
     # Before
 
     def _estimate_all(self, loaded: "LoadedSettings") -> ExitCode:
-        code = ExitCode.COMPLETE
-        for path in self._files:
-            table = self._read(path, loaded)
-            self._input = path
-            code = self._estimate(loaded, table)
-        return code
+        """Of the shards that a run would judge now. Nothing is written."""
+        from rag_eval.shards.folder import read_rows
+        from rag_eval.shards.plan import read_plan
 
-    def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> Any:
+        if read_plan(self._folder) is None:
+            return self._estimate_new(loaded)
+        plan, before = self._plan(loaded)
+        run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
+        if before:
+            run.keep_what_was_paid(before, self._options)
+        numbers = run.numbers_to_judge(self._options)
+        self._shards = lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
+        return self._estimate(loaded, plan.table_without_rows())
+
+    def _estimate_new(self, loaded: "LoadedSettings") -> ExitCode:
+        from rag_eval.shards.plan import SHARD_ROWS, cut, require_same_bots
+
+        tables: list[Table] = []
+        left = loaded.settings.evaluation.max_rows
+        for path in self._files:
+            table = self._read(path, loaded, left)
+            if tables:
+                require_same_bots(tables[0].path.name, tables[0], path.name, table)
+            tables.append(table)
+            left -= min(left, len(table.rows))
+        most = loaded.settings.evaluation.max_rows
+        self._shards = lambda: enumerate(cut(tables, most, self._options.shard_rows or SHARD_ROWS))
+        return self._estimate(loaded, tables[0])
+
+    def _tell_estimate(self, settings: "Settings", table: "Table") -> None:
+        from rag_eval.cli.shard_dry_run import ShardEstimate
+
+        estimate = ShardEstimate(settings, self._folder, self._rubric, self._options)
+        for line in estimate.lines(table, self._shards, len(self._files)):
+            say(line)
+
+    def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
         from rag_eval.tables import TextForm
 
         self._input = path
@@ -239,8 +271,9 @@ class ShardedJob(ShardReport):
                         bar.advance()
         except KeyboardInterrupt:
             run.find_done()
+            command = "command without --fresh" if self._options.fresh else "command"
             warn(
-                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same command again "
+                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same {command} again "
                 f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise

@@ -40,6 +40,13 @@ class Estimate:
         self.prompts[deployment] += call.estimated_tokens
         self.replies[deployment] += estimated_tokens(reply)
 
+    def merge(self, other: "Estimate") -> None:
+        """Add what another part of the run takes."""
+        self.calls.update(other.calls)
+        for mine, others in ((self.prompts, other.prompts), (self.replies, other.replies)):
+            for deployment, tokens in others.items():
+                mine[deployment] += tokens
+
     @property
     def deployments(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(deployment for deployment, _ in self.calls))
@@ -105,14 +112,23 @@ class EstimatingJudge:
 class DryRunStore:
     """A store of which only what was there before is real; what is put in is forgotten at the end."""
 
-    def __init__(self, store: ReplyStore | None) -> None:
+    def __init__(self, store: ReplyStore | None, others: dict[str, str] | None = None) -> None:
+        """`others` are replies that were made up for other parts of the run; those of this part are added."""
         self._store = store
+        self._others = {} if others is None else others
         self._made_up: dict[str, str] = {}
+        self.used = set[str]()
+        """Keys of real replies that were served."""
 
     def reply(self, key: str) -> str | None:
         """What was made up comes first: it stands for a stored reply that would not be taken."""
-        made_up = self._made_up.get(key)
-        return made_up if made_up is not None or not self._store else self._store.reply(key)
+        made_up = self._made_up.get(key) or self._others.get(key)
+        if made_up is not None or not self._store:
+            return made_up
+        reply = self._store.reply(key)
+        if reply is not None:
+            self.used.add(key)
+        return reply
 
     def failure(self, key: str) -> tuple[str, str] | None:
         return self._store.failure(key) if self._store else None
@@ -130,5 +146,6 @@ class DryRunStore:
         """Nothing is found out about an endpoint that is not asked."""
 
     def end(self, *, keep: bool) -> None:
+        self._others.update(self._made_up)
         if self._store:
             self._store.end(keep=True)

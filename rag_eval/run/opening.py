@@ -18,6 +18,8 @@ class StoredReplies:
     """Where replies are stored, and which of them are wanted."""
 
     path: Path
+    another: Path | None = None
+    """A second store, which is only read; the file may be missing."""
     fresh: bool = False
     retry_errors: bool = False
     strict: bool = False
@@ -40,6 +42,7 @@ def open_llm_judges(
     budget = budget_of(settings)
     store = Store(
         replies.path,
+        another=replies.another,
         on_damage=None if replies.strict else tell,
         fresh=replies.fresh,
         retry_errors=replies.retry_errors,

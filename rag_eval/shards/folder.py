@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter
 from rag_eval.errors import InputError, OutputError, how_to_install
 from rag_eval.records import TOXICITY, CaseResult, Row, RunFacts
 from rag_eval.results.stored import State, from_json, load_state, save_state
-from rag_eval.store.replacement import Replacement, output_errors, write_text
+from rag_eval.store.replacement import Replacement, write_text
 
 _ROW = TypeAdapter(Row)
 _LINES = 500
@@ -211,11 +212,14 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 
     replacement = Replacement(target)
     try:
-        with output_errors(target):
-            try:
-                write(replacement.path)
-            except ArrowException as error:
-                raise OutputError(f"{target}: cannot be written ({error})") from error
+        try:
+            write(replacement.path)
+        except (OSError, ArrowException) as error:
+            number = getattr(error, "errno", None)
+            raise OutputError(
+                f"{target}: cannot be written: {os.strerror(number) if number else error}; free some space, and run "
+                "the same command again"
+            ) from error
         replacement.commit()
     finally:
         replacement.discard()

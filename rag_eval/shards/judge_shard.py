@@ -172,11 +172,11 @@ class _Shard:
         if settings.provider.is_offline:
             return Judges.offline(settings)
         spec, cache = self._spec, settings.cache
-        own = self._folder.replies(spec.number)
-        if spec.shares_replies and not own.exists():  # else a job judged a part of this shard
-            own = self._folder.replies(None)
+        journals = self._folder.replies(None), self._folder.replies(spec.number)
+        mine, other = journals if spec.shares_replies else journals[::-1]
         replies = StoredReplies(
-            path=cache.directory / CACHE_NAME if cache.enabled else own,
+            path=cache.directory / CACHE_NAME if cache.enabled else mine,
+            another=other,  # of an earlier run, by an engine of the other kind
             fresh=spec.fresh,
             retry_errors=spec.retry_errors,
             strict=spec.strict_cache,

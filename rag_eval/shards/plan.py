@@ -1,7 +1,7 @@
 """What a run in shards is about to judge: read once, written to its folder, and found there again by the next run."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -167,11 +167,8 @@ class Planner:
     def add(self, name: str, table: Table, sha256: str, most: int) -> None:
         """Take up to `most` rows of a file. Raises InputError if it has other bots than the first."""
         first = self._table
-        if first and first.bots != table.bots:
-            raise InputError(
-                f"{name}: has the bots {', '.join(table.bots)}, but {self.sources[0].name} has "
-                f"{', '.join(first.bots)}; judge files with other bots, or in another order, in a run of their own"
-            )
+        if first:
+            require_same_bots(self.sources[0].name, first, name, table)
         before = self.rows
         taken = min(most, len(table.rows))
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
@@ -208,6 +205,24 @@ class Planner:
         for number, row in enumerate(table.rows, before + 1):
             cases = tuple(replace(case, row=number, source=name, source_row=case.row) for case in row.cases)
             yield replace(row, number=number, cases=cases)
+
+
+def require_same_bots(first_name: str, first: Table, name: str, table: Table) -> None:
+    """Raises InputError if a file has other bots than the first."""
+    if first.bots != table.bots:
+        raise InputError(
+            f"{name}: has the bots {', '.join(table.bots)}, but {first_name} has {', '.join(first.bots)}; judge files "
+            "with other bots, or in another order, in a run of their own"
+        )
+
+
+def cut(tables: Iterable[Table], most: int, shard_rows: int) -> Iterator[list[Row]]:
+    """The rows of each shard, up to `most` altogether. A shard has rows of one file."""
+    for table in tables:
+        rows = islice(iter(table.rows), most)
+        most -= min(most, len(table.rows))
+        while some := list(islice(rows, shard_rows)):
+            yield some
 
 
 def _together(first: Table, table: Table, cut: int) -> Table:

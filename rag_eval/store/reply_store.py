@@ -33,6 +33,7 @@ class Store:
         self,
         path: Path,
         *,
+        another: Path | None = None,
         on_damage: Callable[[str], None] | None = None,
         fresh: bool = False,
         retry_errors: bool = False,
@@ -47,7 +48,8 @@ class Store:
         StoreError. With `is_dry` the file is not changed, and damaged rows are ignored. With `fresh`, earlier replies
         and failures are ignored; with `retry_errors`, earlier failures only. If `file_system` reports a network file
         system, `on_network` gets a warning, and the store works without SQLite's write-ahead log, which needs memory
-        that all its users share.
+        that all its users share. What this store lacks is looked up in the one at `another`, if there is one: it is
+        not changed.
         """
         self.path = path
         self._reading = threading.Lock()
@@ -69,11 +71,15 @@ class Store:
                 f"{path}: is on a network file system, where locks may not work; use it in one run at a time, or "
                 "move it to a disk of this computer"
             )
+        options: dict[str, Any] = {"on_damage": on_damage, "fresh": fresh, "retry_errors": retry_errors}
+        self._another = Store(another, is_dry=True, **options) if another and another.exists() else None
 
     def reply(self, key: str) -> str | None:
         """The stored reply as JSON text, or None."""
         row = self._row("replies", "reply", "key = ? AND stored_at >= ?", key, self._replies_since)
-        return None if row is None else str(row[0])
+        if row is None:
+            return self._another.reply(key) if self._another else None
+        return str(row[0])
 
     def paid(self, key: str) -> tuple[str, int, int] | None:
         """Task, prompt tokens and completion tokens of the stored reply, retries included; None if none is stored."""
@@ -101,7 +107,9 @@ class Store:
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""
         row = self._row("notes", "value", "name = ?", name)
-        return None if row is None else str(row[0])
+        if row is None:
+            return self._another.note(name) if self._another else None
+        return str(row[0])
 
     def put_note(self, name: str, value: str) -> None:
         self.commit(insertion("notes", (name, value)))
@@ -146,6 +154,8 @@ class Store:
         with self._reading, self._writing:
             self._reader.close()
             self._connection.close()
+        if self._another:
+            self._another.end(keep=True)
         if not keep:
             with self._reporting("removed"):
                 remove(self.path)
