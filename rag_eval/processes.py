@@ -21,7 +21,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import IO, Any
@@ -299,13 +299,12 @@ def serve(task: str) -> None:
     replies = _private_output()
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(inbox,), daemon=True).start()
-    module, _, name = task.partition(":")
     do = None
     while (frame := inbox.get()) is not None:
         try:
             value = marshal.loads(frame)  # noqa: S302 - from the process that started this one
             if do is None:
-                do, result = getattr(import_module(module), name)(value), None
+                do, result = function_named(task)(value), None
             else:
                 result = do(value)
             reply = marshal.dumps((result, "", 0))
@@ -315,6 +314,13 @@ def serve(task: str) -> None:
             _write_frame(replies, reply)
         except BrokenPipeError:
             os._exit(0)  # nobody listens, and what the buffer holds cannot be written at the end either
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """What 'module:function' names."""
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), function)
+    return found
 
 
 def _private_output() -> IO[bytes]:

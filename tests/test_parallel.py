@@ -68,12 +68,13 @@ def rows_of(number: int) -> list[Row]:
 
 
 def cells(path: Path) -> dict[tuple[str, str], Any]:
-    """Values, formats, links and notes."""
+    """Values, looks, links and notes."""
     book = load_workbook(path)
     return {
         (sheet.title, cell.coordinate): (
             cell.value,
             cell.number_format,
+            (cell.font.b, cell.border.top.style, cell.fill.fgColor.rgb, cell.quotePrefix),
             cell.comment and cell.comment.text,
             cell.hyperlink and cell.hyperlink.location,
         )
@@ -94,13 +95,15 @@ def tables(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-CONFIG = "[evaluation]\nmax_rows = 100000\n[report]\nevidence = yes\nslice_by = Topic\nside_by_side = yes\n"
+MANY = "[evaluation]\nmax_rows = 100000\n[report]\nslice_by = Topic\nside_by_side = yes\n"
+"""The workers render the first sheet unless its scores are linked with their evidence."""
+CONFIGS = {"sample": "", "made": MANY, "made, with evidence": f"{MANY}evidence = yes\n"}
 
 
-@pytest.mark.parametrize("source", ["sample", "made"])
+@pytest.mark.parametrize("source", CONFIGS)
 def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_path: Path, source: str) -> None:
-    (tmp_path / "config.ini").write_text(CONFIG if source == "made" else "")
-    name = write_rows(tmp_path / "in.csv", 130) if source == "made" else SAMPLE
+    (tmp_path / "config.ini").write_text(CONFIGS[source])
+    name = SAMPLE if source == "sample" else write_rows(tmp_path / "in.csv", 130)
     for number in (1, 2, 3):
         files = {
             "-o": f"{number}.xlsx",
@@ -130,11 +133,11 @@ def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
     whole = Evaluation(Judges.offline(OFFLINE), OFFLINE)
     expected = list(whole.results(rows))
     whole.close()
-    judge = parallel.open_worker({"judge": {"provider": "offline"}})
+    judge = parallel.open_worker(({"judge": {"provider": "offline"}}, None))
     found = []
     for size in sizes:
         part, rows = rows[:size], rows[size:]
-        replies = over_the_pipe(judge(over_the_pipe(parallel.plain_rows(part))))
+        replies, _ = over_the_pipe(judge(over_the_pipe((0, parallel.plain_rows(part)))))
         found += [parallel.results_of(row, *reply) for row, reply in zip(part, replies, strict=True)]
     assert found == expected
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
+    from rag_eval.report.case_table import RenderedCases
     from rag_eval.report.outputs import Receiver
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.gates import Gate
@@ -258,6 +259,7 @@ class Job:
         from rag_eval.run.parallel import open_evaluation, processes_for
 
         settings = loaded.settings
+        rendered = None
         history = self._history
         tallies = Tallies(facts, settings.report.slice_by, self._past, history.past if history else None)
         if batches:
@@ -265,11 +267,15 @@ class Job:
 
             evaluation = Evaluation(judges, settings, in_batches=True)
         else:
-            evaluation = open_evaluation(judges, settings, processes_for(settings, table.rows))
+            processes = processes_for(settings, table.rows)
+            rendered = _rendered(facts, settings) if processes > 1 else None
+            evaluation = open_evaluation(judges, settings, processes, rendered)
         keep = True
         try:
             has_baseline = self._past is not None
-            with self._paths.open(loaded, facts, has_baseline=has_baseline, history=history) as outputs:
+            with self._paths.open(
+                loaded, facts, has_baseline=has_baseline, history=history, rendered=rendered
+            ) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
                 _refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
@@ -371,6 +377,15 @@ class Job:
 
 _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""
+
+
+def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None":
+    """What takes the rows of the first sheet from the workers; None where they depend on what else is written."""
+    from rag_eval.report.case_table import RenderedCases
+    from rag_eval.report.worksheet import SHEET_ROWS
+
+    fits = facts.rows * len(facts.bots) < SHEET_ROWS
+    return RenderedCases(facts) if fits and not settings.report.evidence else None
 
 
 def _rubric(settings: "Settings") -> "EvaluationRubric | None":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
+    from rag_eval.report.case_table import RenderedCases
     from rag_eval.report.outputs import Output, Outputs
 
 
@@ -91,6 +92,7 @@ class OutputPaths:
         has_baseline: bool,
         made_from: Mapping[str, Any] | None = None,
         history: "HistoryOfRun | None" = None,
+        rendered: "RenderedCases | None" = None,
     ) -> "Outputs":
         """Every file that was asked for, ready to be written. `made_from`: the run that is reported once more."""
         from rag_eval.report.csv_files import CsvReport
@@ -113,6 +115,7 @@ class OutputPaths:
                 **tables,
                 has_baseline=has_baseline,
                 has_history=history is not None,
+                rendered=rendered,
             )
         ]
         if page := self._html(loaded.settings):  # before the JSON, which tells what does not fit on it

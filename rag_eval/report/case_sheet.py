@@ -5,18 +5,15 @@ from pathlib import Path
 
 from rag_eval.records import TOXICITY, CaseResult, RunFacts
 from rag_eval.report.annotations import THRESHOLD_NAMES
-from rag_eval.report.columns import case_columns
-from rag_eval.report.core_sheets import HEADER_HEIGHT, set_up_page
-from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
+from rag_eval.report.case_table import case_table
+from rag_eval.report.core_sheets import set_up_page
+from rag_eval.report.styles import Formats, Look
 from rag_eval.report.workbook import CASES, workbook_errors
-from rag_eval.report.worksheet import SheetTable
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import printable
 
 SHEET = "Selection"
-_LINES = 5
-"""Lines of text in a row."""
 
 
 def write_cases(
@@ -36,14 +33,7 @@ def write_cases(
             book = Workbook(replacement.path, {**options, "strings_to_urls": False})
             sheet, selection = book.add_worksheet(CASES), book.add_worksheet(SHEET)
             formats = Formats(book)
-            table = SheetTable(
-                sheet,
-                case_columns(facts),
-                formats,
-                HEADER_HEIGHT,
-                _LINES * LINE_HEIGHT,
-                group_of=lambda result: result.case.row,
-            )
+            table = case_table(sheet, facts, formats)
             for result in results:
                 table.append(result)
             thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}

@@ -12,10 +12,11 @@ from rag_eval.report.alignment_sheet import DISAGREEMENTS, agreement_columns, di
 from rag_eval.report.alignment_sheet import SHEET as ALIGNMENT
 from rag_eval.report.baseline_sheet import SHEET as BASELINE
 from rag_eval.report.baseline_sheet import write_changes
+from rag_eval.report.case_table import RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import Column, Item, Place
-from rag_eval.report.columns import case_columns, score_headers
+from rag_eval.report.columns import score_headers
 from rag_eval.report.core_sheets import HEADER_HEIGHT, set_up_page, write_bots, write_standings
 from rag_eval.report.evidence import SHEET as EVIDENCE
 from rag_eval.report.evidence import EvidenceLine, append_evidence, evidence_columns
@@ -42,8 +43,6 @@ from rag_eval.texts.display import shorten
 __all__ = ["ExcelReport", "check_writable"]
 
 CASES, BOTS, STANDINGS = "Per-Query Metrics", "Bot Summary", "Leaderboard"
-_CASE_LINES = 5
-"""Lines of text in a row of the first sheet."""
 
 
 class ExcelReport:
@@ -60,8 +59,13 @@ class ExcelReport:
         has_side_by_side: bool = False,
         has_history: bool = False,
         sheet_rows: int = SHEET_ROWS,
+        rendered: RenderedCases | None = None,
     ) -> None:
-        """`sheet_rows` are as many as a sheet can have, the header's included."""
+        """`sheet_rows` are as many as a sheet can have, the header's included.
+
+        Cases that come from `rendered` are not rendered again. It must not be given for a run with evidence, or with
+        more cases than a sheet can have.
+        """
         self._target = target
         self._replacement = Replacement(target)
         optional = {
@@ -85,15 +89,12 @@ class ExcelReport:
         self._formats = Formats(self._workbook.book)
         sheet = self._workbook.sheets[CASES]
         self._spool = self._open_spool(facts, sheet_rows - 1)
-        self._cases = SheetTable(
-            sheet,
-            case_columns(facts, self._reason if self._spool else None),
-            self._formats,
-            HEADER_HEIGHT,
-            _CASE_LINES * LINE_HEIGHT,
-            sheet_rows,
-            group_of=lambda result: result.case.row,
-        )
+        reason = self._reason if self._spool else None
+        self._cases = case_table(sheet, facts, self._formats, sheet_rows, reason)
+        self._ahead = 0  # cases that are written and were not yet added
+        if rendered:
+            self._formats.fix_numbers()
+            rendered.take = self._append_rendered
         self._headers = score_headers(facts)
         self._queries: SheetTable[Sequence[CaseResult]] | None = None
         self._side_by_side: SideBySide | None = None
@@ -125,10 +126,17 @@ class ExcelReport:
         with output_errors(self._target):
             if self._side_by_side:
                 self._side_by_side.add(result)
-            if self._spool:
+            if self._ahead:
+                self._ahead -= 1
+            elif self._spool:
                 self._spool.add(result)
             else:
                 self._append(result)
+
+    def _append_rendered(self, rendered: Any, results: Sequence[CaseResult]) -> None:
+        with output_errors(self._target):
+            append_rendered(self._cases, self._formats, rendered, results)
+        self._ahead += len(results)
 
     def _append(self, result: CaseResult) -> None:
         links = append_evidence(self._evidence, result, self._cases, self._headers) if self._evidence else {}

@@ -9,13 +9,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
-from rag_eval.processes import Processes
+from rag_eval.processes import Processes, function_named
 from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Outcome, Row, Score
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
@@ -54,26 +54,45 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def open_evaluation(judges: Judges, settings: Settings, processes: int) -> Evaluation:
-    """One run, by this process alone or by so many worker processes."""
+class Beside(Protocol):
+    """What the workers make of the results of each part, beside handing them over."""
+
+    task: str
+    """'module:function' that a worker calls with `spec`; what it returns is called with the number of cases of the run
+    before the part, and the part's results."""
+    spec: Any
+    take: Callable[[Any, Sequence[CaseResult]], None]
+    """Is called with what was made of a part and its results, before these are given out one by one."""
+
+
+def open_evaluation(
+    judges: Judges, settings: Settings, processes: int, beside: Beside | None = None
+) -> Evaluation:
+    """One run, by this process alone or by so many worker processes; only these make something `beside`."""
     if processes == 1:
         return Evaluation(judges, settings)
-    return ParallelEvaluation(judges, settings, processes)
+    return ParallelEvaluation(judges, settings, processes, beside)
 
 
 class ParallelEvaluation(Evaluation):
     """A run of the offline judge in worker processes."""
 
     def __init__(
-        self, judges: Judges, settings: Settings, processes: int, *, part_rows: int = _PART_ROWS
+        self,
+        judges: Judges,
+        settings: Settings,
+        processes: int,
+        beside: Beside | None = None,
+        *,
+        part_rows: int = _PART_ROWS,
     ) -> None:
         """`part_rows` are how many rows a worker gets at a time at most."""
         super().__init__(judges, settings)
         self._part_rows = part_rows
         self._stop: RunStoppedError | None = None
-        self._processes = Processes(
-            f"{__name__}:{open_worker.__name__}", specification(settings), processes, ahead=1
-        )
+        self._beside = beside
+        spec = specification(settings), (beside.task, beside.spec) if beside else None
+        self._processes = Processes(f"{__name__}:{open_worker.__name__}", spec, processes, ahead=1)
 
     @property
     def stopped(self) -> RunStoppedError | None:
@@ -88,13 +107,17 @@ class ParallelEvaluation(Evaluation):
         under_way: deque[Sequence[Row]] = deque()
 
         def parts() -> Iterator[tuple[str, Any]]:
+            before = 0
             for part in _parts(rows, self._part_rows):
                 under_way.append(part)
-                yield _name(part), plain_rows(part)
+                yield _name(part), (before, plain_rows(part))
+                before += sum(len(row.cases) for row in part)
 
-        for judged in self._processes.map(parts()):
-            for row, found in zip(under_way.popleft(), judged, strict=True):
-                yield results_of(row, *found)
+        for judged, made in self._processes.map(parts()):
+            part = [results_of(row, *found) for row, found in zip(under_way.popleft(), judged, strict=True)]
+            if self._beside:
+                self._beside.take(made, list(chain.from_iterable(part)))
+            yield from part
         self._processes.end()
 
     def request_stop(self, reason: RunStoppedError) -> None:
@@ -115,14 +138,23 @@ def specification(settings: Settings) -> dict[str, Any]:
     return plain.model_dump(mode="json", exclude_unset=True, exclude={"azure", "openai"})
 
 
-def open_worker(spec: dict[str, Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """In a worker process: what judges a part of the input by the settings in `spec`."""
-    settings = Settings.model_validate(spec)
+def open_worker(
+    spec: tuple[dict[str, Any], tuple[str, Any] | None],
+) -> Callable[[tuple[int, Sequence[Any]]], tuple[list[Any], Any]]:
+    """In a worker process: what judges a part of the input by the settings of `spec`, and what it makes beside."""
+    plain, beside = spec
+    settings = Settings.model_validate(plain)
     evaluation = Evaluation(Judges.offline(settings), settings)
+    make = function_named(beside[0])(beside[1]) if beside else None
 
-    def judge(part: Sequence[Any]) -> list[Any]:
-        rows = (Row(number, query, tuple(Case(*case) for case in cases)) for number, query, cases in part)
-        return [_plain(results) for results in evaluation.results(rows)]
+    def judge(part: tuple[int, Sequence[Any]]) -> tuple[list[Any], Any]:
+        before, plain_ones = part
+        rows = (
+            Row(number, query, tuple(Case(*case) for case in cases)) for number, query, cases in plain_ones
+        )
+        judged = list(evaluation.results(rows))
+        made = make(before, list(chain.from_iterable(judged))) if make else None
+        return list(map(_plain, judged)), made
 
     return judge
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
 
-from rag_eval.tables.cells import Cell, cell_at, is_blank
+from rag_eval.tables.cells import Cell
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -159,7 +159,8 @@ class Columns:
 
     def is_blank(self, cells: Sequence[Cell]) -> bool:
         """Whether the row holds nothing that could be judged or counted."""
-        return all(is_blank(cell_at(cells, index)) for index in self.content)
+        width = len(cells)
+        return not any(index < width and cells[index] != "" for index in self.content)
 
 
 Claim = tuple[str, str | None, str]

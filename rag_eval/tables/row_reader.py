@@ -11,7 +11,6 @@ from rag_eval.tables.cells import (
     BadCell,
     Cell,
     JsonText,
-    cell_at,
     is_blank,
 )
 from rag_eval.tables.chunking import (
@@ -117,6 +116,13 @@ class RowReader:
             if role == REFERENCE and holds_several(columns.headers.get(index, ""))
         }
         self._takes_ids = columns.gold is not None and not columns.retrieved
+        self._width = max(self._used, default=-1) + 1
+        self._as_they_are = {
+            index
+            for index in self._used
+            if index not in self._plural and (columns.shape == WIDE or self._roles.get(index) != RESPONSE)
+        }
+        """Columns whose texts are taken as they are unless they look like another kind of cell."""
 
     def read_all(self, units: Iterator[Unit], max_rows: int, on_row: Callable[[], None]) -> int:
         """How many rows beyond `max_rows` there are, which are not looked at."""
@@ -134,22 +140,27 @@ class RowReader:
         number, cells, self._numbers = unit
         columns = self.columns
         self._room.take(_ROW_SIZE + _CASE_SIZE * len(columns.responses))
-        texts = {index: self._text(number, index, cell_at(cells, index)) for index in self._used}
-        if is_blank(cell_at(cells, columns.query)):
+        if len(cells) < self._width:
+            cells = [*cells, *[""] * (self._width - len(cells))]
+        texts = {
+            index: cell
+            if type(cell := cells[index]) is str and len(cell) != EXCEL_LIMIT and index in self._as_they_are
+            else self._text(number, index, cell)
+            for index in self._used
+        }
+        if is_blank(cells[columns.query]):
             self._report(
                 number, columns.query, "is blank, but the row is not; add the query or clear the row"
             )
         # Read once a column, so that bots share what their row has in common.
         contexts = [self._context(number, index, texts[index]) for index in self._contexts]
         documents = [self._parsed(number, index, texts[index], self._ids) for index in self._documents]
-        share = self.spool.share
-        values: list[Any] = [number, *(share(texts[index], texts[index]) for index in self._roles)]
-        values += [
-            share(texts[index], context.chunks)
-            for index, context in zip(self._contexts, contexts, strict=True)
-        ]
-        values += [share(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
-        values += [share(texts[index], texts[index]) for index in columns.kept.values()]
+        found: list[tuple[str, Any]] = [(texts[index], texts[index]) for index in self._roles]
+        for index, context in zip(self._contexts, contexts, strict=True):
+            found.append((texts[index], context.chunks))
+        found += [(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
+        found += [(texts[index], texts[index]) for index in columns.kept.values()]
+        values: list[Any] = [number, *self.spool.share(found)]
         if columns.human:
             values.append(self._labels(number, texts))
         if self._takes_ids:

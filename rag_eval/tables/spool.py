@@ -1,15 +1,16 @@
 """Rows in a temporary file, so that memory does not grow with the input. Written once, read as often as wanted.
 
-A row is a line of JSON. The file has no name, belongs to this user only (0600) and goes with the process; a small one
-stays in memory. A long value that a row shares with one shortly before it is written once.
+A row is a list of plain values (marshal). The file has no name, belongs to this user only (0600) and goes with the
+process; a small one stays in memory. A long value that a row shares with one shortly before it is written once.
 """
 
-import json
+import marshal
 import tempfile
 import weakref
 from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import IO, Any
 
 from rag_eval.errors import OutputError, TableError
@@ -22,12 +23,10 @@ _SHARED = 200
 _RECENT = 4_000_000
 """Characters of the values that may be shared with coming rows."""
 _VALUE = "v"
-_encoded = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_decoded = json.JSONDecoder().decode
 
 
 class Spool:
-    """Lists of values that JSON knows, but for dictionaries and bare numbers in the place of a shared value."""
+    """Lists of texts, numbers, None, and lists of such; but no bare number in the place of a shared value."""
 
     def __init__(self, name: str, file_size: int, *, shares: bool = False) -> None:
         """`name` is how messages call the input, `file_size` its size in bytes.
@@ -49,9 +48,14 @@ class Spool:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def share(self, text: str, value: Any) -> Any:
-        """What stands for `value`, which comes from `text`, in the next line: the value, or a reference to it."""
-        if not self._shares or len(text) < _SHARED:
+    def share(self, found: Iterable[tuple[str, Any]]) -> list[Any]:
+        """What stands in the next line for values, each given with the text that it comes from: it, or a reference."""
+        if not self._shares:
+            return [value for _, value in found]
+        return [self._share(text, value) for text, value in found]
+
+    def _share(self, text: str, value: Any) -> Any:
+        if len(text) < _SHARED:
             return value
         if (known := self._known.get(text)) is not None:
             return known
@@ -62,7 +66,7 @@ class Spool:
         return {_VALUE: value}
 
     def add(self, values: Sequence[Any]) -> None:
-        line = _encoded([self._oldest(), *values] if self._shares else values).encode("ascii") + b"\n"
+        line = _packed([self._oldest(), *values] if self._shares else values)
         self._starts.append(self._end)
         self._end += len(line)
         if self._end > self._most:
@@ -82,13 +86,13 @@ class Spool:
         """The lines from the first on, each with the values it shares in place."""
         self._flush()
         if not self._shares:
-            yield from map(_decoded, self._lines())
+            yield from map(_unpacked, self._lines())
             return
         self._forget()
         values: dict[int, Any] = {}
         oldest = count = 0
         for line in self._lines():
-            first, *row = _decoded(line)
+            first, *row = _unpacked(line)
             for place, value in enumerate(row):
                 if isinstance(value, dict):
                     its = value[_VALUE]
@@ -107,8 +111,7 @@ class Spool:
         start = self._starts[number]
         end = self._starts[number + 1] if number + 1 < len(self._starts) else self._end
         self._file.seek(start)
-        row: list[Any] = _decoded(self._file.read(end - start).decode("ascii"))
-        return row
+        return _unpacked(self._file.read(end - start))
 
     def _oldest(self) -> int:
         return self._recent[0][1] if self._recent else self._count
@@ -133,16 +136,33 @@ class Spool:
                 f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
             ) from error
 
-    def _lines(self) -> Iterator[str]:
-        position, rest = 0, ""
-        while True:
-            self._file.seek(position)
-            block = self._file.read(_BLOCK)
-            if not block:
-                return
-            position += len(block)
-            *lines, rest = (rest + block.decode("ascii")).split("\n")
-            yield from lines
+    def _lines(self) -> Iterator[bytes]:
+        block, begin = b"", 0
+        for start, end in zip(self._starts, chain(islice(self._starts, 1, None), [self._end]), strict=True):
+            if end > begin + len(block):
+                self._file.seek(start)
+                block, begin = self._file.read(max(_BLOCK, end - start)), start
+            yield block[start - begin : end - begin]
 
 
 _LINES_AT_ONCE = 200
+
+
+def _packed(values: Any) -> bytes:
+    try:
+        return marshal.dumps(values)
+    except ValueError:  # a text of another class
+        return marshal.dumps(_plain(values))
+
+
+def _unpacked(line: bytes) -> list[Any]:
+    values: list[Any] = marshal.loads(line)  # noqa: S302 - from a file without a name that only we write
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        return {_VALUE: _plain(value[_VALUE])}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

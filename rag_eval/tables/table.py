@@ -198,7 +198,7 @@ def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iter
     columns, path = opened.columns, opened.path
     chosen = opened.selection.chosen(opened.place, opened.header, walk.rows(opened.sheet.rows))
     if columns.shape == WIDE:
-        return WIDE, (Unit._make((*row, _SAME)) for row in chosen)
+        return WIDE, (Unit(number, cells, _SAME) for number, cells in chosen)
     grouped = group(opened.place, chosen, columns, Spool(path.name, path.stat().st_size), reader.report)
     reader.regard(grouped.columns, has_passages=grouped.has_passages)
     return grouped.shape, grouped.units
