@@ -113,7 +113,12 @@ def results(cases: int) -> Iterator[CaseResult]:
         )
         scores = {name: Score.scored(name, chance.random() ** 0.5, "", evidence) for name in METRIC_LABELS}
         yield CaseResult(
-            case, scores, Score.scored(TOXICITY, 0.02), chance.random(), (FailureMode.OK,), cut(150)
+            case=case,
+            rqs=chance.random(),
+            failure_modes=(FailureMode.OK,),
+            scores=scores,
+            toxicity=Score.scored(TOXICITY, 0.02),
+            recommendation=cut(150),
         )
 
 

@@ -121,11 +121,13 @@ def test_rows_that_another_workbook_of_xlsxwriter_rendered_can_be_taken_over(tmp
     rendering.constant_memory = True
     rendering.fh = rendering.row_data_fh = StringIO()
     bold = {"bold": True}
-    assert other.add_format(bold)._get_xf_index() == 1
+    style = other.add_format(bold)
+    assert (style.xf_index, len(style.xf_format_indices)) == (None, 0)
+    style.xf_index = 1
     rendering.previous_row = 1
     for row in (1, 2):
-        rendering.write_number(row, 0, row / 2, other.formats[-1])
-    rendering._write_single_row(3)
+        rendering.write_number(row, 0, row / 2, style)
+    rendering.write_blank(3, 0, None, style)
     rows = rendering.fh.getvalue()
     assert rows == (
         '<row r="2"><c r="A2" s="1"><v>0.5</v></c></row><row r="3"><c r="A3" s="1"><v>1</v></c></row>'
@@ -133,12 +135,14 @@ def test_rows_that_another_workbook_of_xlsxwriter_rendered_can_be_taken_over(tmp
 
     with Workbook(tmp_path / "book.xlsx", {"constant_memory": True}) as book:
         sheet = book.add_worksheet()
-        book.add_format(bold)._get_xf_index()
+        style = book.add_format(bold)
+        style.xf_index = style.xf_format_indices["bold"] = 1
         sheet.write_string(0, 0, "header")
-        sheet._write_single_row(1)
+        sheet.write_blank(1, 0, None, style)
+        sheet.table.clear()
         sheet.row_data_fh.flush()
         sheet.row_data_fh.buffer.write(rows.encode())
-        sheet._check_dimensions(2, 0)
+        sheet.dim_rowmax = 2
         sheet.previous_row = 3
         sheet.write_string(3, 0, "footer")
     cells = [cell for (cell,) in load_workbook(tmp_path / "book.xlsx").active.iter_rows()]

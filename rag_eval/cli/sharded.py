@@ -271,10 +271,10 @@ class ShardedJob(ShardReport):
                         bar.advance()
         except KeyboardInterrupt:
             run.find_done()
-            command = "command without --fresh" if self._options.fresh else "command"
+            again = "the same command without --fresh" if self._options.fresh else "the same command"
             warn(
-                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same {command} again "
-                f"to continue, or rag-eval report {self._folder.root} to report the finished shards."
+                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run {again} "
+                f"again to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
         finally:

@@ -15,7 +15,7 @@ from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.columns import case_columns
 from rag_eval.report.core_sheets import HEADER_HEIGHT
 from rag_eval.report.notes import Note, NoteKind, SheetNotes
-from rag_eval.report.styles import LINE_HEIGHT, Formats
+from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SHEET_ROWS, SheetTable
 
 if TYPE_CHECKING:
@@ -72,14 +72,13 @@ def open_renderer(spec: dict[str, Any]) -> Callable[[int, Sequence[CaseResult]],
     table = case_table(worksheet, RunFacts(**spec, started=datetime.now(UTC)), formats)
 
     def render(before: int, results: Sequence[CaseResult]) -> _Rendered:
-        worksheet.table.clear()
         worksheet.fh = worksheet.row_data_fh = StringIO()
         worksheet.previous_row = before + 1
         table.lines, table.cut_texts = before, 0
         table.notes = notes = _NotePlaces(worksheet)
         for result in results:
             table.append(result)
-        worksheet._write_single_row(table.lines + 1)
+        _end_row(worksheet, table.lines + 1, formats)
         return worksheet.fh.getvalue().encode("utf-8"), table.cut_texts, notes.places
 
     return render
@@ -97,21 +96,26 @@ class _NotePlaces(SheetNotes):
 
 
 def append_rendered(
-    table: SheetTable[CaseResult], rendered: _Rendered, results: Sequence[CaseResult]
+    table: SheetTable[CaseResult], formats: Formats, rendered: _Rendered, results: Sequence[CaseResult]
 ) -> None:
     """Add the lines of `results`, which were rendered for this place of a table with the same columns."""
     xml, cut_texts, notes = rendered
     worksheet, first = table.worksheet, table.lines + 1
-    if worksheet.previous_row < first:
-        worksheet._write_single_row(first)  # the header
+    _end_row(worksheet, first, formats)
     worksheet.row_data_fh.flush()
     worksheet.row_data_fh.buffer.write(xml)
     table.lines += len(results)
     table.cut_texts += cut_texts
-    worksheet._check_dimensions(table.lines, len(table.columns) - 1)
+    worksheet.dim_rowmax = table.lines
     for row, column, kind, weight in notes:
         table.notes.add(row, column, _note(table, column, results[row - first], kind, weight))
     worksheet.previous_row = table.lines + 1
+
+
+def _end_row(worksheet: "Worksheet", following: int, formats: Formats) -> None:
+    """Have XlsxWriter write the row before `following`, as it does when that one is begun."""
+    worksheet.write_blank(following, 0, None, formats[Look.TEXT])
+    worksheet.table.clear()
 
 
 def _note(table: SheetTable[CaseResult], column: int, result: CaseResult, kind: str, weight: float) -> Note:

@@ -87,7 +87,10 @@ class Formats:
         """Number the formats of rows now and not when each is first used: the same way in every process."""
         for look in Look:
             for begins_group in (None, True, False):
-                self.of(look, begins_group=begins_group)._get_xf_index()
+                style = self.of(look, begins_group=begins_group)
+                if style.xf_index is None:
+                    style.xf_index = 1 + len(style.xf_format_indices)
+                    style.xf_format_indices[look, begins_group] = style.xf_index
 
     def _made(self, look: Look, words: str, begins_group: bool | None) -> "Format":
         properties = _BASE | _LOOKS[look]

@@ -135,7 +135,7 @@ class ExcelReport:
 
     def _append_rendered(self, rendered: Any, results: Sequence[CaseResult]) -> None:
         with output_errors(self._target):
-            append_rendered(self._cases, rendered, results)
+            append_rendered(self._cases, self._formats, rendered, results)
         self._ahead += len(results)
 
     def _append(self, result: CaseResult) -> None:

@@ -92,15 +92,22 @@ def pooled(columns: Floats, rng: np.random.Generator) -> Floats:
 
 def _resampled_sums(rows: Floats, resamples: int, rng: np.random.Generator) -> Floats:
     """Column sums of `resamples` samples of the rows, drawn with replacement."""
-    return np.concatenate([counts @ rows for counts in resampled_counts(len(rows), resamples, rng)])
+    return np.concatenate(list(map(rows.__rmatmul__, resampled_counts(len(rows), resamples, rng))))
 
 
 def resampled_counts(count: int, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
     """How often each of `count` rows is in each sample of as many, drawn with replacement; some samples at a time."""
     for size in chunks(resamples, count):
-        drawn = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
-        yield times.astype(float)
+        yield _counts(count, size, rng)
+
+
+def _counts(count: int, samples: int, rng: np.random.Generator) -> Floats:
+    """A function of its own, so that what it needs is let go before anything is made of the counts."""
+    drawn = rng.integers(0, count, (samples, count))
+    drawn += count * np.arange(samples)[:, None]
+    times = np.bincount(drawn.ravel(), minlength=samples * count)
+    del drawn
+    return times.reshape(samples, count).astype(float)
 
 
 def chunks(total: int, width: int) -> list[int]:

@@ -148,7 +148,7 @@ class Spool:
 _LINES_AT_ONCE = 200
 
 
-def _packed(values: Sequence[Any]) -> bytes:
+def _packed(values: Any) -> bytes:
     try:
         return marshal.dumps(values)
     except ValueError:  # a text of another class
