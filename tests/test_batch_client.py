@@ -518,6 +518,14 @@ def test_after_a_refusal_half_as_much_may_wait_or_as_much_as_does(
     assert server.files == {}
 
 
+def test_after_a_refusal_nothing_is_sent_in_the_size_that_was_refused(server: BatchServer, at: Line) -> None:
+    refusals = iter([FULL])
+    server.hook = lambda event: next(refusals, None) if event == "POST /batches" else None
+    parcels = at.parcel("a", "b", tokens=100), at.parcel("c", "d", tokens=100)
+    job = at.queue.submit(at.outbox(*parcels), JobRecord("job"))
+    assert (job.most_tokens, job.batches, len(server.uploads), server.batches) == (50, 1, 1, {})
+
+
 def test_a_call_that_the_queue_does_not_take_alone_stops_the_job(server: BatchServer, at: Line) -> None:
     server.hook = lambda event: FULL if event == "POST /batches" else None
     with pytest.raises(RunStoppedError, match="takes not even one call") as stop:

@@ -1,13 +1,15 @@
 """The caps of a run, handed out to its shards."""
 
 import pytest
+from report_cases import facts_of
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
+from rag_eval.records import Usage
 from rag_eval.shards.folder import RunFolder
 from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
 from rag_eval.shards.purse import Purse
-from rag_eval.shards.spec import ShardSpec, plain_settings
+from rag_eval.shards.spec import ShardSpec, plain_facts, plain_settings
 
 
 def spec(number: int) -> ShardSpec:
@@ -130,6 +132,15 @@ def test_a_share_of_the_limits_is_that_of_the_worker() -> None:
     assert (ours.limits.requests_per_minute, ours.limits.tokens_per_minute) == (15, 250)
     assert ours.evaluation.workers == 2
     assert ours.limits.max_calls == 2
+
+
+def test_what_is_counted_while_a_run_is_judged_is_not_written_down_before() -> None:
+    facts = facts_of(["A"], 2, flags={(2, "A"): ("mark",)}, cut_contexts={(2, "A"): "cut"})
+    plain = plain_facts(facts)
+    assert plain.keys().isdisjoint({"flags", "cut_contexts", "usage"})
+    again = spec(0).model_copy(update={"facts": plain}).facts_of_run()
+    assert (again.flags, again.cut_contexts, again.usage) == ({}, {}, Usage())
+    assert again.weights == facts.weights
 
 
 def test_settings_are_written_down_as_they_were_given_without_keys() -> None:

@@ -72,10 +72,10 @@ def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
     judge = ObjectJudge(echo)
     store.replies[judge.key(call(3))] = '{"m": 3}'
     scheduler = Scheduler(judge, store, workers=1)
-    assert list(scheduler.run([ask(3), ask(3), ask(4)], window=1)) == [3, 3, 4]
+    assert list(scheduler.run([ask(3), ask(3), ask(4), ask(5)], window=1)) == [3, 3, 4, 5]
     scheduler.close()
-    assert judge.prompts == ["3", "4"]
-    assert scheduler.counts.outdated == 1, "the new call and the repeated one are not"
+    assert judge.prompts == ["3", "4", "5"]
+    assert scheduler.counts.outdated == 1, "the new calls and the repeated one are not"
 
 
 def test_gather_waits_for_all_at_once_and_keeps_the_order() -> None:
