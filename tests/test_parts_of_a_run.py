@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import random
+from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
@@ -236,3 +237,15 @@ def test_every_text_comes_back_from_a_line_of_json() -> None:
     assert to_json(result).isascii()
     assert "\n" not in to_json(result)
     assert math.isclose(from_json(to_json(replace(result, rqs=0.1 + 0.2))).rqs or 0, 0.1 + 0.2, rel_tol=0)
+
+
+def test_arrays_come_back_as_they_were_and_empty_ones_empty() -> None:
+    file = io.BytesIO()
+    save_state(file, {"scores": array("d", [0.5, 1.0]), "none": array("q"), "no outcomes": bytearray()})
+    file.seek(0)
+    found = load_state(file)
+    assert {name: list(each) for name, each in found.items()} == {
+        "scores": [0.5, 1.0],
+        "none": [],
+        "no outcomes": [],
+    }

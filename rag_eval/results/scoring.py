@@ -42,7 +42,7 @@ def mean_score(samples: Sequence[Score]) -> Score:
         return scored[0]  # the cells alone decided it
     if not scored:
         return samples[0]
-    mean = min(1.0, math.fsum(values) / len(values))
+    mean = math.fsum(values) / len(values)
     counted = (
         f"{len(values)} samples"
         if len(scored) == len(samples)
