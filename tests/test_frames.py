@@ -114,7 +114,8 @@ def test_a_line_has_every_score_and_its_reason() -> None:
 
 def test_what_is_left_out_of_a_table_is_a_warning() -> None:
     """max_rows must not make a mean over a part of the rows look like one over all."""
-    frame = pd.DataFrame({"Query": ["q"] * 201, "Bot_A": ["a"] * 201, "Human_Faithfullness": [1] * 201})
+    queries = [f"q {number}" for number in range(201)]
+    frame = pd.DataFrame({"Query": queries, "Bot_A": ["a"] * 201, "Human_Faithfullness": [1] * 201})
     with pytest.warns(UserWarning, match="left out|not used") as caught:
         assert len(evaluate(frame)) == 200
     assert [str(each.message) for each in caught] == [
