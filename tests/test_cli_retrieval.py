@@ -95,7 +95,7 @@ def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
             "retrieval results.tsv --reference references.jsonl --evaluator Edit",
             "'Edit' is not 'ContextRecall'",
         ),
-        ("retrieval nix.tsv --reference references.jsonl", r"nix\.tsv: No such file"),
+        ("retrieval nix.tsv --reference references.jsonl", r"nix\.tsv: there is no such file"),
         (
             "retrieval results.tsv --reference references.jsonl --k 5,x",
             "'5,x' is not a list of ranks; expected",

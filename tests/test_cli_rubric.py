@@ -73,12 +73,15 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "messages"),
     [
-        ("rubric check nix.yaml", [r"nix\.yaml: cannot be read: No such file"]),
+        ("rubric check nix.yaml", [r"nix\.yaml: there is no such rubric file"]),
         ("rubric check person.csv", [r"person\.csv: unknown kind of rubric file"]),
         ("rubric check", ["Missing argument 'FILE'"]),
         ("rubric chek r.json", ["No such command 'chek'"]),
         ("rubric align person.csv judge.csv", ["Missing option '--rubric'"]),
-        ("rubric align person.csv nix.csv --rubric support_answer.yaml", [r"nix\.csv: No such file"]),
+        (
+            "rubric align person.csv nix.csv --rubric support_answer.yaml",
+            [r"nix\.csv: there is no such file"],
+        ),
         (
             "rubric align bad.csv bad.csv --rubric support_answer.yaml",
             [r"bad\.csv, row 2, column 'grounded' \(B\): '\\x1b\[31mx' is not a label; expected yes or no"]

@@ -960,7 +960,7 @@ def test_yaml_that_asks_for_python_objects_gets_none(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"gone\.yaml: cannot be read: No such file"):
+    with pytest.raises(SettingsError, match=r"gone\.yaml: there is no such rubric file"):
         load_rubric(tmp_path / "gone.yaml")
 
 

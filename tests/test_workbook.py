@@ -327,7 +327,7 @@ def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> No
     [
         ([], "is empty"),
         ([[], [None, " "]], "is empty"),
-        ([HEADER], r"no row below the header \(row 1\) holds anything"),
+        ([HEADER], r"no row below the header \(row 1\) contains a value"),
         ([[], HEADER, [], [" ", "\u00a0"]], r"no row below the header \(row 2\)"),
     ],
 )
