@@ -271,8 +271,8 @@ class ShardedJob(ShardReport):
             run.find_done()
             command = "command without --fresh" if self._options.fresh else "command"
             warn(
-                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same {command} again "
-                f"to continue, or rag-eval report {self._folder.root} to see what is there."
+                f"Stopped: {len(run.done):,} of {len(run.plan.shards):,} shards are judged. Run the same {command} "
+                f"again to continue, or rag-eval report {self._folder.root} to see what is there."
             )
             raise
         finally:
