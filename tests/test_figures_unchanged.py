@@ -28,7 +28,7 @@ from rag_eval.records import (
     RubricOutcome,
     Score,
 )
-from rag_eval.results.agreement import cohen_kappa, kappa_difference, ppi_mean, spearman
+from rag_eval.results.agreement import cohen_kappa, kappa_difference, spearman
 from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, numbered, text_digest
 from rag_eval.results.causes import cause_words, fix_words
 from rag_eval.results.comparison import (
@@ -256,8 +256,6 @@ def _statistics() -> Iterator[tuple[str, Any]]:
         yield f"interval of {rows}", bootstrap_mean_interval(table[:, 1], confidence=0.9)
         yield f"hurdle of {rows}", skewed_hurdle(table[:, 1] - table[:, 0], 2.1)
         yield f"correlation of {rows}", spearman(table[:, 0], table[:, 2])
-        labels = [value if number % 3 else None for number, value in enumerate(table[:, 2])]
-        yield f"mean of people of {rows}", ppi_mean(table[:, 0], labels)
     pairs = zip(_numbers(30, 3), _numbers(30, 5), strict=True)
     clear = [(0.9 - 0.1 * one, 0.3 + 0.1 * other, 0.2) for one, other in pairs]
     yield "clear comparison", compare_with_best(clear, "ABC")

@@ -19,7 +19,7 @@ from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.grounding import ground, ground_part
 from rag_eval.metrics.offline.negations import denies, find_denied
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.support import Faults, support
+from rag_eval.metrics.offline.support import _Faults, support
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score
@@ -295,14 +295,14 @@ def test_each_fault_halves_what_is_left(text: str, chunk: str, share_left: float
 @pytest.mark.parametrize(
     ("faults", "left"),
     [
-        (Faults(0, 0, 0, 0, 1, 0, 0), 1.0),
-        (Faults(4, 3, 0, 0, 2, 0, 0), 1 - 0.5 * 3 / 4),
-        (Faults(0, 0, 3, 2, 2, 0, 0), 1 - 0.5 * 2 / 3),
-        (Faults(0, 0, 0, 0, 4, 2, 1), 1 - 0.5 * 3 / 4),
-        (Faults(2, 1, 4, 3, 4, 1, 1), 0.75 * 0.75 * (1 - 0.5 * 3 / 4)),
+        (_Faults(0, 0, 0, 0, 1, 0, 0), 1.0),
+        (_Faults(4, 3, 0, 0, 2, 0, 0), 1 - 0.5 * 3 / 4),
+        (_Faults(0, 0, 3, 2, 2, 0, 0), 1 - 0.5 * 2 / 3),
+        (_Faults(0, 0, 0, 0, 4, 2, 1), 1 - 0.5 * 3 / 4),
+        (_Faults(2, 1, 4, 3, 4, 1, 1), 0.75 * 0.75 * (1 - 0.5 * 3 / 4)),
     ],
 )
-def test_what_faults_leave_is_exact(faults: Faults, left: float) -> None:
+def test_what_faults_leave_is_exact(faults: _Faults, left: float) -> None:
     assert faults.factor == pytest.approx(left)
 
 
