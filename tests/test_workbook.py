@@ -208,9 +208,7 @@ def test_the_prefix_of_bot_columns_can_be_set(
         ),
         (
             ["Query", "answer", "poor answer"],
-            [
-                r"'answer' \(B\) and 'poor answer' \(C\) could .* --map 'poor answer=bot', or with bots = "
-            ],
+            [r"'answer' \(B\) and 'poor answer' \(C\) could .* --map 'poor answer=bot', or with bots = "],
         ),
         (["question", "user_input", "query_text", "Bot_A"], None),
         (
