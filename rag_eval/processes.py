@@ -35,6 +35,7 @@ MOST_DEATHS = 3
 _HEAD = 8  # bytes of a frame's length
 _START = "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.processes import serve; serve(sys.argv[1])"
 _GRACE = 1.0  # seconds that a worker has to finish what it does when nobody listens any more
+_HEED = 1.0  # seconds after which a signal is heeded that another thread than the main one has received
 _PATIENCE = 5.0  # seconds that a worker without work has to end
 
 
@@ -142,9 +143,9 @@ class Processes:
         """Wait for one thing that a worker did; False when the time to wait after a stop is over."""
         patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
         try:
-            news = self._news.get(timeout=patience)
+            news = self._news.get(timeout=_HEED if patience is None else patience)
         except queue.Empty:
-            return False
+            return patience is None
         if news is None:
             return True
         worker, frame = news
