@@ -13,7 +13,7 @@ import pytest
 from test_main_job import wait_for
 
 from rag_eval.errors import ExitCode
-from rag_eval.processes import Processes, WorkerError
+from rag_eval.run.processes import Processes, WorkerError
 
 
 def named(values: Any) -> Iterator[tuple[str, Any]]:
@@ -180,7 +180,7 @@ def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path) -> None:
 _PARENT = """
 import sys
 sys.path[:] = {path!r}
-from rag_eval.processes import Processes
+from rag_eval.run.processes import Processes
 with Processes("process_tasks:holds", {folder!r}, 2) as processes:
     list(processes.map([("a", "a"), ("b", "b")]))
 """

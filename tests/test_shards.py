@@ -23,10 +23,10 @@ from rag_eval.cli.shard_inputs import files_of
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, SettingsError
-from rag_eval.processes import WorkerError
 from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.stored import to_json
+from rag_eval.run.processes import WorkerError
 from rag_eval.shards.fold import Fold
 from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows, write_results
 from rag_eval.shards.judge_shard import (

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
-from rag_eval.processes import Processes, function_named
 from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Outcome, Row, Score
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
+from rag_eval.run.processes import Processes, function_named
 
 _MOST_AT_ONCE = 4
 """More are not started by themselves: the one process that writes the report cannot keep up with more."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-from rag_eval.processes import Processes
+from rag_eval.run.processes import Processes
 
 Task = Mapping[str, Any]
 Do = Callable[[Task], dict[str, Any]]

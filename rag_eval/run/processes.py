@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 MOST_DEATHS = 3
 """So many workers may die on one item, or one after the other before they are ready."""
 _HEAD = 8  # bytes of a frame's length
-_START = "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.processes import serve; serve(sys.argv[1])"
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.run.processes import serve; serve(sys.argv[1])"
+)
 _GRACE = 1.0  # seconds that a worker has to finish what it does when nobody listens any more
 _HEED = 1.0  # seconds after which a signal is heeded that another thread than the main one has received
 _PATIENCE = 5.0  # seconds that a worker without work has to end
