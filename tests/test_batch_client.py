@@ -528,7 +528,7 @@ def test_after_a_refusal_nothing_is_sent_in_the_size_that_was_refused(server: Ba
 
 def test_a_call_that_the_queue_does_not_take_alone_stops_the_job(server: BatchServer, at: Line) -> None:
     server.hook = lambda event: FULL if event == "POST /batches" else None
-    with pytest.raises(RunStoppedError, match="takes not even one call") as stop:
+    with pytest.raises(RunStoppedError, match="has no room for even one call") as stop:
         at.queue.submit(at.outbox(at.parcel("a", tokens=10)), JobRecord("job"))
     assert (stop.value.code, at.queue.batches(), server.files) == ("batch_refused", [], {})
 
@@ -591,7 +591,7 @@ def test_what_came_of_each_call_is_recorded(server: BatchServer, at: Line) -> No
     assert json.loads(results["a"].result)["custom_id"] == "a"
     assert [results[key].result for key in "bc"] == ["batch_expired"] * 2
     assert {call.stored_at for call in results.values()} == {1000.0}
-    assert at.said == ["Batch batch-1: 1 lines belong to no open call and were ignored."]
+    assert at.said == ["Batch batch-1: 1 line matches no open call; ignored."]
     assert (at.queue.batches(), server.files) == ([], {})
 
 

@@ -133,7 +133,7 @@ def test_a_batch_that_the_provider_has_lost_is_requested_again(
     server.batches.clear()
     ended = run_cli(*RUN, "--batch", **openai(server))
     assert ended.code == 75
-    assert "Batch batch-1 no longer exists; what it had no result for is requested again." in ended.err
+    assert "Batch batch-1 no longer exists; its calls without a result are requested again." in ended.err
     assert through(run_cli, server)[-1] == 0
     assert distinct(server)
     assert len(server.lines) == 19
@@ -182,7 +182,7 @@ def test_a_queue_that_refuses_even_one_call_stops_the_job(
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
     server.hook = lambda event: full if event == "POST /batches" else None
     ended = run_cli(*RUN, "--batch", **openai(server))
-    assert (ended.code, "takes not even one call" in ended.err) == (4, True)
+    assert (ended.code, "has no room for even one call" in ended.err) == (4, True)
     assert (server.lines, server.files, (tmp_path / "r.xlsx").exists()) == ([], {}, False)
 
 
