@@ -254,12 +254,8 @@ class BatchQueue:
         stored = replace(batch, state=BatchState.STORED)
         self._records.put_batch(stored, chunk)
         if strange:
-            lines = (
-                "1 line matches no open call and was"
-                if strange == 1
-                else f"{strange:,} lines match no open call and were"
-            )
-            self._announce(f"Batch {batch.id}: {lines} ignored.")
+            lines = "1 line matches" if strange == 1 else f"{strange:,} lines match"
+            self._announce(f"Batch {batch.id}: {lines} no open call; ignored.")
         self._clear_away(stored)
         if stopping:
             message = self._client.masked(getattr(stopping[0].outcome, "message", ""))
