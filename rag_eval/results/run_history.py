@@ -156,7 +156,7 @@ def read_history(folder: Path) -> History:
         raise InputError(f"{folder}: is a file; --history names a folder")
     if not path.exists():
         return History(folder)
-    runs, damaged = dict[str, HistoryRun](), []
+    runs, damaged = dict[tuple[str, datetime], HistoryRun](), []
     try:
         with path.open("rb") as file:
             for number, line in enumerate(_bounded_lines(file), 1):
@@ -164,7 +164,7 @@ def read_history(folder: Path) -> History:
                     continue
                 try:
                     run = _run_of(line)
-                    runs[run.id] = run  # the later line of a run that was continued
+                    runs[run.id, run.started] = run  # the later line of a run that was continued
                 except (ValueError, RecursionError) as error:
                     damaged.append(f"{path}: line {number} was skipped: {_reason(error)}")
     except OSError as error:
