@@ -281,7 +281,7 @@ def test_a_damaged_line_is_named_and_skipped(
     path = tmp_path / "h" / "history.jsonl"
     line = json.dumps(entry)
     with path.open("w", encoding="latin-1") as file:
-        file.write(f"{line}\n{damage(line)}\n\n{json.dumps({**entry, 'id': 'another-run'})}\n")
+        file.write(f"{line}\n{damage(line)}\n\n{json.dumps(changed(entry, started=at(3)))}\n")
     ended = rag_eval("history", "h")
     assert ended.code == 0
     assert f"history.jsonl: line 2 was skipped: {reason}" in ended.err
