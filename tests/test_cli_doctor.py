@@ -334,7 +334,7 @@ def test_the_rubric_is_read(doctor: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n[rubric]\nfile = r.json\n")
     ended = doctor()
     assert ended.code == 2
-    assert any("r.json: cannot be read" in problem for problem in findings(ended, "problem"))
+    assert any("r.json: there is no such rubric file" in problem for problem in findings(ended, "problem"))
     (tmp_path / "r.json").write_text(
         '{"rubric_id": "tone", "passing_score_threshold": 0, "metrics": [{"id": "polite", "rubric": "It is polite."}]}'
     )

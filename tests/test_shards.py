@@ -785,7 +785,7 @@ def test_a_partial_entry_of_the_history_gives_way_to_the_complete_one(rag_eval: 
     for number in range(2):
         assert rag_eval("shard", RunFolder(tmp_path / "out").spec(number)).code == 0
         ended = rag_eval("report", "out", "--history", "h", "--baseline", "latest", "--fail-on-regression")
-        assert "does not have an earlier run" in ended.out
+        assert "h has no earlier run" in ended.out
         (run,) = read_history(tmp_path / "h").runs
         partial.append((ended.code, run.partial))
     assert partial == [(4, "1 of 2 shards are judged"), (0, "")]
@@ -1009,7 +1009,7 @@ def part_of(folder: RunFolder, number: int, **about: object) -> CaseResult:
     result = plain_result(number + 2, "A")
     known = {
         "flags": [], "cuts": [], "usage": {}, "seconds": 1.5, "adaptations": ["a"], "outdated": 1, "redacted": {},
-        "failed": 1, "scoring": scoring_of(FACTS), **about,
+        "failed": 1, "fallbacks": {}, "scoring": scoring_of(FACTS), **about,
     }  # fmt: skip
     write_results(folder.results(number), FACTS, iter([(result, to_json(result))]), lambda: known)
     return result
