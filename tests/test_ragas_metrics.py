@@ -759,7 +759,7 @@ def test_what_each_metric_asks_and_how_long_a_reply_may_be(metric: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "case", "settled"),
     [
-        ("faithfulness", {"response": " "}, (None, "empty response: nothing that could be grounded")),
+        ("faithfulness", {"response": " "}, (None, "empty response: there is nothing to support")),
         ("faithfulness", {"chunks": None}, (None, "the sheet has no context column for this bot")),
         ("faithfulness", {"chunks": ()}, (0.0, "empty context: nothing was retrieved, so nothing is grounded")),
         ("context_recall", {"chunks": None}, (None, "the sheet has no context column for this bot")),

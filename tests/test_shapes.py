@@ -628,7 +628,7 @@ def test_an_unused_column_is_told_only_for_roles_that_are_missing(tmp_path: Path
     rows = [["Query", "Bot_A", "Ground_Truth", "Quelle"], ["q", "a", "r", long_text]]
     (warning,) = read_table(as_csv(tmp_path / "a.csv", rows)).warnings
     assert warning == (
-        "Column 'Quelle' (D) holds long texts and was not used; no column is the context. To use it, add --map "
+        "Column 'Quelle' (D) contains long texts and was not used; no column is the context. To use it, add --map "
         "Quelle=context; to silence this, --map Quelle=ignore."
     )
     complete = [[*rows[0], "Context"], [*rows[1], "c"]]
@@ -648,7 +648,7 @@ def test_an_unused_column_is_told_only_for_roles_that_are_missing(tmp_path: Path
             "'vars.question' is the query",
         ),
         ({"question": "q?", "vars": {"question": "q?"}}, ("vars.question",), "'vars.question' is the query"),
-        ({"vars": {"question": "q?"}, "usage": {"question": "long text " * 20}}, (), "holds long texts"),
+        ({"vars": {"question": "q?"}, "usage": {"question": "long text " * 20}}, (), "contains long texts"),
     ],
     ids=["a copy", "of a plain column", "another name", "a plain column", "no role by itself"],
 )
