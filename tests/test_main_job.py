@@ -71,9 +71,6 @@ def test_options_without_effect_on_the_offline_judge_are_named(run_cli: Run, tmp
     assert [f"rag-eval: {option} has no effect with the offline judge." for option in idle] == [
         line for line in ended.err.splitlines() if "no effect" in line
     ]
-    shards = run_cli(SAMPLE, "-o", "out", "--shard-rows", "2", "--judge", "offline", "--rows", "2-3", *given)
-    assert "--max-cost has no effect" in shards.err
-    assert "--max-minutes has no effect" not in shards.err
 
 
 def test_the_offline_judge_explains_each_score_in_a_sentence(

@@ -292,7 +292,8 @@ def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_pat
     assert ended.code == 0
     (said,) = ended.err.splitlines()
     assert re.search(
-        rf"Worker process {first} was killed by SIGKILL; another one (does rows? .* again|takes its place)\. If", said
+        rf"Worker process {first} was killed by SIGKILL; another one (does rows? .* again|takes its place)\. If",
+        said,
     )
     assert cells(tmp_path / "r.xlsx") == expected
     assert not any(map(is_alive, (first, second, *fresh)))

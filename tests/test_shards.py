@@ -722,6 +722,15 @@ def test_a_dry_run_refuses_what_a_run_refuses(rag_eval: Run, tmp_path: Path) -> 
 # Gates and history
 
 
+def test_only_minutes_limit_an_offline_run_in_shards(rag_eval: Run, tmp_path: Path) -> None:
+    table_of(tmp_path / "in.csv", 2)
+    limits = ("--max-cost", 1, "--max-minutes", 1)
+    ended = rag_eval("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 1, *limits)
+    assert ended.code == 0
+    assert "--max-cost has no effect" in ended.err
+    assert "--max-minutes has no effect" not in ended.err
+
+
 def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv")
     offline = ("in.csv", "--judge", "offline")

@@ -54,8 +54,8 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Beside(Protocol):
-    """What the workers make of the results of each part, beside handing them over."""
+class Renderer(Protocol):
+    """What the workers make of the results of each part, in addition to handing them over."""
 
     task: str
     """'module:function' that a worker calls with `spec`; what it returns is called with the number of cases of the run
@@ -66,12 +66,12 @@ class Beside(Protocol):
 
 
 def open_evaluation(
-    judges: Judges, settings: Settings, processes: int, beside: Beside | None = None
+    judges: Judges, settings: Settings, processes: int, renderer: Renderer | None = None
 ) -> Evaluation:
-    """One run, by this process alone or by so many worker processes; only these make something `beside`."""
+    """One run, by this process alone or by so many worker processes; only these use the `renderer`."""
     if processes == 1:
         return Evaluation(judges, settings)
-    return ParallelEvaluation(judges, settings, processes, beside)
+    return ParallelEvaluation(judges, settings, processes, renderer)
 
 
 class ParallelEvaluation(Evaluation):
@@ -82,7 +82,7 @@ class ParallelEvaluation(Evaluation):
         judges: Judges,
         settings: Settings,
         processes: int,
-        beside: Beside | None = None,
+        renderer: Renderer | None = None,
         *,
         part_rows: int = _PART_ROWS,
     ) -> None:
@@ -90,8 +90,8 @@ class ParallelEvaluation(Evaluation):
         super().__init__(judges, settings)
         self._part_rows = part_rows
         self._stop: RunStoppedError | None = None
-        self._beside = beside
-        spec = specification(settings), (beside.task, beside.spec) if beside else None
+        self._renderer = renderer
+        spec = specification(settings), (renderer.task, renderer.spec) if renderer else None
         self._processes = Processes(f"{__name__}:{open_worker.__name__}", spec, processes, ahead=1)
 
     @property
@@ -115,8 +115,8 @@ class ParallelEvaluation(Evaluation):
 
         for judged, made in self._processes.map(parts()):
             part = [results_of(row, *found) for row, found in zip(under_way.popleft(), judged, strict=True)]
-            if self._beside:
-                self._beside.take(made, list(chain.from_iterable(part)))
+            if self._renderer:
+                self._renderer.take(made, list(chain.from_iterable(part)))
             yield from part
         self._processes.end()
 
@@ -141,11 +141,11 @@ def specification(settings: Settings) -> dict[str, Any]:
 def open_worker(
     spec: tuple[dict[str, Any], tuple[str, Any] | None],
 ) -> Callable[[tuple[int, Sequence[Any]]], tuple[list[Any], Any]]:
-    """In a worker process: what judges a part of the input by the settings of `spec`, and what it makes beside."""
-    plain, beside = spec
+    """In a worker process: what judges a part of the input by the settings of `spec`, and what renders its results."""
+    plain, renderer = spec
     settings = Settings.model_validate(plain)
     evaluation = Evaluation(Judges.offline(settings), settings)
-    make = function_named(beside[0])(beside[1]) if beside else None
+    make = function_named(renderer[0])(renderer[1]) if renderer else None
 
     def judge(part: tuple[int, Sequence[Any]]) -> tuple[list[Any], Any]:
         before, plain_ones = part
