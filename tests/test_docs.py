@@ -426,7 +426,7 @@ def columns(section: str) -> set[str]:
     """The names in the first column of the table below a heading of docs/report.md."""
     table = re.split(r"\n##+ ", TEXTS["docs/report.md"].partition(f"# {section}\n")[2])[0]
     names = set()
-    for row in re.findall(r"^\| (?!column|---)(.+?) \|", table, re.MULTILINE | re.IGNORECASE):
+    for row in re.findall(r"^\|(?!column|---)(.+?)\|", table, re.MULTILINE | re.IGNORECASE):
         first, _, last = row.partition(" … ")
         labels = list(METRIC_LABELS.values())
         names |= (
@@ -469,7 +469,7 @@ def test_the_causes_are_those_of_the_program_in_their_order() -> None:
 def test_the_verdicts_are_those_of_the_report() -> None:
     """Every ending that a verdict of the Leaderboard can have is explained, in the same words."""
     table = TEXTS["docs/report.md"].partition("### Verdicts")[2].partition("\n\nSet the number")[0]
-    listed = re.findall(r"^\| ((?!The verdict |---).+?) \|", table, re.MULTILINE)
+    listed = re.findall(r"^\|((?!The verdict |---).+?)\|", table, re.MULTILINE)
     doubts = ("unjudged cases could change it", "content failures differ: ", "the differences are skewed")
     rivals = [
         Rival("b", 0.1, None, 0.5, verdict, more, doubt)
