@@ -5,7 +5,7 @@
 Each simulation draws the cases of one bot, a biased judge's scores of them and their RQS; then it labels a sample,
 stratified by thirds of RQS or uniform, and asks rag_eval.results for the corrected mean. Printed as Markdown: how often
 its 95% interval contains the mean of all such queries, and its mean width. The standard error of a coverage near 95% is
-0.7 points with 1,000 simulations. The tables in docs/background/statistics-simulations.md are its output.
+0.7 points with 1,000 simulations. Its numbers are in the tables of docs/background/statistics-simulations.md.
 """
 
 import argparse

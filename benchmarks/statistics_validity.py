@@ -3,7 +3,7 @@
     python benchmarks/statistics_validity.py [--simulations 1000] [--only PART ...]
 
 Prints Markdown tables. With the default number of simulations the standard error of a rate near 5% is 0.7
-points. The tables in docs/background/statistics-simulations.md are its output.
+points. Its numbers are in the tables of docs/background/statistics-simulations.md.
 """
 
 import argparse
@@ -123,6 +123,24 @@ def partly_equal_errors(simulations: int) -> None:
             print(
                 f"| {bots} | {best} | {step} | {_percents([wrong / simulations, complete / simulations])} |"
             )
+
+
+def repeated_tests(simulations: int) -> None:
+    """Equal bots, tested again after every 25 more rows: how often does any of the tests call one significant?"""
+    print(
+        "\n| equal bots, scores | bots | one test | up to 2 | up to 5 | up to 10 |\n|---|---|---|---|---|---|"
+    )
+    for name in ("smooth, hard and easy rows", "pass/fail", "quarters, skewed"):
+        for bots in (2, 5):
+            rng = np.random.default_rng(bots)
+            first = np.array([_first_claim(EQUAL[name](rng, 275, bots)) for _ in range(simulations)])
+            print(f"| {name} | {bots} | {_percents(np.mean(first <= tests) for tests in (1, 2, 5, 10))} |")
+
+
+def _first_claim(scores: Floats) -> float:
+    """Number of the first test with a claim: over 50 rows, then over 25 more each time; infinite if there is none."""
+    rows = range(50, len(scores) + 1, 25)
+    return next((float(test) for test, end in enumerate(rows, 1) if _claims(scores[:end])), np.inf)
 
 
 def power(simulations: int) -> None:
@@ -567,6 +585,7 @@ def _percents(rates: Iterable[float]) -> str:
 PARTS = {
     "errors": family_wise_errors,
     "partly-equal": partly_equal_errors,
+    "repeated": repeated_tests,
     "power": power,
     "remedies": remedies,
     "missing": missing,
