@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,19 @@ def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Run, tmp_path
     ended = rag_eval("rubric", "check", "r.json")
     assert "It passes when at least 0 of 1 cumulative ones pass.\n" in ended.out
     assert ended.out.endswith("  M  cumulative  a b\n")
+
+
+def test_without_a_reader_of_yaml_the_message_says_how_to_install_one(
+    rag_eval: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    ended = rag_eval("rubric", "check", "support_answer.yaml")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "support_answer.yaml: reading YAML needs PyYAML; install it with pip install '.[rubrics]'"
+        in ended.err
+    )
+    assert "or write the rubric as JSON" in ended.err
 
 
 def test_raters_that_always_agree_or_never_differ_get_no_made_up_numbers(
