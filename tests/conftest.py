@@ -1,6 +1,7 @@
 """What every test may use. No test reaches further than this machine, and none sees a real key."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -128,6 +129,12 @@ def _runner(
         return Ended(int(ended.value.code or 0), out, err)
 
     return run
+
+
+def is_excerpt(shown: str, printed: str) -> bool:
+    """Whether a page shows all that was printed, but for one or more whole lines at each line of `…`."""
+    parts = map(re.escape, re.split(r"^…\n", shown, flags=re.MULTILINE))
+    return bool(re.fullmatch(r"(?:.*\n)+".join(parts), printed))
 
 
 def azure(judge: FakeJudge) -> dict[str, str]:

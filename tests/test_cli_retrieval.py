@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Ended, Run
+from conftest import Ended, Run, is_excerpt
 from openpyxl import load_workbook
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +26,9 @@ def test_the_example_of_the_documentation_prints_what_it_says(rag_eval: Run, tmp
     text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```text\n\$ rag-eval (.*?)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     words, printed = block
-    assert rag_eval(*shlex.split(words)) == Ended(0, printed, "")
+    ended = rag_eval(*shlex.split(words))
+    assert (ended.code, ended.err) == (0, "")
+    assert is_excerpt(printed, ended.out)
     assert load_workbook(tmp_path / "scores.xlsx").sheetnames == ["Retrieval", "Summary"]
 
 

@@ -2,10 +2,11 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import Ended, Run
+from conftest import Run, is_excerpt
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = re.findall(
@@ -29,10 +30,29 @@ def _files_of_the_documentation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.partition("\n")[0])
 def test_the_commands_of_the_documentation_print_what_it_says(rag_eval: Run, block: str) -> None:
-    command, *printed = block.splitlines(keepends=True)
-    warned = [line for line in printed if line.startswith("rag-eval: ")]
+    command, _, printed = block.partition("\n")
     ended = rag_eval(*command.removeprefix("$ rag-eval ").split())
-    assert ended == Ended(0, "".join(line for line in printed if line not in warned), "".join(warned))
+    assert (ended.code, ended.err) == (0, "")
+    assert is_excerpt(printed, ended.out)
+
+
+def test_an_output_that_was_shortened_is_compared_line_by_line() -> None:
+    printed = "a\nb\nc\n"
+    assert all(is_excerpt(shown, printed) for shown in (printed, "…\nb\nc\n", "a\n…\nc\n", "a\n…\n"))
+    assert not any(is_excerpt(shown, printed) for shown in ("a\nc\n", "a\nb\n", "a\n…\nb\nc\n", "…\nC\n"))
+
+
+def test_check_prints_the_rubric_of_the_documentation_as_it_reads_it(rag_eval: Run) -> None:
+    ended = rag_eval("rubric", "check", "support_answer.yaml")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == (
+        "Rubric support_answer: 1 mandatory and 2 cumulative criteria\n"
+        "It passes when every mandatory criterion passes and at least 1 of 2 cumulative ones pass.\n"
+        "Name of its schema: support_answer\n"
+        "  grounded    mandatory   Every claim is supported by the passages\n"
+        "  direct      cumulative  The first sentence answers the question\n"
+        "  disclaimer  cumulative  The answer says that it is not legal advice (only where Category is 'legal')\n"
+    )
 
 
 def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Run, tmp_path: Path) -> None:
@@ -44,6 +64,19 @@ def test_a_rubric_of_one_kind_says_only_what_it_asks_for(rag_eval: Run, tmp_path
     ended = rag_eval("rubric", "check", "r.json")
     assert "It passes when at least 0 of 1 cumulative ones pass.\n" in ended.out
     assert ended.out.endswith("  M  cumulative  a b\n")
+
+
+def test_without_a_reader_of_yaml_the_message_says_how_to_install_one(
+    rag_eval: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    ended = rag_eval("rubric", "check", "support_answer.yaml")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "support_answer.yaml: reading YAML needs PyYAML; install it with pip install '.[rubrics]'"
+        in ended.err
+    )
+    assert "or write the rubric as JSON" in ended.err
 
 
 def test_raters_that_always_agree_or_never_differ_get_no_made_up_numbers(

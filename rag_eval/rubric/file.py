@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from rag_eval.errors import SettingsError
+from rag_eval.errors import SettingsError, how_to_install
 from rag_eval.rubric.criteria import MetricDefinition
 from rag_eval.rubric.definition import EvaluationRubric
 from rag_eval.tables.bounds import MOST_LISTED, first_of
@@ -52,7 +52,9 @@ def _load_yaml(text: str) -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise ValueError("reading YAML needs PyYAML; install it or write the rubric as JSON") from error
+        raise ValueError(
+            f"reading YAML needs PyYAML; install it with {how_to_install('rubrics')}, or write the rubric as JSON"
+        ) from error
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if _expanded_size(root, {}) > _LARGEST_EXPANDED:
