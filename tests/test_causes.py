@@ -1,6 +1,7 @@
 """Why a bot fails: causes that were planted are found, in their order, and none without evidence."""
 
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,7 @@ def counted(results: Sequence[CaseResult], thresholds: Mapping[str, float] = THR
 
 
 def shape(causes: BotCauses) -> list[tuple[str, int, int, tuple[int, ...]]]:
-    return [(cause.name, cause.count, cause.of, cause.rows) for cause in causes.causes]
+    return [(cause.name, cause.count, cause.of, tuple(cause.rows)) for cause in causes.causes]
 
 
 MIXED = [
@@ -94,7 +95,7 @@ def test_tallies_of_parts_are_the_tally_of_the_whole(split: int) -> None:
                 "make the bot answer completely",
                 1,
                 1,
-                (3,),
+                array("q", [3]),
             ),
         ),
         3,

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ from rag_eval.run.parallel import (
     most_processes,
     open_evaluation,
     processes_for,
+    start_workers,
     usable_cores,
+    workers,
 )
 
 OFFLINE = Settings.model_validate({"judge": {"provider": "offline"}})
@@ -156,7 +159,7 @@ def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -
     results = []
     for evaluation in (
         Evaluation(Judges.offline(settings), settings),
-        ParallelEvaluation(Judges.offline(settings), settings, processes, part_rows=part_rows),
+        ParallelEvaluation(Judges.offline(settings), settings, workers(processes), part_rows=part_rows),
     ):
         results.append(list(evaluation.results(rows)))
         evaluation.close()
@@ -219,6 +222,23 @@ def test_a_number_that_is_given_counts_but_no_process_is_without_a_row() -> None
     assert type(open_evaluation(Judges.offline(OFFLINE), OFFLINE, 1)) is Evaluation
 
 
+def test_workers_start_before_the_reading_if_the_input_will_need_them(tmp_path: Path) -> None:
+    large, small = tmp_path / "large.csv", tmp_path / "small.csv"
+    large.write_bytes(b"x" * LARGE)
+    small.write_bytes(b"x" * (LARGE - 1))
+    rows = {"evaluation": {"max_rows": 4_000}}
+    whole = Settings.model_validate({"judge": {"provider": "offline"}, **rows})
+    for settings, path in [(OFFLINE, large), (whole, small), (whole, tmp_path), (Settings(), large)]:
+        assert start_workers(settings, path) is None
+    assert start_workers(with_processes(1), large) is None
+    for settings, path, number in [(with_processes(3), small, 3), (whole, large, most_processes())]:
+        started = start_workers(settings, path)
+        assert len(started.ids if started else [0]) == number
+        if started:
+            started.close()
+            assert not any(map(is_alive, started.ids))
+
+
 @pytest.mark.parametrize("option", [True, False])
 def test_an_llm_judge_has_one_process(run_cli: Run, tmp_path: Path, option: bool) -> None:
     (tmp_path / "config.ini").write_text("" if option else "[evaluation]\nprocesses = 2\n")
@@ -252,28 +272,32 @@ def children(pid: int) -> list[int]:
 
 
 def stop(run: Fork) -> list[int]:
-    """Stop its workers, so that it cannot end, and wait until it heeds signals."""
+    """Stop its workers, so that it cannot end, and wait until it waits for them."""
     workers = workers_of(run)
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
-    wait_for(lambda: run.has_ended() or catches(run.pid, signal.SIGTERM), 60)
+    wait_for(lambda: run.has_ended() or waits(run.pid), 60)
     return workers
 
 
-def catches(pid: int, number: int) -> bool:
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
+def waits(pid: int) -> bool:
+    """It sleeps while a report is open: it has nothing else to wait for than its workers."""
+    is_writing = any(Path(f"/proc/{pid}/cwd").glob(".rag-eval-*.tmp"))
+    return is_writing and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def workers_of(run: Fork, number: int = 2) -> list[int]:
-    """Its worker processes; one that is stopped before it is a program of its own would hold up the run."""
-    wait_for(lambda: run.has_ended() or sum(map(is_program, children(run.pid))) == number, 60)
+    """Its worker processes; one that is stopped before it serves would hold up the run."""
+    wait_for(lambda: run.has_ended() or sum(map(serves, children(run.pid))) == number, 60)
     assert not run.has_ended()
     return children(run.pid)
 
 
-def is_program(worker: int) -> bool:
-    return b"serve" in Path(f"/proc/{worker}/cmdline").read_bytes()
+def serves(worker: int) -> bool:
+    """It has started the thread that takes items in."""
+    with suppress(FileNotFoundError):
+        return len(list(Path(f"/proc/{worker}/task").iterdir())) > 1
+    return False
 
 
 def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_path: Path) -> None:

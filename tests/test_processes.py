@@ -30,7 +30,7 @@ def is_alive(process_id: int) -> bool:
 
 @pytest.mark.parametrize(("number", "ahead"), [(1, 0), (1, 1), (2, 0), (3, 1)])
 def test_results_come_in_the_order_of_the_items(number: int, ahead: int) -> None:
-    with Processes("process_tasks:squares", 5, number, ahead=ahead) as processes:
+    with Processes("process_tasks:squares", number, ahead=ahead).open(5) as processes:
         assert list(processes.map(named(range(20)))) == [value * value + 5 for value in range(20)]
 
 
@@ -46,14 +46,14 @@ def test_plain_values_arrive_as_they_are() -> None:
         (1, ["a", {"b": None}]),
         "x" * 3_000_000,
     ]
-    with Processes("process_tasks:echo", None, 2, ahead=1) as processes:
+    with Processes("process_tasks:echo", 2, ahead=1).open(None) as processes:
         arrived = list(processes.map(("value", value) for value in values))
     assert list(map(repr, arrived)) == list(map(repr, values))
 
 
 def test_a_slow_item_does_not_hold_up_the_others_when_the_order_does_not_matter() -> None:
     seconds = [0.5, *[0.0] * 10]
-    with Processes("process_tasks:sleeper", None, 2) as processes:
+    with Processes("process_tasks:sleeper", 2).open(None) as processes:
         assert list(processes.map(named(seconds), in_order=False)) == [*[0.0] * 10, 0.5]
 
 
@@ -65,7 +65,7 @@ def test_few_items_are_taken_before_their_turn() -> None:
         for taken in range(1, 1_001):
             yield f"item {taken}", taken
 
-    with Processes("process_tasks:echo", None, 2, ahead=1) as processes:
+    with Processes("process_tasks:echo", 2, ahead=1).open(None) as processes:
         for done, value in enumerate(processes.map(items()), 1):
             assert value == done
             assert taken <= done + 12
@@ -75,7 +75,7 @@ def test_few_items_are_taken_before_their_turn() -> None:
 def test_a_worker_that_is_killed_costs_only_its_item(
     tmp_path: Path, deaths: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Processes("process_tasks:dies_on", (7, deaths, str(tmp_path)), 2, ahead=1) as processes:
+    with Processes("process_tasks:dies_on", 2, ahead=1).open((7, deaths, str(tmp_path))) as processes:
         assert list(processes.map(named(range(20)))) == list(range(20))
         assert len(processes.ids) == 2
     died = {path.name.split()[1] for path in tmp_path.iterdir()}
@@ -85,7 +85,7 @@ def test_a_worker_that_is_killed_costs_only_its_item(
 
 
 def test_an_item_on_which_workers_die_again_and_again_is_named(tmp_path: Path) -> None:
-    with Processes("process_tasks:dies_on", (7, 99, str(tmp_path)), 2, ahead=1) as processes:
+    with Processes("process_tasks:dies_on", 2, ahead=1).open((7, 99, str(tmp_path))) as processes:
         results = processes.map(named(range(20)))
         assert [next(results) for _ in range(7)] == list(range(7))
         with pytest.raises(WorkerError) as caught:
@@ -98,7 +98,7 @@ def test_an_item_on_which_workers_die_again_and_again_is_named(tmp_path: Path) -
 
 
 def test_an_idle_worker_that_is_killed_is_replaced() -> None:
-    with Processes("process_tasks:process_ids", None, 1) as processes:
+    with Processes("process_tasks:process_ids", 1).open(None) as processes:
         (first,) = processes.map([("item", None)])
         os.kill(first, signal.SIGKILL)
         (second,) = processes.map([("item", None)])
@@ -114,7 +114,7 @@ def test_an_idle_worker_that_is_killed_is_replaced() -> None:
 )
 def test_an_error_of_the_function_is_the_error_of_the_run(item: int, message: str, code: ExitCode) -> None:
     with (
-        Processes("process_tasks:fails_on", 3, 2) as processes,
+        Processes("process_tasks:fails_on", 2).open(3) as processes,
         pytest.raises(WorkerError, match=message.replace("(", r"\(")) as caught,
     ):
         list(processes.map(named([1, 2, item])))
@@ -123,7 +123,7 @@ def test_an_error_of_the_function_is_the_error_of_the_run(item: int, message: st
 
 def test_a_specification_that_is_refused() -> None:
     with (
-        Processes("process_tasks:cannot_open", None, 2) as processes,
+        Processes("process_tasks:cannot_open", 2).open(None) as processes,
         pytest.raises(WorkerError, match=r"^A worker process: the specification is not allowed$") as caught,
     ):
         list(processes.map(named([1])))
@@ -132,14 +132,14 @@ def test_a_specification_that_is_refused() -> None:
 
 def test_workers_that_cannot_be_started() -> None:
     with (
-        Processes("process_tasks:dies_at_once", None, 2) as processes,
+        Processes("process_tasks:dies_at_once", 2).open(None) as processes,
         pytest.raises(WorkerError, match=r"cannot be started: the last one ended with code 7$"),
     ):
         list(processes.map(named([1, 2, 3])))
 
 
 def test_what_a_worker_prints_is_not_a_result(capfd: pytest.CaptureFixture[str]) -> None:
-    with Processes("process_tasks:prints", None, 1) as processes:
+    with Processes("process_tasks:prints", 1).open(None) as processes:
         assert list(processes.map(named(["a", "b"]))) == ["a", "b"]
     out, err = capfd.readouterr()
     assert out == ""
@@ -148,7 +148,7 @@ def test_what_a_worker_prints_is_not_a_result(capfd: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_close_ends_workers_that_still_work(tmp_path: Path, is_stopped: bool) -> None:
-    processes = Processes("process_tasks:holds", str(tmp_path), 2)
+    processes = Processes("process_tasks:holds", 2).open(str(tmp_path))
     results = processes.map(named("ab"))
     threading.Timer(0, processes.stop, [0.0]).start() if is_stopped else None
     if is_stopped:
@@ -159,7 +159,7 @@ def test_close_ends_workers_that_still_work(tmp_path: Path, is_stopped: bool) ->
 
 
 def test_after_a_stop_what_is_under_way_is_still_done(tmp_path: Path) -> None:
-    with Processes("process_tasks:holds", str(tmp_path), 2) as processes:
+    with Processes("process_tasks:holds", 2).open(str(tmp_path)) as processes:
         taken = []
 
         def items() -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ _PARENT = """
 import sys
 sys.path[:] = {path!r}
 from rag_eval.run.processes import Processes
-with Processes("process_tasks:holds", {folder!r}, 2) as processes:
+with Processes("process_tasks:holds", 2).open({folder!r}) as processes:
     list(processes.map([("a", "a"), ("b", "b")]))
 """
 
@@ -198,7 +198,7 @@ def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int) 
 
 
 def test_a_signal_of_the_terminal_is_for_the_first_process_alone() -> None:
-    with Processes("process_tasks:process_ids", None, 1) as processes:
+    with Processes("process_tasks:process_ids", 1).open(None) as processes:
         (worker,) = processes.map([("item", None)])
         assert os.getpgid(worker) != os.getpgid(0)
         os.kill(worker, signal.SIGINT)

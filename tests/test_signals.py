@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 _RUN = """
 import os, sys
 from rag_eval.cli.signals import stopping_on_signals
@@ -53,3 +55,39 @@ def said(process: "subprocess.Popen[bytes]") -> bytes:
     assert process.stdout is not None
     assert select.select([process.stdout], [], [], 60)[0], "it says nothing"
     return os.read(process.stdout.fileno(), 100)
+
+
+_WRITING = """
+import os, sys
+from pathlib import Path
+import click
+from rag_eval.cli import _end
+from rag_eval.store.leftovers import Scratch
+
+
+@click.command()
+def write():
+    with Scratch(Path("report.xlsx")) as folder:
+        os.write(1, folder.encode())
+        sys.stdin.read()
+
+
+_end(write)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_a_signal_while_a_report_is_written_leaves_no_temporary_files(number: int, code: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            folder = said(process).decode()
+            assert os.path.isdir(folder)
+            process.send_signal(number)
+            assert process.wait(60) == code
+            assert not os.path.exists(folder)
+        finally:
+            process.kill()

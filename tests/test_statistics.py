@@ -32,6 +32,7 @@ from rag_eval.results.intervals import (
     bootstrap_mean_interval,
     chunks,
     pooled,
+    quantiles,
     student_quantile,
     wilson_interval,
 )
@@ -146,6 +147,22 @@ class TestMeanInterval:
 )
 def test_students_quantile_is_that_of_scipy(level, freedom, tolerance):
     assert student_quantile(level, freedom) == pytest.approx(stats.t.ppf(level, freedom), abs=tolerance)
+
+
+def test_quantiles_are_those_of_numpy_to_the_last_bit():
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 3, 17, 500):
+        values = rng.normal(size=size).round(2)
+        levels = [0.0, 1.0, 0.5, 1e-9, *rng.random(20)]
+        assert quantiles(values, levels).tolist() == np.quantile(values, levels).tolist()
+
+
+def test_many_rows_are_pooled_as_if_in_one_step():
+    rows = np.random.default_rng(6).normal(size=(7_001, 3))
+    order = np.random.default_rng(7).permutation(7_001)
+    starts = np.linspace(0, 7_001, 2_000, endpoint=False).astype(int)
+    in_one_step = np.add.reduceat(rows[order], starts, axis=0)
+    assert pooled(rows, np.random.default_rng(7)).tolist() == in_one_step.tolist()
 
 
 @pytest.mark.parametrize(

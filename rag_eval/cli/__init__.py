@@ -12,6 +12,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import warn
+from rag_eval.cli.signals import Terminated, terminable
 from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_missing
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,8 @@ def _end(command: click.Command) -> NoReturn:
         warn("The working directory was deleted; change to a folder that exists")
         sys.exit(ExitCode.USAGE)
     try:
-        command(standalone_mode=False)
+        with terminable():
+            command(standalone_mode=False)
     except click.exceptions.Exit as finished:
         sys.exit(finished.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -116,8 +118,9 @@ def _end(command: click.Command) -> NoReturn:
     except click.ClickException as error:
         warn(f"{error.format_message()}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit(ExitCode.INTERRUPTED)
+    except (click.Abort, KeyboardInterrupt) as error:
+        is_terminated = isinstance(error.__cause__ or error, Terminated)
+        sys.exit(ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED)
     except InputError as error:
         for problem in error.problems:
             warn(problem)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rag_eval.run.batches import BatchRun
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
+    from rag_eval.run.processes import Processes
     from rag_eval.tables import Table, TextForm
 
 
@@ -70,6 +71,7 @@ class Job:
         self._history: HistoryOfRun | None = None
         self._rubric: EvaluationRubric | None = None
         self._people = People()
+        self._workers: Processes | None = None
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
@@ -78,8 +80,12 @@ class Job:
             self._paths = OutputPaths(path, self._target, self._options)
             self._manifest = Manifest(self._options.manifest, path, self._options.given())
             self._paths.check_named()
-            with self._manifest:
-                return self._run()
+            try:
+                with self._manifest:
+                    return self._run()
+            finally:
+                if self._workers:
+                    self._workers.close()
 
     def _run(self) -> ExitCode:
         from rag_eval.tables import TextForm
@@ -93,6 +99,10 @@ class Job:
             return self._report_again(loaded, gates)
         self._rubric = _rubric(loaded.settings)
         refuse_batches(self._options, loaded.settings)
+        if not (self._options.show or self._options.dry_run or self._options.report_only):
+            from rag_eval.run.parallel import start_workers
+
+            self._workers = start_workers(loaded.settings, self._input)
         table = self._read_table(loaded, form)
         if self._options.show:
             return self._show(table)
@@ -287,7 +297,7 @@ class Job:
         else:
             processes = processes_for(settings, table.rows)
             rendered = _rendered(facts, settings) if processes > 1 else None
-            evaluation = open_evaluation(judges, settings, processes, rendered)
+            evaluation = open_evaluation(judges, settings, processes, rendered, self._workers)
         keep = True
         try:
             has_baseline = self._past is not None
@@ -302,7 +312,7 @@ class Job:
                 facts = facts_at_end(facts, evaluation, summary)
                 if batches:
                     facts = batches.facts(facts)
-                outcome = RunOutcome.written(outputs, tallies, summary, facts, history)
+                outcome = RunOutcome.written(outputs, summary, tallies.findings(summary), facts, history)
             keep = settings.cache.enabled or not _is_complete(evaluation, summary)
             if batches and not evaluation.stopped:
                 batches.end()
@@ -343,7 +353,8 @@ class Job:
                 for result in map(self._people.label, run.results):
                     outputs.add(result)
                     tallies.add(result)
-                outcome = RunOutcome.written(outputs, tallies, tallies.summary(), facts)
+                summary = tallies.summary()
+                outcome = RunOutcome.written(outputs, summary, tallies.findings(summary), facts)
         return self._conclude(outcome, gates, settings)
 
     def _conclude(

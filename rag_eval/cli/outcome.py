@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_eval.results.findings import Findings
     from rag_eval.results.gates import Gate
     from rag_eval.results.summary import Summary
-    from rag_eval.results.tallies import Tallies
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,12 @@ class RunOutcome:
     def written(
         cls,
         outputs: "Outputs",
-        tallies: "Tallies",
         summary: "Summary",
+        findings: "Findings",
         facts: "RunFacts",
         history: "HistoryOfRun | None" = None,
     ) -> Self:
         """Finish the outputs."""
-        findings = tallies.findings(summary)
         if history:
             findings = replace(findings, history=history.with_run(facts, summary, findings))
         paths = outputs.finish(summary, findings, facts)

@@ -63,12 +63,15 @@ class ShardReport(Job):
         facts = replace(fold.facts, notes=(*marks, *run.facts.notes))
         redactor = redactor_of(loaded.settings)
         redactor.counts.update(fold.redacted)
+        # The statistics first: they need the most memory, and the outputs hold a few bytes of each case in theirs.
+        past = history.past if history else None
+        tallies = fold.tallies(loaded.settings.report.slice_by, self._past, past)
+        summary = tallies.summary()
+        findings = tallies.findings(summary)
+        del tallies
         with self._paths.open(loaded, facts, has_baseline=has_baseline, history=history) as outputs:
             for result in fold.results():
                 outputs.add(result)
-            slice_by = loaded.settings.report.slice_by
-            tallies = fold.tallies(slice_by, self._past, history.past if history else None)
-            summary = tallies.summary()
             beside = (
                 *fallback_notes(facts.fallbacks, sum(bot.total_queries for bot in summary.bots)),
                 *fold.adaptations,
@@ -78,7 +81,7 @@ class ShardReport(Job):
             about_rows = [_ABOUT_ROWS] if facts.sources else []
             notes = (*about_rows, *facts.notes, *at_end, *renewed_notes(fold.renewed))
             facts = replace(facts, partial=run.partial, notes=notes)
-            return RunOutcome.written(outputs, tallies, summary, facts, history)
+            return RunOutcome.written(outputs, summary, findings, facts, history)
 
 
 def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":

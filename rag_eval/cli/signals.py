@@ -1,4 +1,4 @@
-"""Signals ask a run to stop; what is in flight may finish."""
+"""Signals end the program in order: a run that judges may finish what is in flight, and temporary files go."""
 
 import os
 import signal
@@ -13,6 +13,31 @@ if TYPE_CHECKING:
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _STOPPING = "\nrag-eval: Stopping: waiting up to 10 s for open calls, then writing the partial report.\n"
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP, outside of judging."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM and SIGHUP leave by way of an exception, so that temporary files are removed; the second ends at once.
+
+    Signals that are ignored or handled stay so.
+    """
+
+    def leave(number: int, frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Terminated
+
+    deadly = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in deadly:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in deadly:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ nested differently or computed is spelled out.
 """
 
 import json
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]
 # Nothing in a run contains itself; not looking for it saves a tenth of the time.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, default=array.tolist)
 _NAMED_BY_KEY: Json = {
     "scores": {"__all__": {"metric"}},
     "further": {"__all__": {"metric"}},

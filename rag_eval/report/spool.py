@@ -20,15 +20,13 @@ class CaseSpool:
         self._capacity = capacity
         self._numbers = {bot: number for number, bot in enumerate(bots)}
         self._file = (Path(folder) / "cases").open("w+b")
-        self._offsets, self._rqs = array("q"), array("d")
-        self._rows, self._bots = array("q"), array("H")
+        self._rows, self._bots, self._rqs = array("I"), array("H"), array("d")
         self._last_row: int | None = None
 
     def add(self, result: CaseResult) -> None:
         is_new_row = result.case.row != self._last_row
         self._last_row = result.case.row
         self._rows.append((self._rows[-1] if self._rows else -1) + is_new_row)
-        self._offsets.append(self._file.tell())
         self._rqs.append(math.nan if result.rqs is None else result.rqs)
         self._bots.append(self._numbers[result.case.bot])
         self._file.write(to_json(result).encode() + b"\n")
@@ -36,7 +34,7 @@ class CaseSpool:
     @property
     def cut_note(self) -> str:
         """A sentence on what the sheet leaves out; empty if all cases fit."""
-        cases = len(self._offsets)
+        cases = len(self._rows)
         if cases <= self._capacity:
             return ""
         return (
@@ -49,15 +47,14 @@ class CaseSpool:
         """The cases that fit, in the order of the input: all of them, or those of the worst rows and of random ones."""
         import numpy as np
 
-        is_cut = len(self._offsets) > self._capacity
+        is_cut = len(self._rows) > self._capacity
         columns = [np.frombuffer(column, column.typecode) for column in (self._rows, self._bots, self._rqs)]
-        reasons = ScoredCases(*columns).fitting(self._capacity) if is_cut else {}
-        for row, offset in zip(self._rows, self._offsets, strict=True):
-            if is_cut and row not in reasons:
-                continue
-            self.reason = reasons.get(row, "")
-            self._file.seek(offset)
-            yield from_json(self._file.readline())
+        reasons = ScoredCases(*columns).fitting(self._capacity) if is_cut else []
+        self._file.seek(0)
+        for row, line in zip(self._rows, self._file, strict=True):
+            self.reason = reasons[row] if is_cut else ""
+            if self.reason or not is_cut:
+                yield from_json(line)
 
     def close(self) -> None:
         self._file.close()

@@ -56,7 +56,9 @@ def _flipped_sums(rows: Floats, flips: int, rng: np.random.Generator) -> Floats:
     sums = [rows.sum(axis=0, keepdims=True)]
     for size in chunks(flips, count):
         bits = np.frombuffer(rng.bytes(size * -(-count // 8)), np.uint8).reshape(size, -1)
-        signs = 1.0 - 2.0 * np.unpackbits(bits, axis=1, count=count)
+        signs = np.unpackbits(bits, axis=1, count=count).astype(float)
+        signs *= -2
+        signs += 1
         sums.append(signs @ rows)
     return np.concatenate(sums)
 
@@ -253,7 +255,8 @@ def _step_down(gaps: Floats, alpha: float, flips: int, rng: np.random.Generator)
             largest = np.maximum(largest, statistic(rival + 1, other))
         field.append(rival + 1)
         pvalue = float(np.mean(largest >= own[rival] - TINY))
-        tests[rival] = _Test(pvalue, float(np.quantile(largest, 1 - alpha, method="higher")))
+        critical = np.sort(largest)[math.ceil((len(largest) - 1) * (1 - alpha))]
+        tests[rival] = _Test(pvalue, float(critical))
     return _made_monotone(tests, alpha)
 
 

@@ -44,19 +44,22 @@ class ScoredCases:
                 else:
                     yield row, turn[1]
 
-    def fitting(self, capacity: int) -> dict[int, str]:
-        """Rows with at most `capacity` cases in all, and why. A random row is RANDOM even if it is among the worst."""
+    def fitting(self, capacity: int) -> list[str]:
+        """By row: WORST or RANDOM for those with at most `capacity` cases in all, else empty.
+
+        A random row is RANDOM even if it is among the worst.
+        """
         import numpy as np
 
         sizes = np.bincount(self.rows)
-        chosen: dict[int, str] = {}
+        reasons = [""] * len(sizes)
         for row, why in self.by_turns():
-            capacity -= 0 if row in chosen else int(sizes[row])
+            capacity -= 0 if reasons[row] else int(sizes[row])
             if capacity < 0:
                 break
-            if why == RANDOM or row not in chosen:
-                chosen[row] = why
-        return chosen
+            if why == RANDOM or not reasons[row]:
+                reasons[row] = why
+        return reasons
 
     def _worst_rows(self, bot: int) -> Iterator[int]:
         """The row with the bot's lowest score first; rows without a score are left out."""

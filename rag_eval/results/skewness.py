@@ -41,7 +41,8 @@ def bootstrap_t_pvalues(gaps: Floats, order: Sequence[int], rng: np.random.Gener
     Each p-value is at least that of every clearer one. Resampled rows keep the skewness of their differences.
     """
     centred = gaps - gaps.mean(axis=0)
-    rows = pooled(np.where(np.abs(centred) < TINY, 0.0, centred), rng)
+    centred[np.abs(centred) < TINY] = 0.0
+    rows = pooled(centred, rng)
     largest = _largest_t(rows, order, rng)
     own = {column: _t(gaps[:, column]) for column in order}
     pvalues, clearest = {}, 0.0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import chain, islice
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Protocol
 
 from rag_eval.configuration.settings import Settings
@@ -28,6 +29,8 @@ _PART_ROWS = 50
 _PART_CHARACTERS = 100_000
 """Of one part: some 20 ms of judging, so that a part costs little when it is lost and little to send."""
 _SAMPLE_ROWS = 100
+_ROW_CHARACTERS = 1_000
+"""As many as the rows of most inputs have, more or less."""
 _GRACE = 10.0
 """Seconds after a stop in which parts under way are still finished."""
 
@@ -65,13 +68,39 @@ class Renderer(Protocol):
     """Is called with what was made of a part and its results, before these are given out one by one."""
 
 
+def start_workers(settings: Settings, path: Path) -> Processes | None:
+    """Worker processes for an input that will be judged by several, as far as its size tells; None if it may not be.
+
+    They load what they need while the input is read.
+    """
+    if not settings.provider.is_offline:
+        return None
+    number = settings.evaluation.processes
+    if number is None:
+        number = most_processes() if _looks_large(settings, path) else 1
+    return workers(number) if number > 1 else None
+
+
+def workers(number: int) -> Processes:
+    return Processes(f"{__name__}:{open_worker.__name__}", number, ahead=1)
+
+
 def open_evaluation(
-    judges: Judges, settings: Settings, processes: int, renderer: Renderer | None = None
+    judges: Judges,
+    settings: Settings,
+    processes: int,
+    renderer: Renderer | None = None,
+    started: Processes | None = None,
 ) -> Evaluation:
-    """One run, by this process alone or by so many worker processes; only these use the `renderer`."""
-    if processes == 1:
-        return Evaluation(judges, settings)
-    return ParallelEvaluation(judges, settings, processes, renderer)
+    """One run, by this process alone or by so many worker processes; only these use the `renderer`.
+
+    Workers that were `started` are used, or ended if there is nothing to do for them.
+    """
+    if processes > 1:
+        return ParallelEvaluation(judges, settings, started or workers(processes), renderer)
+    if started:
+        started.close()
+    return Evaluation(judges, settings)
 
 
 class ParallelEvaluation(Evaluation):
@@ -81,18 +110,18 @@ class ParallelEvaluation(Evaluation):
         self,
         judges: Judges,
         settings: Settings,
-        processes: int,
+        processes: Processes,
         renderer: Renderer | None = None,
         *,
         part_rows: int = _PART_ROWS,
     ) -> None:
-        """`part_rows` are how many rows a worker gets at a time at most."""
+        """`processes` are those of `workers`. `part_rows` are how many rows a worker gets at a time at most."""
         super().__init__(judges, settings)
         self._part_rows = part_rows
         self._stop: RunStoppedError | None = None
         self._renderer = renderer
         spec = specification(settings), (renderer.task, renderer.spec) if renderer else None
-        self._processes = Processes(f"{__name__}:{open_worker.__name__}", spec, processes, ahead=1)
+        self._processes = processes.open(spec)
 
     @property
     def stopped(self) -> RunStoppedError | None:
@@ -157,6 +186,12 @@ def open_worker(
         return list(map(_plain, judged)), made
 
     return judge
+
+
+def _looks_large(settings: Settings, path: Path) -> bool:
+    """Whether the file is so large, compressed or not, that it has LARGE characters in rows that are judged."""
+    is_whole = settings.evaluation.max_rows >= LARGE / _ROW_CHARACTERS
+    return is_whole and path.is_file() and path.stat().st_size >= LARGE
 
 
 def _characters(rows: Sequence[Row]) -> float:

@@ -1,8 +1,9 @@
 """Worker processes of this machine under supervision: one that dies costs the item that it worked on.
 
-`Processes` starts fresh interpreters, gives each of them items over a pipe, and takes the results back. What crosses
-the pipes are plain values (marshal): None, booleans, numbers, texts, bytes, and tuples, lists and dictionaries of them.
-It knows nothing of what an item is.
+`Processes` starts workers, gives each of them items over a pipe, and takes the results back. What crosses the pipes are
+plain values (marshal): None, booleans, numbers, texts, bytes, and tuples, lists and dictionaries of them. It knows
+nothing of what an item is. A worker is a fork of this process where that is safe, and a fresh interpreter elsewhere: a
+fork has imported already what takes a fresh one a second.
 
 A worker ends when its standard input ends, so none outlives the process that started it, however that one ended.
 """
@@ -12,6 +13,7 @@ import gc
 import itertools
 import logging
 import marshal
+import multiprocessing
 import os
 import queue
 import signal
@@ -52,15 +54,14 @@ class WorkerError(RagEvalError):
 class Processes:
     """A fixed number of worker processes. `close` ends them; as a context it does so at the end."""
 
-    def __init__(self, task: str, spec: Any, number: int, *, ahead: int = 0) -> None:
-        """Start `number` workers. Each calls `task`, 'module:function', with `spec`, and gets a function of one item.
+    def __init__(self, task: str, number: int, *, ahead: int = 0) -> None:
+        """Start `number` workers, which have the module of `task`, 'module:function', and wait for `open`.
 
-        That function must be safe to run twice on an item. `ahead` items wait in each worker while it works on one:
-        0 for items that take seconds, 1 for items that take milliseconds. Raises WorkerError if no process can be
-        started.
+        `ahead` items wait in each worker while it works on one: 0 for items that take seconds, 1 for items that take
+        milliseconds. Raises WorkerError if no process can be started.
         """
         self._task = task
-        self._spec = marshal.dumps(spec)
+        self._spec: bytes | None = None
         self._ahead = ahead
         self._news: queue.SimpleQueue[tuple[_Worker, bytes | None] | None] = queue.SimpleQueue()
         self._false_starts = 0
@@ -68,9 +69,19 @@ class Processes:
         self._workers: list[_Worker] = []
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
+            is_safe = _may_fork()
             for _ in range(number):
-                self._workers.append(self._start())
+                self._workers.append(self._start(forks=is_safe))
+            for worker in self._workers:
+                worker.listen()
             undo.pop_all()
+
+    def open(self, spec: Any) -> "Processes":
+        """Have each worker call the task with `spec`; it gets a function of one item, safe to run twice on an item."""
+        self._spec = marshal.dumps(spec)
+        for worker in self._workers:
+            worker.send(self._spec)
+        return self
 
     def __enter__(self) -> "Processes":
         return self
@@ -125,12 +136,12 @@ class Processes:
         """Process ids of the workers that run now."""
         return tuple(worker.process.pid for worker in self._workers)
 
-    def _start(self) -> "_Worker":
-        command = [sys.executable, "-c", _START, self._task, *sys.path]
+    def _start(self, *, forks: bool) -> "_Worker":
         try:
-            return _Worker(command, self._spec, self._news)
+            process = _Fork(self._task, self._workers) if forks else _fresh(self._task)
         except OSError as error:
             raise WorkerError(f"A worker process cannot be started: {error}") from error
+        return _Worker(process, self._news)
 
     def _room(self, under_way: Iterable["_Item"], *, in_order: bool) -> int:
         """So many more items can be given out; finished ones that wait for an earlier one are few as well."""
@@ -178,8 +189,11 @@ class Processes:
         what = f"does {dead.items[0].name} again" if dead.is_ready and dead.items else "takes its place"
         hint = "If memory is short, use fewer processes."
         log.warning("Worker process %d %s; another one %s. %s", dead.process.pid, how, what, hint)
-        fresh = self._start()
+        fresh = self._start(forks=False)  # there are threads by now
         self._workers[self._workers.index(dead)] = fresh
+        fresh.listen()
+        if self._spec is not None:
+            fresh.send(self._spec)
         for item in dead.items:
             fresh.give(item)
 
@@ -220,30 +234,24 @@ def _how_it_ended(code: int) -> str:
 class _Worker:
     """One process seen from outside. Two threads write to it and read from it, so that neither side waits."""
 
-    command: list[str]
-    spec: bytes
+    process: "subprocess.Popen[bytes] | _Fork"
     news: "queue.SimpleQueue[tuple[_Worker, bytes | None] | None]"
     items: deque[_Item] = field(default_factory=deque)
     """Given and not finished; it works on the first."""
     is_ready: bool = False
-    process: "subprocess.Popen[bytes]" = field(init=False)
     _outbox: "queue.SimpleQueue[bytes | None]" = field(init=False, default_factory=queue.SimpleQueue)
 
-    def __post_init__(self) -> None:
-        # A session of its own: what a terminal signals is for the process that it started.
-        apart: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        self.process = subprocess.Popen(  # noqa: S603 - this interpreter
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart
-        )
-        self._outbox.put(self.spec)
+    def listen(self) -> None:
+        """From now on it can be talked to. Starts threads, so this process can no longer fork safely."""
         for target in (self._write, self._read):
             threading.Thread(target=target, name=f"worker {self.process.pid}", daemon=True).start()
 
+    def send(self, frame: bytes) -> None:
+        self._outbox.put(frame)
+
     def give(self, item: _Item) -> None:
         self.items.append(item)
-        self._outbox.put(item.frame)
+        self.send(item.frame)
 
     def end(self) -> None:
         if self.items:
@@ -277,6 +285,62 @@ class _Worker:
         self.news.put((self, None))
 
 
+def _fresh(task: str) -> "subprocess.Popen[bytes]":
+    # A session of its own: what a terminal signals is for the process that it started.
+    apart: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    command = [sys.executable, "-c", _START, task, *sys.path]
+    return subprocess.Popen(  # noqa: S603 - this interpreter
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **apart
+    )
+
+
+def _may_fork() -> bool:
+    """A fork copies one thread only: what other threads hold locked would stay so. Elsewhere than on Linux, system
+    libraries do not allow it.
+    """
+    if sys.platform != "linux" or multiprocessing.current_process().daemon:
+        return False
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+class _Fork:
+    """A copy of this process that serves; to be used like a Popen."""
+
+    def __init__(self, task: str, others: "Iterable[_Worker]") -> None:
+        """`others` are workers whose pipes this one must not keep open."""
+        with contextlib.suppress(Exception):  # what is wrong with it is said when it is called
+            function_named(task)
+        (inbox, to_worker), (from_worker, outbox) = os.pipe(), os.pipe()
+        self.stdin: IO[bytes] | None = os.fdopen(to_worker, "wb")
+        self.stdout: IO[bytes] | None = os.fdopen(from_worker, "rb")
+        pipes: list[IO[bytes] | None] = [self.stdin, self.stdout]
+        for other in others:
+            pipes += [other.process.stdin, other.process.stdout]
+        forking = multiprocessing.get_context("fork")
+        closing = [pipe.fileno() for pipe in pipes if pipe]
+        self._process = forking.Process(
+            target=_serve_as_fork, args=(task, inbox, outbox, closing), daemon=True
+        )
+        try:
+            self._process.start()
+        finally:
+            os.close(inbox)
+            os.close(outbox)
+        self.pid = self._process.pid or 0
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code; the negative number of the signal that ended it. Raises TimeoutExpired."""
+        self._process.join(seconds)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("worker", seconds or 0.0)
+        return self._process.exitcode
+
+
 def _write_frame(pipe: IO[bytes], frame: bytes) -> None:
     pipe.write(len(frame).to_bytes(_HEAD, "big"))
     pipe.write(frame)
@@ -297,6 +361,20 @@ def _read_frame(pipe: IO[bytes]) -> bytes | None:
 # In a worker process
 
 
+def _serve_as_fork(task: str, inbox: int, outbox: int, others: Iterable[int]) -> None:
+    for descriptor in others:
+        os.close(descriptor)
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(inbox, 0)
+    os.dup2(outbox, 1)
+    os.close(inbox)
+    os.close(outbox)
+    gc.freeze()
+    serve(task)
+
+
 def serve(task: str) -> None:
     """What a worker process runs: 'module:function' once, then its function on each item, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -304,6 +382,8 @@ def serve(task: str) -> None:
     replies = _private_output()
     inbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(inbox,), daemon=True).start()
+    with contextlib.suppress(Exception):  # what is wrong with it is said when it is called
+        function_named(task)
     do = None
     while (frame := inbox.get()) is not None:
         try:

@@ -50,7 +50,7 @@ class LocalEngine:
             yield from map(do, tasks)
             return
         spec = f"{do.__module__}:{do.__name__}"
-        with Processes(f"{__name__}:function_of", spec, self.slots) as processes:
+        with Processes(f"{__name__}:function_of", self.slots).open(spec) as processes:
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
             yield from processes.map(items, in_order=False)
 
