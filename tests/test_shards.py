@@ -24,6 +24,7 @@ from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, SettingsError
 from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
+from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.stored import to_json
 from rag_eval.run.processes import WorkerError
@@ -731,10 +732,11 @@ def test_only_minutes_limit_an_offline_run_in_shards(rag_eval: Run, tmp_path: Pa
     assert "--max-minutes has no effect" not in ended.err
 
 
-def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gate_on", list(GateOn))
+def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path, gate_on: GateOn) -> None:
     table_of(tmp_path / "in.csv")
     offline = ("in.csv", "--judge", "offline")
-    gates = ("--fail-under", "rqs=0.3", "--fail-under", "faithfulness=0.99", "--gate-on", "mean")
+    gates = ("--fail-under", "rqs=0.3", "--fail-under", "faithfulness=0.99", "--gate-on", gate_on)
     assert rag_eval(*offline, "-o", "out", "--shard-rows", 7).code == 0
     whole = rag_eval(*offline, "-o", "whole.xlsx", *gates, "--junit", "whole.xml", "-q")
     ended = rag_eval("report", "out", *gates, "--junit", "gates.xml")

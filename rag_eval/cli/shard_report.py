@@ -1,5 +1,6 @@
 """The report of a run in shards, made from the parts that are there."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
+    from rag_eval.results.gates import Gate
     from rag_eval.shards.fold import Fold
     from rag_eval.shards.folder import RunFolder
 
@@ -50,12 +52,14 @@ class ShardReport(Job):
             self._paths.check_writable()
             self._paths.make_room(loaded.settings)
             self._read_history(loaded.settings, run.facts, run.plan.inputs_hash)
-            outcome = self._write(loaded, run, run.fold())
+            outcome = self._write(loaded, run, run.fold(), gates)
             stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None
             return self._conclude(outcome, gates, loaded.settings, stopped)
 
-    def _write(self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold") -> RunOutcome:
-        """The outputs of the parts in `fold`; partial if any shard is not done."""
+    def _write(
+        self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", gates: Sequence["Gate"]
+    ) -> RunOutcome:
+        """The outputs of the parts in `fold`; partial if any shard is not done. `gates` are checked afterwards."""
         from rag_eval.run.evaluation import redactor_of
 
         history, has_baseline = self._history, self._past is not None
@@ -68,6 +72,7 @@ class ShardReport(Job):
         tallies = fold.tallies(loaded.settings.report.slice_by, self._past, past)
         summary = tallies.summary()
         findings = tallies.findings(summary)
+        summary = summary.with_values_of({gate.name for gate in gates})
         del tallies
         with self._paths.open(loaded, facts, has_baseline=has_baseline, history=history) as outputs:
             for result in fold.results():

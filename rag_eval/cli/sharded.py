@@ -252,7 +252,7 @@ class ShardedJob(ShardReport):
         if not run.done:
             raise run.stopped or RunStoppedError("no_shard", f"{self._folder.root}: no shard was judged")
         fold = run.fold()
-        outcome = self._write(loaded, run, fold)
+        outcome = self._write(loaded, run, fold, gates)
         keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled
         if not (run.partial or fold.failed or settings.cache.enabled):
             run.remove_replies()

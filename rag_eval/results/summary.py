@@ -3,8 +3,8 @@
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
 from rag_eval.errors import CONTENT_CODES
@@ -127,6 +127,18 @@ class Summary:
     failed on none of them."""
     slices: tuple[Slice, ...] = ()
     """In the order in which they first came; none unless they were asked for."""
+
+    def with_values_of(self, metrics: Collection[str]) -> "Summary":
+        """The same without the single values of all other metrics, which are most of its memory."""
+
+        def lean(bots: Sequence[BotSummary]) -> tuple[BotSummary, ...]:
+            kept = (
+                {name: bot.metric_values[name] for name in bot.metrics if name in metrics} for bot in bots
+            )
+            return tuple(replace(bot, metric_values=values) for bot, values in zip(bots, kept, strict=True))
+
+        slices = tuple(replace(each, bots=lean(each.bots)) for each in self.slices)
+        return replace(self, bots=lean(self.bots), slices=slices)
 
 
 def of_queries(part: int, whole: int, kind: str = "") -> str:
