@@ -14,6 +14,7 @@ import click
 
 from rag_eval.cli.console import set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.help_groups import GroupedCommand
 from rag_eval.cli.job import Job, _refuse_empty, _rubric
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
 from rag_eval.cli.judging import open_judges
@@ -43,6 +44,7 @@ _OF_BOTH = (
 
 @click.command(
     "compare-judges",
+    cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Compare two judges on the same rows.",
 )

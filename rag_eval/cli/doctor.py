@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     help="Configuration file.  [default: ./config.ini, if present]",
 )
 @click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Judge to check; offline needs no API key.")
-@click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")
+@click.option("--model", metavar="NAME", help="Deployment (Azure) or model (OpenAI) of the judge.")
 @click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
 @click.option("--all", "shows_all", is_flag=True, help="Also print the settings that have their default.")
 def command(

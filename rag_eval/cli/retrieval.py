@@ -44,6 +44,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     default="5,10",
     show_default=True,
     callback=_cutoffs,
+    metavar="K,K,...",
     help="Cutoffs k of the measures.",
 )
 @reading_options("key=id")

@@ -32,7 +32,12 @@ _PARTS = {3: "thirds", 2: "halves"}
 @click.argument("run", metavar="RUN.json", type=_PATH)
 @click.option("-o", "--output", type=_PATH, help="Review sheet to write.  [default: <run>_review.xlsx]")
 @click.option(
-    "--cases", type=click.IntRange(min=2), default=40, show_default=True, help="Number of cases to label."
+    "--cases",
+    type=click.IntRange(min=2),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Number of cases to label.",
 )
 @click.option("--metrics", metavar="NAMES", help="Metrics or criteria to label, separated by commas.")
 @click.option("--raters", metavar="NAMES", help="Names of the people; each gets a sheet of their own.")
@@ -51,7 +56,9 @@ _PARTS = {3: "thirds", 2: "halves"}
     metavar="SHEET",
     help="Leave out the cases of this earlier review sheet.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random draw.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Seed of the random draw."
+)
 @click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
 def command(
     run: Path,
