@@ -191,13 +191,18 @@ def test_shipped_sample_is_the_defaults(folder: Path) -> None:
 def test_documentation_lists_every_key() -> None:
     """docs/configuration.md holds each section, key, default and allowed values of the models, in their order."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    words = dict(
+        re.findall(r"^\|(\w+)\|(.+)\|$", text.partition("|Word|")[2].partition("\n\n")[0], re.MULTILINE)
+    )
+    assert len(words) == 7
     documented = []
     section = ""
     for line in text.splitlines():
         if heading := re.fullmatch(r"### `\[(\w+)\]`", line):
             section = heading[1]
-        elif section and (row := re.fullmatch(r"\| `(\w+)` \| (.+?) \| (.+?) \| .+ \|", line)):
-            documented.append((section, row[1], row[2], row[3]))
+        elif section and (row := re.fullmatch(r"\|`(\w+)`\|(.+?)\|(.+?)\|.+\|", line)):
+            word, comma, rest = row[3].partition(", or empty")
+            documented.append((section, row[1], row[2], words.get(word, word) + comma + rest))
     expected = [
         (section, key, written_default(info.default), info.description)
         for (section, key), info in FIELDS.items()
@@ -218,7 +223,7 @@ def written_default(value: object) -> str:
 def test_documentation_lists_every_variable(folder: Path) -> None:
     """Each documented variable sets the key that it is said to set."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([A-Z_]+)` \| `\[(\w+)\] (\w+)` \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\|`([A-Z_]+)`\|`\[(\w+)\] (\w+)`\|$", text, re.MULTILINE)
     assert len(rows) == 5
     for variable, section, key in rows:
         loaded = load(folder, environ={variable: "https://localhost"})
