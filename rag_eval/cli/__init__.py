@@ -4,6 +4,7 @@ import atexit
 import gc
 import logging
 import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -61,8 +62,22 @@ class _Commands(click.Group):
         """Done before anything else is parsed, so that options of `run` may come before the file."""
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         if args and args[0] not in own | _COMMANDS.keys():
+            if not ctx.resilient_parsing:
+                _refuse_mistyped(args[0], ctx)
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_mistyped(word: str, ctx: click.Context) -> None:
+    """Raise UsageError for a word that is like a command and is not a file."""
+    if not re.fullmatch(r"[A-Za-z]+(-[a-z]+)*", word) or os.path.exists(word):
+        return
+    from difflib import get_close_matches
+
+    begun = [name for name in _COMMANDS if name.startswith(word.lower())]
+    near = begun or get_close_matches(word.lower(), _COMMANDS, 1, 0.75)
+    hint = f"; did you mean '{near[0]}'?" if near else "; name a file with its ending, such as answers.xlsx"
+    raise click.UsageError(f"{word}: there is no such command, file or folder{hint}", ctx)
 
 
 class _Script(_Commands):
@@ -114,7 +129,7 @@ def _end(command: click.Command) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(ExitCode.USAGE)
     except click.ClickException as error:
-        warn(f"{error.format_message()}{_where_to_look(error)}")
+        warn(f"{_on_one_line(error.format_message())}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
@@ -133,6 +148,11 @@ def _end(command: click.Command) -> NoReturn:
         warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. Paid replies are kept.")
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
+
+
+def _on_one_line(message: str) -> str:
+    """click lists choices one below the other."""
+    return re.sub(r"\s*\n\s*", " ", message)
 
 
 def _where_to_look(error: click.ClickException) -> str:

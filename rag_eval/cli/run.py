@@ -12,13 +12,13 @@ from rag_eval.cli.help_groups import GroupedCommand
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import gate_options
+from rag_eval.cli.parameters import MINUTES, PATH
 from rag_eval.cli.reading import reading_options
 from rag_eval.cli.shard_inputs import is_sharded
 from rag_eval.cli.sharded import ENGINES, ShardedJob
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import PROMPT_FORMS
 
-_PATH = click.Path(path_type=Path)
 _WEIGHT = click.FloatRange(min=0.0)
 _LIMIT = click.FloatRange(min=0.0, min_open=True)
 
@@ -29,9 +29,9 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Score answers and write the report.",
 )
-@click.argument("inputs", metavar="INPUT...", type=_PATH, nargs=-1, required=True)
-@click.option("-o", "--output", type=_PATH, help="Report file.  [default: <input>_report.xlsx]")
-@click.option("--config", type=_PATH, help="Configuration file.  [default: ./config.ini, if present]")
+@click.argument("inputs", metavar="INPUT...", type=PATH, nargs=-1, required=True)
+@click.option("-o", "--output", type=PATH, help="Report file.  [default: <input>_report.xlsx]")
+@click.option("--config", type=PATH, help="Configuration file.  [default: ./config.ini, if present]")
 @click.option(
     "--judge",
     type=click.Choice(list(PROVIDERS)),
@@ -75,26 +75,26 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--fresh", is_flag=True, help="Ignore stored replies and call the judge again.")
 @click.option("--retry-errors", is_flag=True, help="Retry calls that were blocked, refused or truncated.")
 @click.option("--strict-cache", is_flag=True, help="Stop if the stored replies are damaged.")
-@click.option("--json", type=_PATH, help="Also write the whole run as JSON to this file.")
-@click.option("--html", type=_PATH, help="Also write a page for any browser to this file.")
+@click.option("--json", type=PATH, help="Also write the whole run as JSON to this file.")
+@click.option("--html", type=PATH, help="Also write a page for any browser to this file.")
 @click.option("--html-no-texts", is_flag=True, help="Leave texts, evidence and advice out of the page.")
-@click.option("--csv", type=_PATH, metavar="FOLDER", help="Also write the tables as CSV files to FOLDER.")
+@click.option("--csv", type=PATH, metavar="FOLDER", help="Also write the tables as CSV files to FOLDER.")
 @gate_options
 @click.option(
     "--report-only",
     is_flag=True,
     help="Rebuild the report from stored replies or a run's JSON.",
 )
-@click.option("--manifest", type=_PATH, help="Write settings, status and exit code as JSON.")
+@click.option("--manifest", type=PATH, help="Write settings, status and exit code as JSON.")
 @click.option(
     "--wait",
-    type=click.FloatRange(min=0.0),
+    type=MINUTES,
     default=0.0,
     metavar="MINUTES",
     help="Wait up to MINUTES for a run that writes this report.",
 )
-@click.option("--labels", multiple=True, type=_PATH, help="Compare with the labels in this review sheet.")
-@click.option("--calibrate", type=_PATH, help="Write the thresholds that labels imply to this config.ini.")
+@click.option("--labels", multiple=True, type=PATH, help="Compare with the labels in this review sheet.")
+@click.option("--calibrate", type=PATH, help="Write the thresholds that labels imply to this config.ini.")
 @reading_options("answer=bot")
 @click.option("--bot-name", metavar="NAME", help="Name of the bot, for one column of responses.")
 @click.option("--show", is_flag=True, help="Print how the first rows are read; judge nothing.")
@@ -116,7 +116,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--batch", is_flag=True, help="Send calls in provider batches; run again to continue.")
 @click.option(
     "--batch-wait",
-    type=click.FloatRange(min=0.0),
+    type=MINUTES,
     metavar="MINUTES",
     help="With --batch: wait up to MINUTES for the batches.",
 )

@@ -40,9 +40,9 @@ def write_retrieval(
     target, wanted = Path(output), tuple(sorted(set(cutoffs)))
     opener = _FORMATS.get(target.suffix.lower())
     if opener is None:
-        raise InputError(f"{target.name}: scores are written to a file that ends in {', '.join(_FORMATS)}")
+        raise InputError(f"{target.name}: scores are written to a file that ends in {' or '.join(_FORMATS)}")
     if os.path.realpath(target) in map(os.path.realpath, (results, references)):
-        raise InputError(f"{target.name}: the output would replace an input")
+        raise InputError(f"{target.name}: is an input; choose another name with --output")
     sweep([target])
     replacement = Replacement(target)
     try:
