@@ -117,6 +117,12 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
         (["in.csv", "--fail-under", "rqs"], "--fail-under rqs: expected NAME=VALUE, such as rqs=0.7"),
         (["in.csv", "--fresh", "--report-only"], "--fresh: has no effect with --report-only"),
         (["in.csv", "--batch-cancel"], "--batch, --batch-cancel: the offline judge makes no calls"),
+        (["in.csv", "-o", f"{'x' * 300}.xlsx"], "x…: the name is longer than the file system allows"),
+        (["history", "x" * 300], "x…: the name is longer than the file system allows; choose a shorter one"),
+        (
+            ["in.csv", "--csv", "x" * 300],
+            "the name is longer than the file system allows; choose a shorter one",
+        ),
         (["deep.json"], "deep.json: is not JSON (it is nested too deeply); check the file"),
         (["bad.json"], "bad.json: is not JSON (Expecting value, line 1, column 3); check the file"),
     ],
@@ -138,3 +144,9 @@ def test_a_mistake_is_named_with_its_remedy(
 def test_a_file_without_ending_that_exists_is_not_a_mistyped_command(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "doctr").write_text("Query,Bot_A\n")
     assert "doctr: cannot read files of type ''" in rag_eval("doctr").err
+
+
+def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat is tea?,A drink.\n")
+    ended = rag_eval("in.csv", "--judge", "offline", "--shard-rows", str(10**20), "-o", "out")
+    assert (ended.code, (tmp_path / "out" / "report.xlsx").exists()) == (0, True)
