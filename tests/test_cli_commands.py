@@ -123,6 +123,10 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
             ["in.csv", "--csv", "x" * 300],
             "the name is longer than the file system allows; choose a shorter one",
         ),
+        (
+            ["in.csv", "--map", "Bot_A=ignore"],
+            "because --map or [columns] gives 'Bot_A' (B) another role; correct it",
+        ),
         (["deep.json"], "deep.json: is not JSON (it is nested too deeply); check the file"),
         (["bad.json"], "bad.json: is not JSON (Expecting value, line 1, column 3); check the file"),
     ],
