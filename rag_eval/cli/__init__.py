@@ -101,7 +101,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 def rag_eval() -> None:
     """Compare the answers of chatbots and write an Excel report.
 
-    rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx.
+    rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx. To show the options of a command, run rag-eval COMMAND
+    --help.
     """
 
 
