@@ -102,8 +102,8 @@ def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
         ),
         ("retrieval results.tsv --reference references.jsonl --k 0", "'0' is not a list of ranks; expected"),
         ("retrieval results.tsv --reference references.jsonl --k ²", "'²' is not a list of ranks; expected"),
-        ("retrieval results.tsv --reference references.jsonl -o s.txt", r"s\.txt: scores are written to"),
-        ("retrieval results.tsv --reference references.jsonl -o results.tsv", r"scores are written to"),
+        ("retrieval results.tsv --reference references.jsonl -o s.txt", r"s\.txt: scores need a file name"),
+        ("retrieval results.tsv --reference references.jsonl -o results.tsv", r"scores need a file name"),
         (
             "retrieval results.tsv --reference references.jsonl -o references.jsonl",
             r"references\.jsonl: is an input; choose another name",

@@ -960,7 +960,7 @@ def test_the_output_is_another_file_of_a_known_kind_in_a_folder(tmp_path):
     path = tmp_path / "both.jsonl"
     with pytest.raises(InputError, match=r"^both\.jsonl: is an input; choose another name with --output$"):
         write_retrieval(path, path, path)
-    with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv, \.jsonl$"):
+    with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv or \.jsonl$"):
         write_retrieval(path, path, tmp_path / "scores.txt")
     with pytest.raises(OutputError, match="cannot be written"):
         write_retrieval(path, path, tmp_path / "scores.csv" / "scores.jsonl")
