@@ -296,7 +296,7 @@ def test_cancelling_keeps_what_is_finished(run_cli: Run, server: BatchServer, tm
     assert (first.code, "Cancelling 1 batch." in first.out) == (75, True)
     assert json.loads((tmp_path / "m.json").read_text())["status"] == "waiting"
     server.end("cancelled", done=10)
-    second = run_cli(*RUN, "--batch-cancel", **openai(server))
+    second = run_cli(*RUN, "--batch-cancel", "--quiet", **openai(server))
     assert (second.code, "No batch of this report is open." in second.out) == (0, True)
     assert (server.open(), server.files) == ([], {})
     with closing(sqlite3.connect(tmp_path / "r.xlsx.journal")) as store:

@@ -14,7 +14,7 @@ from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge.budget import Budget, Price
+from rag_eval.judge.budget import Budget, Price, minutes
 from rag_eval.store.reply_store import Store
 
 ROOT = Path(__file__).parent.parent
@@ -267,8 +267,13 @@ def test_max_minutes_stops_before_the_next_request() -> None:
     budget = Budget(max_minutes=1, clock=lambda: now[0])
     budget.reserve("m", 100, 10)
     now[0] = 60.0
-    with pytest.raises(RunStoppedError, match="--max-minutes"):
+    with pytest.raises(RunStoppedError, match=r"the time limit of 1 minute is reached \(--max-minutes\)"):
         budget.reserve("m", 100, 10)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "1 minute"), (2, "2 minutes"), (0.5, "0.5 minutes")])
+def test_minutes_are_counted_in_words(number: float, words: str) -> None:
+    assert minutes(number) == words
 
 
 def test_what_is_in_flight_is_held_back_at_its_most() -> None:

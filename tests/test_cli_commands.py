@@ -93,3 +93,64 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.endswith(f" (see {called} {where} --help)\n")
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["doctr"], "doctr: there is no such command, file or folder; did you mean 'doctor'?"),
+        (
+            ["compare", "in.xlsx"],
+            "compare: there is no such command, file or folder; did you mean 'compare-judges'?",
+        ),
+        (["answers"], "answers: there is no such command, file or folder; name a file with its ending"),
+        (["answers/"], "answers: there is no such file"),
+        ([""], "'INPUT...': the name is empty; name a file or folder"),
+        (["in.csv", "-o", ""], "'-o' / '--output': the name is empty; name a file or folder"),
+        (["history", ""], "'FOLDER': the name is empty; name a file or folder"),
+        (["in.csv", "--wait", "nan"], "'--wait': 'nan' is not a number"),
+        (["cache", "prune", "--older-than", "nan"], "'--older-than': 'nan' is not a number"),
+        (["review", "run.json", "--suspicious", "nan"], "'--suspicious': 'nan' is not a number"),
+        (["completion"], "Missing argument 'SHELL'. Choose from: bash, zsh, fish"),
+        (["in.csv", "--format", "csv"], "--format csv is for standard input; leave it out"),
+        (["in.csv", "--format", "tsv"], "--format tsv is for standard input; rename in.csv to in.tsv"),
+        (["in.csv", "--fail-under", "rqs"], "--fail-under rqs: expected NAME=VALUE, such as rqs=0.7"),
+        (["in.csv", "--fresh", "--report-only"], "--fresh: has no effect with --report-only"),
+        (["in.csv", "--batch-cancel"], "--batch, --batch-cancel: the offline judge makes no calls"),
+        (["in.csv", "-o", f"{'x' * 300}.xlsx"], "x…: the name is longer than the file system allows"),
+        (["history", "x" * 300], "x…: the name is longer than the file system allows; choose a shorter one"),
+        (
+            ["in.csv", "--csv", "x" * 300],
+            "the name is longer than the file system allows; choose a shorter one",
+        ),
+        (
+            ["in.csv", "--map", "Bot_A=ignore"],
+            "because --map or [columns] gives 'Bot_A' (B) another role; correct it",
+        ),
+        (["deep.json"], "deep.json: is not JSON (it is nested too deeply); check the file"),
+        (["bad.json"], "bad.json: is not JSON (Expecting value, line 1, column 3); check the file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_named_with_its_remedy(
+    rag_eval: Run, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat is tea?,A drink.\n")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "bad.json").write_text("[ ?]")
+    ended = rag_eval(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_file_without_ending_that_exists_is_not_a_mistyped_command(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "doctr").write_text("Query,Bot_A\n")
+    assert "doctr: cannot read files of type ''" in rag_eval("doctr").err
+
+
+def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat is tea?,A drink.\n")
+    ended = rag_eval("in.csv", "--judge", "offline", "--shard-rows", str(10**20), "-o", "out")
+    assert (ended.code, (tmp_path / "out" / "report.xlsx").exists()) == (0, True)

@@ -159,10 +159,10 @@ def test_the_document_says_where_each_script_belongs(shell: str) -> None:
     assert f"rag-eval completion {shell} > ~/" in COMMANDS
 
 
-def test_the_document_lists_every_command_and_what_init_prints(rag_eval: Run) -> None:
-    for name in cli.rag_eval.list_commands(Context(cli.rag_eval)):
-        assert f"| `rag-eval {name}" in COMMANDS
-    assert f"```\n$ rag-eval init shop\n{rag_eval('init', 'shop').out}```" in COMMANDS
+def test_the_document_lists_every_command() -> None:
+    table = COMMANDS.partition("|Command|")[2].partition("\n\n")[0]
+    listed = re.findall(r"\[`([\w-]+)`\]\(#rag-eval-", table)
+    assert listed == cli.rag_eval.list_commands(Context(cli.rag_eval))
 
 
 def test_completion_of_another_shell_is_refused(rag_eval: Run) -> None:

@@ -104,9 +104,12 @@ def test_many_query_ids_are_only_counted(rag_eval: Run, tmp_path: Path) -> None:
         ),
         ("retrieval results.tsv --reference references.jsonl --k 0", "'0' is not a list of ranks; expected"),
         ("retrieval results.tsv --reference references.jsonl --k ²", "'²' is not a list of ranks; expected"),
-        ("retrieval results.tsv --reference references.jsonl -o s.txt", r"s\.txt: scores are written to"),
-        ("retrieval results.tsv --reference references.jsonl -o results.tsv", r"scores are written to"),
-        ("retrieval results.tsv --reference references.jsonl -o references.jsonl", "would replace an input"),
+        ("retrieval results.tsv --reference references.jsonl -o s.txt", r"s\.txt: scores need a file name"),
+        ("retrieval results.tsv --reference references.jsonl -o results.tsv", r"scores need a file name"),
+        (
+            "retrieval results.tsv --reference references.jsonl -o references.jsonl",
+            r"references\.jsonl: is an input; choose another name",
+        ),
         ("retrieval references.jsonl --reference references.jsonl", r"has none of the columns doc_ids"),
     ],
 )
@@ -227,7 +230,7 @@ def test_conditions_select_references_and_the_counts_say_so(rag_eval: Run, tmp_p
     rows = load_workbook(tmp_path / "s.xlsx")["Summary"].iter_rows(values_only=True)
     assert ("Selection of references", "lang = de; then rows 1-3") in [(row[0], row[3]) for row in rows]
     chosen = rag_eval("retrieval", "results.tsv", "--reference", "g.csv", "--random-rows", "1")
-    assert "; selected: 1 random rows" in chosen.out
+    assert "; selected: 1 random row\n" in chosen.out
     assert chosen == rag_eval("retrieval", "results.tsv", "--reference", "g.csv", "--random-rows", "1")
 
 

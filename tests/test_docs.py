@@ -19,6 +19,8 @@ from openpyxl import load_workbook
 from report_cases import facts_of
 
 from rag_eval import cli
+from rag_eval.cli.help_groups import GROUPS
+from rag_eval.cli.run import command as run_command
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
@@ -153,14 +155,30 @@ def test_the_options_of_every_command_are_those_of_click() -> None:
 
 def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
     page = TEXTS["docs/cli.md"]
-    assert "| `--fresh` |" in page
-    changed = page.replace("| `--fresh` |", "| `--stale` |").replace(
-        "| `--sheet TEXT` | Sheet", "| `--sheet` | Leaf"
-    )
-    renewed = cli_reference.renewed(changed)
-    assert "--stale" not in renewed
-    assert "`--sheet TEXT` | Sheet" in renewed
-    assert sorted(renewed.splitlines()) == sorted(page.splitlines())
+    changed = page
+    for now, other in (
+        ("|`--fresh`|", "|`--stale`|"),
+        ("|`--sheet NAME`|Sheet", "|`--sheet`|Leaf"),
+        ("`--config`, `--model`.", "`--config`, `--old`."),
+    ):
+        assert now in changed
+        changed = changed.replace(now, other)
+    assert cli_reference.renewed(changed) == page
+
+
+def test_every_option_of_run_has_its_group_in_help_and_on_the_page() -> None:
+    """An option that nobody gave a group would be under Other."""
+    page = TEXTS["docs/cli.md"].partition("## `rag-eval run`\n")[2].partition("\n## ")[0]
+    context = click.Context(run_command)
+    shown = re.split(r"^(\w[\w ]*):\n", run_command.get_help(context), flags=re.MULTILINE)[1:]
+    assert shown[::2] == list(GROUPS)
+    for group, options in zip(shown[::2], shown[1::2], strict=True):
+        listed = [name for name in GROUPS[group].split() if name not in ("--a", "--b")]
+        assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", options, re.MULTILINE) == listed
+        rows = page.partition(f"### {group}\n")[2].partition("###")[0]
+        assert re.findall(r"^\|(?:`-\w`, )?`(--[\w-]+)", rows, re.MULTILINE) == [
+            name for name in listed if name != "--help"
+        ]
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
@@ -249,7 +267,7 @@ def test_every_setting_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "docs/configuration.md"])
 def test_every_exit_code_is_listed(name: str) -> None:
-    section = TEXTS[name].partition("| Exit code |")[2].partition("\n\n")[0]
+    section = re.split(r"\| ?Exit code ?\|", TEXTS[name])[1].partition("\n\n")[0]
     listed = [int(number) for row in section.splitlines() for number in re.findall(r"\d+", row.split("|")[1])]
     assert sorted(listed) == sorted(ExitCode)
 
@@ -270,7 +288,7 @@ def test_every_code_of_a_failed_call_is_listed() -> None:
 
 
 def test_the_names_for_selecting_cases_are_listed() -> None:
-    section = TEXTS["docs/cli.md"].partition("## `rag-eval cases`")[2].partition("\n| Option")[0]
+    section = TEXTS["docs/cli.md"].partition("## `rag-eval cases`")[2].partition("\n|Option")[0]
     listed = re.findall(r"`([a-z_]+)`", section.partition("NAME is")[2].partition("The operators")[0])
     facts = replace(facts_of("A", 1), rubric="r", further={})
     with pytest.raises(InputError) as error:

@@ -91,6 +91,7 @@ def test_a_grant_is_for_requests_and_money_alone() -> None:
     [
         ({"max_calls": 2000}, "1,500 of 2,000 requests are sent (--max-calls)"),
         ({"max_cost": 1.5}, "0.2500 of 1.5 is spent (--max-cost)"),
+        ({"max_minutes": 1}, "the limit is 1 minute (--max-minutes)"),
         ({"max_minutes": 2.5}, "the limit is 2.5 minutes (--max-minutes)"),
         (
             {"max_calls": 2000, "max_minutes": 2},

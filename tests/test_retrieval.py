@@ -715,7 +715,9 @@ BAD_FILES = [
         "r.csv, row 2 (line 2): 3 cells, but the header has 2; "
         "put text that contains the separator or line ends between double quotes"
     ]),
-    ("r.csv", 'qid,doc_ids\n1,"a\n', ["r.csv, row 2 (line 2): unexpected end of data; check the quotes"]),
+    ("r.csv", 'qid,doc_ids\n1,"a\n', [
+        "r.csv, row 2 (line 2): a text that begins with a double quote has no end; check the quotes"
+    ]),
     ("r.csv", "qid,doc_ids\n", ["r.csv: contains no queries; add a row for each query"]),
     ("r.csv", "", [
         "r.csv: is an empty file; export or download it again"
@@ -735,7 +737,7 @@ BAD_FILES = [
         "r.jsonl, row 2, column 'doc_ids' (B): is missing; write [] if there are no documents"
     ]),
     ("r.jsonl", "{}{}\n", [
-        "r.jsonl, line 1: is not JSON (Extra data: line 1 column 3 (char 2)); write one record per line"
+        "r.jsonl, line 1: is not JSON (Extra data, column 3); write one record per line"
     ]),
     ("r.json", "{}", [
         "r.json: expected a list of records, or an object with one list of records such as results, data, rows, "
@@ -956,9 +958,9 @@ def test_a_csv_of_scores_can_be_read_back_as_a_table(tmp_path):
 def test_the_output_is_another_file_of_a_known_kind_in_a_folder(tmp_path):
     scored(tmp_path, "scores.csv", ["1"])
     path = tmp_path / "both.jsonl"
-    with pytest.raises(InputError, match=r"^both\.jsonl: the output would replace an input$"):
+    with pytest.raises(InputError, match=r"^both\.jsonl: is an input; choose another name with --output$"):
         write_retrieval(path, path, path)
-    with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv, \.jsonl$"):
+    with pytest.raises(InputError, match=r"^scores\.txt: .* ends in \.xlsx, \.csv or \.jsonl$"):
         write_retrieval(path, path, tmp_path / "scores.txt")
     with pytest.raises(OutputError, match="cannot be written"):
         write_retrieval(path, path, tmp_path / "scores.csv" / "scores.jsonl")

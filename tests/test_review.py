@@ -1057,7 +1057,7 @@ def test_a_config_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
     [
         (["--calibrate", "new.ini"], "--calibrate needs human labels; add --labels SHEET"),
         (["--calibrate", "in.xlsx"], "in.xlsx"),
-        (["--calibrate", "nowhere"], "nowhere: no such file; name a config file"),
+        (["--calibrate", "nowhere"], "nowhere: there is no such file; name a config file"),
         (["--labels", "none.xlsx"], "none.xlsx"),
     ],
 )

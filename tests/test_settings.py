@@ -191,13 +191,18 @@ def test_shipped_sample_is_the_defaults(folder: Path) -> None:
 def test_documentation_lists_every_key() -> None:
     """docs/configuration.md holds each section, key, default and allowed values of the models, in their order."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    words = dict(
+        re.findall(r"^\|(\w+)\|(.+)\|$", text.partition("|Word|")[2].partition("\n\n")[0], re.MULTILINE)
+    )
+    assert len(words) == 7
     documented = []
     section = ""
     for line in text.splitlines():
         if heading := re.fullmatch(r"### `\[(\w+)\]`", line):
             section = heading[1]
-        elif section and (row := re.fullmatch(r"\| `(\w+)` \| (.+?) \| (.+?) \| .+ \|", line)):
-            documented.append((section, row[1], row[2], row[3]))
+        elif section and (row := re.fullmatch(r"\|`(\w+)`\|(.+?)\|(.+?)\|.+\|", line)):
+            word, comma, rest = row[3].partition(", or empty")
+            documented.append((section, row[1], row[2], words.get(word, word) + comma + rest))
     expected = [
         (section, key, written_default(info.default), info.description)
         for (section, key), info in FIELDS.items()
@@ -218,7 +223,7 @@ def written_default(value: object) -> str:
 def test_documentation_lists_every_variable(folder: Path) -> None:
     """Each documented variable sets the key that it is said to set."""
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([A-Z_]+)` \| `\[(\w+)\] (\w+)` \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\|`([A-Z_]+)`\|`\[(\w+)\] (\w+)`\|$", text, re.MULTILINE)
     assert len(rows) == 5
     for variable, section, key in rows:
         loaded = load(folder, environ={variable: "https://localhost"})
@@ -363,11 +368,11 @@ def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) 
 
 def test_named_config_file_must_exist(folder: Path) -> None:
     """R-99: a file that the user named and that is not there is an error, a folder too."""
-    assert problems(folder, config=Path("my.ini")) == ["my.ini: no such file"]
+    assert problems(folder, config=Path("my.ini")) == ["my.ini: there is no such file; correct --config"]
     (line,) = problems(folder, config=Path("backend"))
     assert line == "backend: is a folder, not a file; name a file in it"
     outside = folder.parent / "my.ini"
-    assert problems(folder, config=outside) == [f"{outside}: no such file"]
+    assert problems(folder, config=outside) == [f"{outside}: there is no such file; correct --config"]
 
 
 def test_folder_named_dotenv_is_no_dotenv_file(folder: Path) -> None:
@@ -499,6 +504,7 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
             f"api_key = {CANARY}\n[azure]",
             ["config.ini, line 1: comes before the first [section]; move it into a section"],
         ),
+        ("[azure\nauth = key\n", ["config.ini, line 1: a section is written [name]; add the missing ]"]),
         (
             f"[azure]\n{CANARY}\n# =\n{CANARY}\n",
             [
@@ -910,7 +916,7 @@ def test_wrapping_of_a_key_is_removed(folder: Path, variable: str, key: str) -> 
 
 
 BAD_KEYS = {
-    "the key contains white space": ["ab cd", "ab\ncd", "ab\tcd", "ab\xa0cd", "ab\u2028cd"],
+    "the key contains white space; copy it again": ["ab cd", "ab\ncd", "ab\tcd", "ab\xa0cd", "ab\u2028cd"],
     "the key contains an invisible or non-ASCII character; copy it again": [
         "ab\u200bcd",
         "\ufeffabcd",
@@ -920,7 +926,7 @@ BAD_KEYS = {
         "ab\x1bcd",
         "ab\udc80",
     ],
-    "this is a placeholder, not a key": [
+    "this is a placeholder, not a key; enter the API key of your provider": [
         "<your-key>",
         "${X}",
         "$KEY",
@@ -1101,7 +1107,7 @@ def test_file_with_a_key_that_others_can_read(
     """R-84: a warning that names the file and the remedy, only when there is a key in it."""
     write(folder / name, text, mode)
     assert stat.S_IMODE((folder / name).stat().st_mode) == mode
-    warning = f"{name} holds an API key and other users can read it: chmod 600 {name}"
+    warning = f"{name}: contains an API key, and other users can read it; run chmod 600 {name}"
     assert load(folder).warnings == ((warning,) if warned else ())
 
 

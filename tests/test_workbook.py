@@ -1029,7 +1029,7 @@ def test_rows_of_a_csv_file_are_records(tmp_path: Path) -> None:
         ),
         (
             'Query,Bot_A\nq,"never closed\nq2,b\n',
-            r"row 2 \(line 3\): unexpected end of data; check the quotes",
+            r"row 2 \(line 3\): a text that begins with a double quote has no end; check the quotes",
         ),
         ('Query,Bot_A\nq,"a" b\n', r"row 2 \(line 2\): ',' expected after '\"'; check the quotes"),
     ],
@@ -1331,8 +1331,10 @@ def test_a_column_to_keep_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert_each_matches(
         problems(path, keep=["Category", "Topic", "TOPIC"]),
         [
-            r"^a\.xlsx, sheet 'Q3': 'Category' is not a column; name one of 'Query' \(A\), .*'TOPIC' \(D\)$",
-            r"'Topic' could be several columns; name one of 'Top ic' \(C\), 'TOPIC' \(D\)$",
+            r"^a\.xlsx, sheet 'Q3': 'Category' \(\[report\] slice_by or rubric\) is not a column; "
+            r"name one of 'Query' \(A\), .*'TOPIC' \(D\)$",
+            r"'Topic' \(\[report\] slice_by or rubric\) could be several columns; "
+            r"name one of 'Top ic' \(C\), 'TOPIC' \(D\)$",
         ],
     )
 

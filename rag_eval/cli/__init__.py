@@ -1,9 +1,11 @@
 """The command line: the one place that reads arguments and the environment, prints, and ends the process."""
 
 import atexit
+import errno
 import gc
 import logging
 import os
+import re
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -62,8 +64,22 @@ class _Commands(click.Group):
         """Done before anything else is parsed, so that options of `run` may come before the file."""
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         if args and args[0] not in own | _COMMANDS.keys():
+            if not ctx.resilient_parsing:
+                _refuse_mistyped(args[0], ctx)
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_mistyped(word: str, ctx: click.Context) -> None:
+    """Raise UsageError for a word that is like a command and is not a file."""
+    if not re.fullmatch(r"[A-Za-z]+(-[a-z]+)*", word) or os.path.exists(word):
+        return
+    from difflib import get_close_matches
+
+    begun = [name for name in _COMMANDS if name.startswith(word.lower())]
+    near = begun or get_close_matches(word.lower(), _COMMANDS, 1, 0.75)
+    hint = f"; did you mean '{near[0]}'?" if near else "; name a file with its ending, such as answers.xlsx"
+    raise click.UsageError(f"{word}: there is no such command, file or folder{hint}", ctx)
 
 
 class _Script(_Commands):
@@ -86,7 +102,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 def rag_eval() -> None:
     """Compare the answers of chatbots and write an Excel report.
 
-    rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx.
+    rag-eval ANSWERS.xlsx is short for rag-eval run ANSWERS.xlsx. To show the options of a command, run rag-eval COMMAND
+    --help.
     """
 
 
@@ -116,7 +133,7 @@ def _end(command: click.Command) -> NoReturn:
         click.echo(error.format_message())
         sys.exit(ExitCode.USAGE)
     except click.ClickException as error:
-        warn(f"{error.format_message()}{_where_to_look(error)}")
+        warn(f"{_on_one_line(error.format_message())}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt) as error:
         is_terminated = isinstance(error.__cause__ or error, Terminated)
@@ -129,13 +146,27 @@ def _end(command: click.Command) -> NoReturn:
         warn(str(error))
         sys.exit(error.exit_code)
     except Exception as bug:
-        if problem := describe_missing(bug):
+        if problem := describe_missing(bug) or _too_long_name(bug):
             warn(problem)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
         warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. Paid replies are kept.")
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
+
+
+def _too_long_name(error: Exception) -> str:
+    """Of a file that no file system would take; empty for any other error."""
+    if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG:
+        return ""
+    from rag_eval.texts.display import shorten
+
+    return f"{shorten(str(error.filename), 60)}: the name is longer than the file system allows; choose a shorter one"
+
+
+def _on_one_line(message: str) -> str:
+    """click lists choices one below the other."""
+    return re.sub(r"\s*\n\s*", " ", message)
 
 
 def _where_to_look(error: click.ClickException) -> str:

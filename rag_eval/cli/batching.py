@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.console import warn
+from rag_eval.cli.console import say, warn
 from rag_eval.cli.options import Options
 from rag_eval.errors import ExitCode, InputError
 from rag_eval.judge.providers import PROVIDERS
@@ -27,7 +27,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 600.0
 
 
 def refuse_batches(options: Options, settings: "Settings") -> None:
-    """Raise InputError for options and settings that cannot be used together with batches."""
+    """Raise InputError for options and settings that contradict each other about calls and batches."""
+    if options.fresh and options.report_only:
+        raise InputError(
+            "--fresh: has no effect with --report-only, which calls no judge; remove one of them"
+        )
     if not options.in_batches:
         if options.batch_wait is not None:
             raise InputError("--batch-wait: needs provider batches; add --batch")
@@ -128,10 +132,11 @@ def wait_for_batches(
     raise AssertionError("the pauses never end")
 
 
-def cancel_batches(
-    run: "BatchRun", options: Options, say: Callable[[str], None], manifest: "Manifest"
-) -> ExitCode:
-    """Cancel what is open. Finished replies are stored, now or by the same command later."""
+def cancel_batches(run: "BatchRun", options: Options, manifest: "Manifest") -> ExitCode:
+    """Cancel what is open. Finished replies are stored, now or by the same command later.
+
+    The result is printed even with --quiet: it is what --batch-cancel asks for.
+    """
     with run.exclusive(60 * options.wait):
         left = run.cancel()
     if left:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _HELP = {"help_option_names": ["-h", "--help"]}
 _CONFIG = click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Configuration file.  [default: ./config.ini, if present]",
 )
 _DAY = 24 * 60 * 60
@@ -48,7 +49,7 @@ def _show(config: Path | None) -> None:
 @click.option(
     "--older-than",
     "days",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     required=True,
     metavar="DAYS",
     help="Remove replies and failures older than DAYS.",

@@ -14,10 +14,12 @@ import click
 
 from rag_eval.cli.console import set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
+from rag_eval.cli.help_groups import GroupedCommand
 from rag_eval.cli.job import Job, _refuse_empty, _rubric
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
 from rag_eval.cli.judging import open_judges
 from rag_eval.cli.options import Options
+from rag_eval.cli.parameters import PATH
 from rag_eval.cli.run import command as run_command
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import TOXICITY
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from rag_eval.run.judges import Judges
     from rag_eval.tables import Table
 
-_PATH = click.Path(path_type=Path)
 _OF_A_JUDGE = ("judge", "model", "temperature", "prompts")
 """Options of `run` that each judge has for itself, with -a or -b at the end."""
 _OF_BOTH = (
@@ -43,14 +44,15 @@ _OF_BOTH = (
 
 @click.command(
     "compare-judges",
+    cls=GroupedCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Compare two judges on the same rows.",
 )
-@click.argument("input_path", metavar="INPUT", type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="Workbook to write.  [default: <input>_judges.xlsx]")
-@click.option("--a", "config_a", type=_PATH, help="Configuration of A.  [default: ./config.ini, if present]")
-@click.option("--b", "config_b", type=_PATH, help="Configuration of B.  [default: that of A]")
-@click.option("--json", type=_PATH, help="Also write all numbers as JSON to this file.")
+@click.argument("input_path", metavar="INPUT", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Workbook to write.  [default: <input>_judges.xlsx]")
+@click.option("--a", "config_a", type=PATH, help="Configuration of A.  [default: ./config.ini, if present]")
+@click.option("--b", "config_b", type=PATH, help="Configuration of B.  [default: that of A]")
+@click.option("--json", type=PATH, help="Also write all numbers as JSON to this file.")
 def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **given: Any) -> None:
     """Score the same rows with two judges, A and B, and write a workbook that compares them.
 

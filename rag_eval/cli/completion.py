@@ -13,10 +13,10 @@ _SHELLS = ["bash", "zsh", "fish"]
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Print a shell completion script.",
 )
-@click.argument("shell", type=click.Choice(_SHELLS))
+@click.argument("shell", metavar="SHELL", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print a script that lets SHELL complete commands and options of rag-eval.
+    """Print a script that lets SHELL (bash, zsh or fish) complete commands and options of rag-eval.
 
     docs/cli.md says where to save it.
     """

@@ -17,6 +17,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, set_up_logging
+from rag_eval.cli.parameters import PATH
 from rag_eval.errors import (
     ExitCode,
     InputError,
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--config",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Configuration file.  [default: ./config.ini, if present]",
 )
 @click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Judge to check; offline needs no API key.")
-@click.option("--model", help="Deployment (Azure) or model (OpenAI) of the judge.")
+@click.option("--model", metavar="NAME", help="Deployment (Azure) or model (OpenAI) of the judge.")
 @click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
 @click.option("--all", "shows_all", is_flag=True, help="Also print the settings that have their default.")
 def command(

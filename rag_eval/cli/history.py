@@ -9,6 +9,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rag_eval.results.run_history import History
     from rag_eval.results.summary import Summary
 
-_PATH = click.Path(path_type=Path)
 _SHOWN = 10
 """Runs of each bot that the terminal shows."""
 
@@ -72,8 +72,8 @@ class HistoryOfRun:
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Show how scores changed over time.",
 )
-@click.argument("folder", metavar="FOLDER", type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="Also write the history to this file (.xlsx or .html).")
+@click.argument("folder", metavar="FOLDER", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Also write the history to this file (.xlsx or .html).")
 def command(folder: Path, output: Path | None) -> None:
     """Show the mean RQS of each bot over time, and what changed significantly in the last run.
 

@@ -268,7 +268,7 @@ class Job:
             self._announce(loaded.settings, facts, run.judges())
             self._manifest.began(loaded, facts)
             if self._options.batch_cancel:
-                return cancel_batches(run, self._options, self._say, self._manifest)
+                return cancel_batches(run, self._options, self._manifest)
             if waiting := wait_for_batches(run, self._options, self._say):
                 self._manifest.waits(waiting_line(waiting), waiting)
                 return ExitCode.NOT_FINISHED

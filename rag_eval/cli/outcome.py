@@ -11,6 +11,7 @@ import click
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
+from rag_eval.cli.parameters import PATH
 from rag_eval.cli.reading import Command
 from rag_eval.cli.terminal import bot_lines, leaderboard_lines
 from rag_eval.errors import ExitCode, RunStoppedError
@@ -166,18 +167,13 @@ def gate_options(command: Command) -> Command:
         ),
         click.option(
             "--baseline",
-            type=_PATH,
+            type=PATH,
             help="Report, JSON or latest: the earlier run to compare with.",
         ),
-        click.option(
-            "--history", type=_PATH, metavar="FOLDER", help="Add this run to the history in FOLDER."
-        ),
+        click.option("--history", type=PATH, metavar="FOLDER", help="Add this run to the history in FOLDER."),
         click.option(
             "--fail-on-regression", is_flag=True, help="Exit with 1 if any mean is significantly worse."
         ),
-        click.option("--junit", type=_PATH, help="Write gate results as JUnit XML to this file."),
+        click.option("--junit", type=PATH, help="Write gate results as JUnit XML to this file."),
     )
     return reduce(lambda decorated, option: option(decorated), reversed(options), command)
-
-
-_PATH = click.Path(path_type=Path)

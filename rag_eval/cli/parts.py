@@ -9,15 +9,15 @@ import click
 from rag_eval.cli.console import say, set_up_logging, warn
 from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import gate_options
+from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_PATH = click.Path(path_type=Path)
-_FOLDER = click.argument("folder", metavar="FOLDER", type=_PATH)
+_FOLDER = click.argument("folder", metavar="FOLDER", type=PATH)
 
 
 @click.command("shard", context_settings=_HELP, short_help="Judge one shard of a run.")
-@click.argument("path", metavar="SPEC.json", type=_PATH)
+@click.argument("path", metavar="SPEC.json", type=PATH)
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
@@ -73,7 +73,7 @@ def report(folder: Path, quiet: bool, **options: Any) -> None:
     metavar="'NAME OP VALUE'",
     help="Write only cases that meet this condition.",
 )
-@click.option("-o", "--output", type=_PATH, required=True, help="Workbook to write (.xlsx).")
+@click.option("-o", "--output", type=PATH, required=True, help="Workbook to write (.xlsx).")
 def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
     """Write the cases of a run in shards for which all conditions hold to a workbook.
 

@@ -21,8 +21,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def reading_options(example: str) -> Callable[[Command], Command]:
     """A decorator that gives a command these options. `example` is one of a column with its role."""
     options = (
-        click.option("--sheet", help="Sheet to read.  [default: the first visible sheet]"),
-        click.option("--encoding", help="Encoding of a .csv or .tsv file.  [default: detected]"),
+        click.option("--sheet", metavar="NAME", help="Sheet to read.  [default: the first visible sheet]"),
+        click.option(
+            "--encoding", metavar="NAME", help="Encoding of a .csv or .tsv file.  [default: detected]"
+        ),
         click.option(
             "--sep", metavar="CHAR", help="Separator of a .csv file, or 'tab'.  [default: detected]"
         ),

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from rag_eval.cli.console import say
+from rag_eval.cli.parameters import PATH
 from rag_eval.cli.reading import opened, reading_options
 
-_PATH = click.Path(path_type=Path)
 _ROLES = ("id", "retrieved_docs", "gold_docs")
 
 
@@ -26,9 +26,9 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Score retrieval against gold documents.",
 )
-@click.argument("file", metavar="RESULTS", type=_PATH, required=False)
-@click.option("--results", type=_PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
-@click.option("--reference", type=_PATH, required=True, help="File with the gold documents of each query.")
+@click.argument("file", metavar="RESULTS", type=PATH, required=False)
+@click.option("--results", type=PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
+@click.option("--reference", type=PATH, required=True, help="File with the gold documents of each query.")
 @click.option(
     "--evaluator",
     type=click.Choice(["ContextRecall"]),
@@ -37,13 +37,14 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     expose_value=False,
     help="Evaluator to use; there is only this one.",
 )
-@click.option("-o", "--output", type=_PATH, help="Write the scores of each query (.xlsx, .csv or .jsonl).")
+@click.option("-o", "--output", type=PATH, help="Write the scores of each query (.xlsx, .csv or .jsonl).")
 @click.option(
     "--k",
     "cutoffs",
     default="5,10",
     show_default=True,
     callback=_cutoffs,
+    metavar="K,K,...",
     help="Cutoffs k of the measures.",
 )
 @reading_options("key=id")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_eval.cli.console import say, set_up_logging, warn
+from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, TOXICITY
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rag_eval.report.recorded import RecordedRun
     from rag_eval.results.sampling import Sample
 
-_PATH = click.Path(path_type=Path)
 _DEFAULT_METRICS = ("answer_correctness", "faithfulness", "answer_relevancy")
 """About the response; to label the context as well takes much longer."""
 _PARTS = {3: "thirds", 2: "halves"}
@@ -29,16 +29,21 @@ _PARTS = {3: "thirds", 2: "halves"}
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Draw cases for people to label.",
 )
-@click.argument("run", metavar="RUN.json", type=_PATH)
-@click.option("-o", "--output", type=_PATH, help="Review sheet to write.  [default: <run>_review.xlsx]")
+@click.argument("run", metavar="RUN.json", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Review sheet to write.  [default: <run>_review.xlsx]")
 @click.option(
-    "--cases", type=click.IntRange(min=2), default=40, show_default=True, help="Number of cases to label."
+    "--cases",
+    type=click.IntRange(min=2),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Number of cases to label.",
 )
 @click.option("--metrics", metavar="NAMES", help="Metrics or criteria to label, separated by commas.")
 @click.option("--raters", metavar="NAMES", help="Names of the people; each gets a sheet of their own.")
 @click.option(
     "--suspicious",
-    type=click.FloatRange(0.0, 0.9),
+    type=NumberRange(0.0, 0.9),
     default=0.0,
     metavar="SHARE",
     help="Share of flagged, noisy or disagreeing cases.  [default: 0]",
@@ -47,11 +52,13 @@ _PARTS = {3: "thirds", 2: "halves"}
 @click.option(
     "--without",
     multiple=True,
-    type=_PATH,
+    type=PATH,
     metavar="SHEET",
     help="Leave out the cases of this earlier review sheet.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random draw.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Seed of the random draw."
+)
 @click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
 def command(
     run: Path,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.parameters import PATH
 from rag_eval.cli.reading import opened, reading_options
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
 
-_PATH = click.Path(path_type=Path)
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -22,7 +22,7 @@ def command() -> None:
 
 
 @command.command("check", context_settings=_HELP, short_help="Check a rubric file and print the rubric.")
-@click.argument("file", type=_PATH)
+@click.argument("file", type=PATH)
 def _check(file: Path) -> None:
     """Print the rubric in FILE (.yaml, .yml or .json) as RAG Eval reads it, or everything that is wrong with it."""
     from rag_eval.rubric import load_rubric
@@ -32,9 +32,9 @@ def _check(file: Path) -> None:
 
 
 @command.command("align", context_settings=_HELP, short_help="Measure the agreement of two raters.")
-@click.argument("a", type=_PATH)
-@click.argument("b", type=_PATH)
-@click.option("--rubric", "file", type=_PATH, required=True, help="Rubric file (.yaml, .yml or .json).")
+@click.argument("a", type=PATH)
+@click.argument("b", type=PATH)
+@click.option("--rubric", "file", type=PATH, required=True, help="Rubric file (.yaml, .yml or .json).")
 @reading_options("verdict=grounded")
 def _align(a: Path, b: Path, file: Path, **options: Any) -> None:
     """Measure the agreement of the verdicts in files A and B, with Cohen's kappa.

@@ -20,9 +20,12 @@ def received(path: Path, kind: str | None, target: Path) -> Iterator[Path]:
     """
     if str(path) != "-":
         if kind is not None:
-            raise InputError(
-                f"--format {kind} is for standard input; rename {path.name} to {path.stem}.{kind}"
+            remedy = (
+                "leave it out"
+                if path.suffix.lower() == f".{kind}"
+                else f"rename {path.name} to {path.stem}.{kind}"
             )
+            raise InputError(f"--format {kind} is for standard input; {remedy}")
         yield path
         return
     if kind is None:

@@ -18,7 +18,7 @@ def check_editable(path: Path) -> None:
     if path.exists():
         parse_ini(read_text(path, path.name), path.name)
     elif path.suffix.lower() != ".ini":
-        raise SettingsError(f"{path}: no such file; name a config file, such as config.ini")
+        raise SettingsError(f"{path}: there is no such file; name a config file, such as config.ini")
 
 
 def set_values(path: Path, section: str, values: Mapping[str, str], option: str) -> Path:

@@ -100,8 +100,8 @@ def budget_of(settings: Settings) -> Budget:
         models.add(settings.toxicity.deployment)
     if limits.max_cost is not None and (unknown := sorted(models - prices.keys())):
         raise SettingsError(
-            f"[limits] max_cost: the price of {', '.join(unknown)} is not known, so a cap on the cost would do "
-            "nothing; set input and output (toxicity_input and toxicity_output for the toxicity deployment) in "
+            f"[limits] max_cost: the price of {', '.join(unknown)} is not known, so the cost cannot be "
+            "limited; set input and output (toxicity_input and toxicity_output for the toxicity deployment) in "
             "section [prices]"
         )
     return Budget(
@@ -114,7 +114,7 @@ def batch_limits_of(settings: Settings) -> BatchLimits:
     rules, batch = settings.provider.batches, settings.batch
     if rules is None:
         raise SettingsError(
-            "--batch: the offline judge makes no calls; remove --batch, or choose an LLM judge"
+            "--batch, --batch-cancel: the offline judge makes no calls; remove the option, or choose an LLM judge"
         )
     factor = settings.prices.batch_factor
     return BatchLimits(

@@ -19,7 +19,7 @@ def read_text(path: Path, name: str) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SettingsError(f"{name}: no such file") from None
+        raise SettingsError(f"{name}: there is no such file; correct --config") from None
     except OSError as error:
         raise SettingsError(f"{name}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
@@ -52,9 +52,12 @@ def parse_ini(text: str, name: str) -> dict[str, Given]:
     try:
         parser.read_string(text)
     except configparser.MissingSectionHeaderError as error:
-        raise SettingsError(
-            f"{name}, line {error.lineno}: comes before the first [section]; move it into a section"
-        ) from None
+        problem = (
+            "a section is written [name]; add the missing ]"
+            if error.line.startswith("[")
+            else "comes before the first [section]; move it into a section"
+        )
+        raise SettingsError(f"{name}, line {error.lineno}: {problem}") from None
     except configparser.ParsingError as error:
         wrong = [f"{name}, line {line}: {_NO_ASSIGNMENT}" for line, _ in error.errors]
         raise SettingsError(first_of(wrong)) from None

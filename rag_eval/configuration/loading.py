@@ -133,7 +133,9 @@ class _Loading:
         given = parse(read_text(path, name), name)
         holds_key = any(key.endswith(".api_key") and entry.value for key, entry in given.items())
         if holds_key and os.name == "posix" and path.stat().st_mode & 0o044:
-            self.warnings.append(f"{name} holds an API key and other users can read it: chmod 600 {name}")
+            self.warnings.append(
+                f"{name}: contains an API key, and other users can read it; run chmod 600 {name}"
+            )
         return given
 
     def read_variables(self, environ: Mapping[str, str]) -> None:

@@ -125,8 +125,12 @@ class Budget:
                                        f"could cost up to {most:.4f} (--max-cost)")  # fmt: skip
         if self._max_minutes is not None and self._clock() - self._started >= self._max_minutes * 60:
             raise _reached(
-                "max_minutes", f"the time limit of {self._max_minutes:g} minutes is reached (--max-minutes)"
+                "max_minutes", f"the time limit of {minutes(self._max_minutes)} is reached (--max-minutes)"
             )
+
+
+def minutes(number: float) -> str:
+    return f"{number:g} minute{'' if number == 1 else 's'}"
 
 
 def _reached(code: str, what: str) -> RunStoppedError:

@@ -94,11 +94,11 @@ class Provider:
     def key_problem(key: str) -> str | None:
         """What is wrong with an API key, in words that do not show it; None when nothing is."""
         if any(character.isspace() for character in key):
-            return "the key contains white space"
+            return "the key contains white space; copy it again"
         if not (key.isascii() and key.isprintable()):
             return "the key contains an invisible or non-ASCII character; copy it again"
         if _PLACEHOLDER.fullmatch(key):
-            return "this is a placeholder, not a key"
+            return "this is a placeholder, not a key; enter the API key of your provider"
         return None
 
     def lacking(self, section: Any) -> list[str]:

@@ -22,7 +22,7 @@ from rag_eval.retrieval.from_files import AnyPath, evaluate_files
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.tables.record_files import AS_FOUND, ReadOptions
-from rag_eval.texts.display import decimals, formula_safe
+from rag_eval.texts.display import decimals, enumerated, formula_safe
 
 
 def write_retrieval(
@@ -40,9 +40,11 @@ def write_retrieval(
     target, wanted = Path(output), tuple(sorted(set(cutoffs)))
     opener = _FORMATS.get(target.suffix.lower())
     if opener is None:
-        raise InputError(f"{target.name}: scores are written to a file that ends in {', '.join(_FORMATS)}")
+        raise InputError(
+            f"{target.name}: scores need a file name that ends in {enumerated(tuple(_FORMATS), 'or')}"
+        )
     if os.path.realpath(target) in map(os.path.realpath, (results, references)):
-        raise InputError(f"{target.name}: the output would replace an input")
+        raise InputError(f"{target.name}: is an input; choose another name with --output")
     sweep([target])
     replacement = Replacement(target)
     try:

@@ -53,7 +53,9 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
         name, _, value = (part.strip() for part in text.partition("="))
         key = name.casefold().replace(" ", "_").replace("-", "_")
         least = _share(value)
-        if key not in GATED:
+        if "=" not in text:
+            problems.append(f"--fail-under {text}: expected NAME=VALUE, such as rqs=0.7")
+        elif key not in GATED:
             problems.append(
                 f"--fail-under {text}: unknown metric {name!r}; expected one of {', '.join(GATED)}"
             )

@@ -1,6 +1,7 @@
 """What a run in shards is about to judge: read once, written to its folder, and found there again by the next run."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -173,7 +174,7 @@ class Planner:
         taken = min(most, len(table.rows))
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
         wanted = islice(rows, taken)
-        while some := list(islice(wanted, self._shard_rows)):
+        while some := list(islice(wanted, min(self._shard_rows, sys.maxsize))):
             digest = write_rows(self._folder.input(len(self.shards)), some)
             self.shards.append(Shard(source=name, rows=len(some), input=digest))
         self.sources.append(InputFile(name=name, sha256=sha256, rows=taken))
@@ -221,7 +222,7 @@ def cut(tables: Iterable[Table], most: int, shard_rows: int) -> Iterator[list[Ro
     for table in tables:
         rows = islice(iter(table.rows), most)
         most -= min(most, len(table.rows))
-        while some := list(islice(rows, shard_rows)):
+        while some := list(islice(rows, min(shard_rows, sys.maxsize))):
             yield some
 
 

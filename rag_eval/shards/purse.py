@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.budget import minutes
 from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome
 from rag_eval.shards.spec import ShardSpec
 
@@ -66,7 +67,7 @@ class Purse:
                 else []
             ),
             *([f"{self._cost:.4f} of {max_cost:g} is spent (--max-cost)"] if max_cost is not None else []),
-            *([f"the limit is {max_minutes:g} minutes (--max-minutes)"] if max_minutes is not None else []),
+            *([f"the limit is {minutes(max_minutes)} (--max-minutes)"] if max_minutes is not None else []),
         ]
         return RunStoppedError(
             "limits",

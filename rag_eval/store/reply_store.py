@@ -209,7 +209,7 @@ class Store:
         except (*_UNWRITABLE, OSError) as error:
             raise StoreError(
                 f"{self.path}: the store of judge replies cannot be {done} ({error}); earlier replies are safe. "
-                "Free some space or repair the path, and run the same command again"
+                "Free some space, or correct -o or [cache] directory, and run the same command again"
             ) from error
 
 

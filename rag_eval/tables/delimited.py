@@ -294,7 +294,10 @@ def _records(
         try:
             row = next(records, None)
         except (csv.Error, UnicodeDecodeError) as error:
-            problems.append(f"{path.name}, row {number} (line {lines.number}): {error}; check the quotes")
+            reason = (
+                "a text that begins with a double quote has no end" if "end of data" in str(error) else error
+            )
+            problems.append(f"{path.name}, row {number} (line {lines.number}): {reason}; check the quotes")
             return
         if row is None:
             return

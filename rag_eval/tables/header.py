@@ -141,7 +141,9 @@ def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple
         else:
             fault = "could be several columns" if found else "is not a column"
             candidates = [uses[index] for index in found] or list(uses.values())
-            problems.append(f"'{name}' {fault}; name one of {listed(candidates)}")
+            problems.append(
+                f"'{name}' ([report] slice_by or rubric) {fault}; name one of {listed(candidates)}"
+            )
     return kept, problems
 
 

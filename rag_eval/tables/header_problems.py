@@ -62,6 +62,11 @@ def _choice(use: ColumnUse) -> str:
 def _no_responses(
     uses: Mapping[int, ColumnUse], claims: Mapping[Claim, Sequence[int]], prefix: str, found: str
 ) -> str:
+    if taken := [use for use in uses.values() if bot_of(use.header, prefix)]:
+        return (
+            f"No column with responses is left, because --map or [columns] gives {taken[0]} another role; correct it, "
+            f"or add --map COLUMN=bot for a column with responses (found: {found})"
+        )
     if (QUERY, None, "") in claims and (REFERENCE, None, "") in claims:
         return (
             f"No column with responses: this looks like a test set; run the bots on it and add a column {prefix}<name> "

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,9 +73,18 @@ def _records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
         if "\n" in text.strip() and _is_record(text.lstrip().partition("\n")[0]):
             return (), None
         raise TableError(
-            f"{path.name}: is not JSON ({error}); check the file, or write one record per line as .jsonl"
+            f"{path.name}: is not JSON ({_reason(error)}); check the file, or write one record per line as .jsonl"
         ) from None
     return _list_of_records(path, document, "")
+
+
+def _reason(error: ValueError | RecursionError, *, in_line: bool = False) -> str:
+    """Why a text is not JSON, and where; of a single line, the column only."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(error, JSONDecodeError):
+        return f"{error.msg}, {'' if in_line else f'line {error.lineno}, '}column {error.colno}"
+    return str(error)
 
 
 def _is_record(line: str) -> bool:
@@ -172,7 +182,7 @@ def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
             yield number, parse_json(line)
         except (ValueError, RecursionError) as error:
             raise TableError(
-                f"{path.name}, line {number}: is not JSON ({error}); write one record per line"
+                f"{path.name}, line {number}: is not JSON ({_reason(error, in_line=True)}); write one record per line"
             ) from None
 
 

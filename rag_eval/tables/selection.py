@@ -114,7 +114,11 @@ class Selection:
         return (
             *(f"{each.column} {each.operator} {each.value}" for each in self.where),
             *([f"rows {spans}"] if spans else []),
-            *([f"{self.random_rows:,} random rows"] if self.random_rows else []),
+            *(
+                [f"{self.random_rows:,} random row{'s' if self.random_rows > 1 else ''}"]
+                if self.random_rows
+                else []
+            ),
         )
 
     def chosen(

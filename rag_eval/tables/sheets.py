@@ -1,5 +1,6 @@
 """A spreadsheet file to rows of text, whatever its format. Streams, and knows nothing about columns' meanings."""
 
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,6 +70,8 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
     check_is_file(path, TableError)
     suffix = path.suffix.lower()
     if suffix not in _CONTENTS:
+        if not os.path.exists(path):
+            raise TableError(f"{path}: there is no such file")
         raise TableError(
             f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(_CONTENTS)}"
         )
