@@ -239,7 +239,7 @@ def _step_down(gaps: Floats, alpha: float, flips: int, rng: np.random.Generator)
     has variance 1 under such flips whatever the spread of their differences, so that a maximum over pairs is
     fair to each of them.
     """
-    rows = pooled(gaps[np.ptp(gaps, axis=1) > 0], rng)
+    rows = pooled(gaps[(gaps != gaps[:, :1]).any(axis=1)], rng)
     sums = _flipped_sums(rows, flips, rng)
 
     def statistic(one: int, other: int) -> Floats:

@@ -142,6 +142,13 @@ def read_state(path: Path) -> State:
         return {}
 
 
+def release_memory() -> None:
+    """Give back what pyarrow keeps for later: some 10 MB after a file was written in parts."""
+    from pyarrow import default_memory_pool
+
+    default_memory_pool().release_unused()
+
+
 def require_parquet() -> None:
     """Raises InputError without the package that parts are written with."""
     try:

@@ -15,7 +15,14 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
 from rag_eval.records import Row
-from rag_eval.shards.folder import RunFolder, fingerprint, fingerprint_of_file, write_json, write_rows
+from rag_eval.shards.folder import (
+    RunFolder,
+    fingerprint,
+    fingerprint_of_file,
+    release_memory,
+    write_json,
+    write_rows,
+)
 from rag_eval.tables import ColumnUse, Table
 
 FORMAT = "rag-eval-shards/1"
@@ -177,6 +184,7 @@ class Planner:
         while some := list(islice(wanted, min(self._shard_rows, sys.maxsize))):
             digest = write_rows(self._folder.input(len(self.shards)), some)
             self.shards.append(Shard(source=name, rows=len(some), input=digest))
+        release_memory()
         self.sources.append(InputFile(name=name, sha256=sha256, rows=taken))
         cut = table.cut_rows + len(table.rows) - taken
         self._table = _together(first, table, cut) if first else replace(table, cut_rows=cut)
