@@ -162,6 +162,33 @@ def test_noisy_and_disagreeing_scores_are_suspicious() -> None:
         assert len(sample.cases) == 10
 
 
+def test_the_most_suspicious_cases_come_first() -> None:
+    """A flag before everything; then the noise of samples from 0.15 on, and the distance of metrics from 0.5 on."""
+    noisy, calm = (0.35, 0.5, 0.65), (0.36, 0.5, 0.65)
+    odd: dict[int, tuple[tuple[float, ...], float]] = {
+        11: (calm, 0.99),
+        13: (noisy, 0.99),
+        15: (calm, 1.0),
+        17: (noisy, 0.0),
+    }
+    results = run_of("A", 60)
+    for line, (samples, other) in odd.items():
+        first = Score(METRIC, results[line].scores[METRIC].outcome, 0.5, samples=samples)
+        second = Score.scored("answer_correctness", other)
+        results[line] = replace(results[line], scores={METRIC: first, "answer_correctness": second})
+    flags = {(results[19].case.row, "A"): ("response: injection",)}
+    seen: set[int] = set()
+    for seed in range(40):
+        sample = draw_sample(
+            results, [METRIC, "answer_correctness"], 30, suspicious=0.07, flags=flags, seed=seed
+        )
+        drawn = {case.line for case in sample.cases if case.stratum}
+        aside = {case.line for case in sample.cases if not case.stratum}
+        assert aside == set([line for line in (19, 17, 15, 13) if line not in drawn][: len(aside)])
+        seen |= aside
+    assert seen == {13, 15, 17, 19}
+
+
 def test_the_same_seed_draws_the_same_and_strata_have_the_same_names_for_every_seed() -> None:
     results = run_of("AB", 30)
     one, same, other = (draw_sample(results, [METRIC], 24, seed=seed) for seed in (1, 1, 2))
