@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -376,7 +377,17 @@ def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path
     assert "Atlas: RQS is significantly worse than in the run of" in ended.out
     book = load_workbook(tmp_path / "all.xlsx")
     assert book.sheetnames == ["History", "Runs"]
+    assert [(sheet.page_setup.orientation, sheet.page_setup.fitToHeight) for sheet in book] == [
+        ("landscape", 0)
+    ] * 2
+    assert (book["History"].sheet_view.showGridLines, book["Runs"].print_title_rows) == (False, "$1:$1")
+    assert "2 runs of in.csv" in str(book["History"]["A1"].value)
+    notes = {cell.value: cell.comment.text for cell in book["Runs"][1] if cell.comment}
+    assert notes["Faithfulness"] == "Mean; in brackets its count if RQS has another one."
     assert len(charts(tmp_path / "all.xlsx")) == 1
+    with zipfile.ZipFile(tmp_path / "all.xlsx") as parts:
+        drawn = parts.read("xl/charts/chart1.xml").decode()
+    assert '<c:plotVisOnly val="1"/>' not in drawn  # days and error bars are in hidden columns
     rows = read_sheet(tmp_path / "all.xlsx", "Runs")
     verdicts = [row["Since the run before"] for row in rows if row["Bot"] == "Atlas"]
     assert verdicts == ["first run", "significantly worse"]
