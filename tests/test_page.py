@@ -18,7 +18,7 @@ from page_cases import page_of
 from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
 from rag_eval.errors import OutputError
-from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score
+from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, Score
 from rag_eval.report.page import HtmlReport
 from rag_eval.report.page.figures import histogram, mean_bar
 from rag_eval.report.page.packing import REASON_BITS
@@ -72,6 +72,37 @@ def test_the_page_holds_every_case_and_its_texts(tmp_path: Path) -> None:
         each.case.response for each in results
     ]
     assert page["queries"] == [results[2 * row].case.query for row in range(30)]
+
+
+def test_readers_without_a_script_see_the_fifty_cases_with_the_lowest_rqs(tmp_path: Path) -> None:
+    """The lowest first, of equal ones the first; long texts are shortened, and an empty response is named."""
+    results = [plain_result(row, "A", (row * 7 % 60) / 100) for row in range(2, 62)]
+    results[10] = replace(results[10], rqs=None)
+    low = replace(results[20].case, response="", query="q" * 401, reference="r" * 601)
+    results[20] = replace(results[20], case=low, rqs=0.0004, recommendation="Look.")
+    html = page_of(tmp_path / "p.html", results).read_text(encoding="utf-8")
+    static = html[html.index("The 50 cases with the lowest RQS") :]
+    shown = [int(row) for row in re.findall(r"<h3>Row (\d+), ", static)]
+    ranked = sorted((each.rqs, each.case.row) for each in results if each.rqs is not None)
+    assert shown == [row for _, row in ranked[:50]]
+    values = dict(re.findall(r"<dt>([^<]*)</dt><dd dir=\"auto\">([^<]*)</dd>", static.split("<h3>")[2]))
+    assert values == {
+        "Query": "q" * 399 + "…",
+        "Response": "(empty)",
+        "Ground truth": "r" * 599 + "…",
+        "Recommendation": "Look.",
+    }
+
+
+def test_what_the_columns_mean_is_in_the_page(tmp_path: Path) -> None:
+    metrics = tuple(name for name in METRIC_LABELS if name != "faithfulness")
+    result = plain_result(2, "A")
+    result = replace(result, scores={name: result.scores[name] for name in metrics})
+    html = page_of(tmp_path / "p.html", [result], metrics=(*metrics, TOXICITY)).read_text(encoding="utf-8")
+    terms = re.findall(r"<dt>([^<]*)</dt>", html[html.index("<h3>Definitions</h3>") :])
+    labels = [label for label in METRIC_LABELS.values() if label != "Faithfulness"]
+    modes = ["Retrieval Failure", "Hallucination", "Low Quality", "Not Judged"]
+    assert terms == ["RQS", *labels, "Input Toxicity", *modes]
 
 
 def test_r74_the_policy_allows_exactly_the_script_and_style_of_the_page(tmp_path: Path) -> None:

@@ -509,6 +509,30 @@ def test_scores_and_bots_are_shown_on_request(tmp_path: Path) -> None:
     assert "The judge says 0.81." in text
 
 
+def test_the_progress_of_each_case_and_of_the_sheet_counts_the_label_cells(tmp_path: Path) -> None:
+    measures = [METRIC, "answer_correctness"]
+    results = [scored(row, "A", row / 20) for row in range(2, 12)]
+    for line in range(5):
+        both = {**results[line].scores, measures[1]: Score.scored(measures[1], 0.5)}
+        results[line] = replace(results[line], scores=both)
+    sample = draw_sample(results, measures, 10)
+    review = Review(facts_of("A", 10), results, sample, measures, ("anna",))
+    rows = cells_of(write_review(tmp_path / "r.xlsx", review))
+    asked: dict[str, list[int]] = {}
+    for number, row in enumerate(rows, 1):
+        case, _, measure = str(row[4]).partition("/")
+        if measure:
+            asked.setdefault(case, []).append(number)
+    formulas = [row[2] for row in rows if str(row[2]).startswith("=")]
+    assert formulas == [
+        f'=IF(COUNTA(C{lines[0]}:C{lines[-1]})={len(lines)},"done",'
+        f'COUNTA(C{lines[0]}:C{lines[-1]})&" of {len(lines)}")'
+        for lines in asked.values()
+    ]
+    assert sorted(map(len, asked.values())) == [1] * 5 + [2] * 5
+    assert rows[0][1] == f'=COUNTIF(C3:C{asked["10"][-1] + 1},"done")&" of 10 cases labelled"'
+
+
 @pytest.mark.parametrize(
     ("names", "sheets"),
     [
