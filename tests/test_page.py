@@ -20,7 +20,7 @@ from report_cases import facts_of, plain_result, random_results, result_of, writ
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, Score
 from rag_eval.report.page import HtmlReport
-from rag_eval.report.page.figures import histogram, mean_bar
+from rag_eval.report.page.figures import Point, histogram, mean_bar, timeline
 from rag_eval.report.page.packing import REASON_BITS
 from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
 from rag_eval.results.intervals import Interval
@@ -85,6 +85,9 @@ def test_readers_without_a_script_see_the_fifty_cases_with_the_lowest_rqs(tmp_pa
     shown = [int(row) for row in re.findall(r"<h3>Row (\d+), ", static)]
     ranked = sorted((each.rqs, each.case.row) for each in results if each.rqs is not None)
     assert shown == [row for _, row in ranked[:50]]
+    for row, article in zip(shown, static.split("<h3>Row ")[1:], strict=True):
+        low = results[row - 2].scores["faithfulness"].value or 0.0
+        assert ("(below)" in article.partition("</article>")[0]) is (low < 0.3)
     values = dict(re.findall(r"<dt>([^<]*)</dt><dd dir=\"auto\">([^<]*)</dd>", static.split("<h3>")[2]))
     assert values == {
         "Query": "q" * 399 + "…",
@@ -370,6 +373,28 @@ def test_a_mean_is_drawn_to_scale_and_described() -> None:
     assert 'class="bar" fill="#5b93cc" x="0.0" y="6.0" width="100.0"' in drawn
     assert "M50.0 11.0H150.0" in drawn
     assert 'class="bar"' not in mean_bar("none", None, None)
+
+
+def test_a_timeline_is_drawn_to_scale_with_gaps_and_limits_within_it() -> None:
+    """A point without a mean, or of another segment, is not connected."""
+    points = [
+        Point(0.0, 1.0, (0.5, 1.2), 0),
+        Point(50.0, 0.5, None, 0),
+        Point(60.0, None, None, 0),
+        Point(75.0, 0.25, (-0.1, 0.5), 0),
+        Point(100.0, 0.0, None, 1),
+    ]
+    drawn = timeline("RQS", points)
+    assert re.findall(r'cx="([^"]*)" cy="([^"]*)"', drawn) == [
+        ("46.0", "10.0"), ("333.0", "63.0"), ("476.5", "89.5"), ("620.0", "116.0"),
+    ]  # fmt: skip
+    (line,) = re.findall(r'class="line"[^>]* d="([^"]*)"', drawn)
+    (whiskers,) = re.findall(r'class="ink"[^>]* d="([^"]*)"', drawn)
+    assert line == "M46.0 10.0L333.0 63.0"
+    assert whiskers == "M46.0 63.0V10.0M43.0 63.0h6M43.0 10.0h6M476.5 116.0V63.0M473.5 116.0h6M473.5 63.0h6"
+    grid = re.findall(r'class="grid"[^>]* d="([^"]*)"', drawn)
+    assert grid == [f"M34 {y}H632" for y in ("116.0", "89.5", "63.0", "36.5", "10.0")]
+    assert 'cx="333.0" cy="10.0"' in timeline("one", [points[0]])
 
 
 def test_a_histogram_counts_the_ends() -> None:
