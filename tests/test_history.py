@@ -26,6 +26,7 @@ from fake_judge import FakeJudge, completion
 from openpyxl import load_workbook
 
 from rag_eval.report.history_record import _append
+from rag_eval.report.page.timeline import history_section
 from rag_eval.results.run_history import History, bots_in_time, changes_words, read_history
 
 GOOD = "The tower is {} metres tall and stands at the river."
@@ -267,6 +268,7 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
         (lambda line: line.replace('"rows": 5', '"rows": "five"'), "rows: Input should be a valid integer"),
         (lambda line: re.sub(r'"format": 1', '"format": 2', line), "a later version of RAG Eval wrote it (format 2)"),
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
+        (lambda line: re.sub(r'("interval": \[)[^,\]]+', r"\g<1>-0.1", line), "a mean is outside 0 to 1"),
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
         (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
         (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
@@ -396,6 +398,17 @@ def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path
     html = (tmp_path / "all.html").read_text()
     assert html.count("<svg") == 2
     assert "default-src 'none'" in html
+
+
+def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
+    entry: dict[str, Any], tmp_path: Path
+) -> None:
+    """A hundred rows for all bots together."""
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    days = [start + timedelta(days=day) for day in range(52)]
+    history = history_of(tmp_path / "h", *(changed(entry, started=day.isoformat()) for day in days))
+    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", history_section(history, None))
+    assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
 
 
 def test_the_chart_breaks_between_runs_that_are_not_comparable(

@@ -18,7 +18,17 @@ from page_cases import page_of
 from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
 from rag_eval.errors import OutputError
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    CriterionVerdict,
+    Evidence,
+    Outcome,
+    RubricOutcome,
+    Score,
+)
 from rag_eval.report.page import HtmlReport
 from rag_eval.report.page.figures import Point, histogram, mean_bar, timeline
 from rag_eval.report.page.packing import REASON_BITS
@@ -362,6 +372,26 @@ def test_a_page_that_cannot_be_written_says_so_before_anything_is_judged(tmp_pat
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(OutputError, match=r"folder\.html.*--html"):
         HtmlReport(tmp_path / "folder.html", facts_of(BOTS, 1), {}, megabytes=8)
+
+
+def test_a_case_has_the_verdicts_of_its_rubric() -> None:
+    verdicts = (CriterionVerdict("polite", False, True, "why"), CriterionVerdict("brief", True, False, ""))
+    rubric = RubricOutcome(Outcome.SCORED, True, 1, 2, verdicts=verdicts, criteria=("polite", "brief"))
+    failed = RubricOutcome.failed(["polite"], "timeout", "no answer")
+    results = [
+        replace(plain_result(2, bot), rubric=each) for bot, each in zip("AB", (rubric, failed), strict=True)
+    ]
+    found = [case["r"] for case in json.loads(row_record(results, facts_of("AB", 1)))["c"]]
+    assert found == [
+        {
+            "o": "scored",
+            "p": True,
+            "n": 1,
+            "of": 2,
+            "v": [["polite", False, True, "why"], ["brief", True, False, ""]],
+        },
+        {"o": "failed", "c": "timeout", "r": "no answer", "v": []},
+    ]
 
 
 # Drawings
