@@ -276,6 +276,22 @@ def test_lines_that_are_decided_do_not_make_the_others_less_strict_than_they_are
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
 
 
+@pytest.mark.parametrize(
+    ("names", "direction"),
+    [((RQS,), Direction.BETTER), ((RQS, "faithfulness"), Direction.UNDECIDED)],
+)
+def test_missing_values_are_weighed_as_strictly_as_the_line_is_tested(
+    names: tuple[str, ...], direction: Direction
+) -> None:
+    """14 gains outweigh 3 losses at 5 %, where RQS is the only line, and not at 5 %/2."""
+    comparison = BaselineComparison(past([0.5] * 14 + [0.3] * 3, names), THIS_RUN)
+    for row, value in enumerate([0.8] * 14 + ["failed"] * 3, 2):
+        comparison.add(result("A", row, flat(value)))
+    assert [(change.name, change.direction) for change in comparison.changes()] == [
+        (name, direction) for name in names
+    ]
+
+
 def test_the_interval_of_an_undecided_change_begins_or_ends_at_0() -> None:
     """Six of six differences are positive, and the interval alone would be: 10 lines need more of them."""
     comparison = compared([0.5] * 6, [0.6, 0.7, 0.6, 0.7, 0.6, 0.65])

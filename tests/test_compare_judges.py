@@ -178,6 +178,9 @@ def test_the_workbook_and_the_page_have_the_evidence_of_both(rag_eval: Run, two:
     assert [line["Bot"] for line in read_sheet(tmp_path / "out.xlsx", "Ranking")] == ["Left", "Right"]
     book = load_workbook(tmp_path / "out.xlsx")
     assert book.sheetnames == ["Agreement", "Decisions", "Judges", "Ranking", "Disagreements"]
+    set_up = [sheet.page_setup for sheet in book]
+    assert [each.orientation for each in set_up] == ["landscape"] * 5
+    assert [each.fitToHeight for each in set_up] == [None, 0, 0, 0, 0]  # one page, so that no chart is cut
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "✗ not supported: Nobody knows number 0." in page
     assert "<script" not in page

@@ -9,6 +9,7 @@ import pytest
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
+from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.evaluators import ChunkPrecision, as_metric
@@ -181,6 +182,17 @@ def test_an_llm_judges_as_well(judge: FakeJudge) -> None:
     judge.always = error(401, "401", "no")
     with pytest.raises(RunStoppedError):
         evaluate(frame, settings)
+
+
+def test_a_damaged_cache_is_a_warning(judge: FakeJudge, tmp_path: Path) -> None:
+    (tmp_path / CACHE_NAME).write_bytes(b"no store of replies" * 100)
+    settings = Settings(
+        judge={"provider": "azure"},
+        azure={"endpoint": judge.url, "api_key": KEY},
+        cache={"enabled": True, "directory": tmp_path},
+    )
+    with pytest.warns(UserWarning, match="damaged"):
+        evaluate(pd.DataFrame({"Query": ["When?"], "Bot_A": ["At nine."]}), settings)
 
 
 def test_what_was_adapted_to_the_endpoint_is_a_warning(judge: FakeJudge) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ from fake_judge import FakeJudge, completion
 from openpyxl import load_workbook
 
 from rag_eval.report.history_record import _append
+from rag_eval.report.page.timeline import history_section
 from rag_eval.results.run_history import History, bots_in_time, changes_words, read_history
 
 GOOD = "The tower is {} metres tall and stands at the river."
@@ -266,6 +268,7 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
         (lambda line: line.replace('"rows": 5', '"rows": "five"'), "rows: Input should be a valid integer"),
         (lambda line: re.sub(r'"format": 1', '"format": 2', line), "a later version of RAG Eval wrote it (format 2)"),
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
+        (lambda line: re.sub(r'("interval": \[)[^,\]]+', r"\g<1>-0.1", line), "a mean is outside 0 to 1"),
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
         (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
         (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
@@ -376,7 +379,17 @@ def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path
     assert "Atlas: RQS is significantly worse than in the run of" in ended.out
     book = load_workbook(tmp_path / "all.xlsx")
     assert book.sheetnames == ["History", "Runs"]
+    assert [(sheet.page_setup.orientation, sheet.page_setup.fitToHeight) for sheet in book] == [
+        ("landscape", 0)
+    ] * 2
+    assert (book["History"].sheet_view.showGridLines, book["Runs"].print_title_rows) == (False, "$1:$1")
+    assert "2 runs of in.csv" in str(book["History"]["A1"].value)
+    notes = {cell.value: cell.comment.text for cell in book["Runs"][1] if cell.comment}
+    assert notes["Faithfulness"] == "Mean; in brackets its count if RQS has another one."
     assert len(charts(tmp_path / "all.xlsx")) == 1
+    with zipfile.ZipFile(tmp_path / "all.xlsx") as parts:
+        drawn = parts.read("xl/charts/chart1.xml").decode()
+    assert '<c:plotVisOnly val="1"/>' not in drawn  # days and error bars are in hidden columns
     rows = read_sheet(tmp_path / "all.xlsx", "Runs")
     verdicts = [row["Since the run before"] for row in rows if row["Bot"] == "Atlas"]
     assert verdicts == ["first run", "significantly worse"]
@@ -385,6 +398,17 @@ def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path
     html = (tmp_path / "all.html").read_text()
     assert html.count("<svg") == 2
     assert "default-src 'none'" in html
+
+
+def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
+    entry: dict[str, Any], tmp_path: Path
+) -> None:
+    """A hundred rows for all bots together."""
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+    days = [start + timedelta(days=day) for day in range(52)]
+    history = history_of(tmp_path / "h", *(changed(entry, started=day.isoformat()) for day in days))
+    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", history_section(history, None))
+    assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
 
 
 def test_the_chart_breaks_between_runs_that_are_not_comparable(

@@ -1,8 +1,10 @@
 """R-116: what is too long for the judge is known before it is sent, and never cut in silence."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import FakeJudge
 from hypothesis import given
@@ -95,3 +97,33 @@ def test_what_is_kept_fits_and_is_a_beginning_of_the_context(
     assert whole or (len(shown) == 1 and chunks[0].startswith(shown[0]))
     room = most - INSTRUCTION_TOKENS - estimated_tokens(query)
     assert sum(map(estimated_tokens, shown)) <= room
+
+
+@pytest.mark.parametrize(
+    ("room", "kept", "said"),
+    [
+        (30, (40, 40, 40), ""),
+        (29, (40, 40), "chunks 1 to 2 of 3"),
+        (20, (40, 40), "chunks 1 to 2 of 3"),
+        (19, (40,), "chunks 1 to 1 of 3"),
+        (10, (40,), "chunks 1 to 1 of 3"),
+        (9, (36,), "the beginning of chunk 1 of 3"),
+        (2, (8,), "the beginning of chunk 1 of 3"),
+        (1, (40, 40, 40), ""),  # only blanks of the first chunk would fit
+        (-5, (40, 40, 40), ""),
+    ],
+)
+def test_as_much_of_a_context_is_kept_as_fits_next_to_the_other_texts(
+    room: int, kept: tuple[int, ...], said: str
+) -> None:
+    """Chunks of ten tokens, next to a query of one, a response of two and a ground truth of three."""
+    chunks = ("    " + "a" * 36, "b" * 40, "c" * 40)
+    case = Case(2, "A", "q" * 4, "r" * 8, reference="g" * 12, chunks=chunks)
+    shortener = Shortener(INSTRUCTION_TOKENS + 6 + room)
+    shown = shortener.case(case).chunks
+    assert shown == tuple(chunk[:length] for chunk, length in zip(chunks, kept, strict=False))
+    assert shortener.note(case) == (f"context cut: the judge saw {said}" if said else "")
+    assert shortener.case(replace(case, chunks=())).chunks == ()
+    assert shortener.case(replace(case, chunks=None)).chunks is None
+    assert Shortener(None).case(case) is case
+    assert (bool(shortener), bool(Shortener(None))) == (True, False)

@@ -28,7 +28,9 @@ def case(response="", *, query=QUERY, reference=REFERENCE, chunks=EIFFEL):
 
 
 def score(metric, subject):
-    return asyncio.run(offline_metrics([metric])[0].measure(subject))
+    found = asyncio.run(offline_metrics([metric])[0].measure(subject))
+    assert found.metric == metric
+    return found
 
 
 def value(metric, subject):
@@ -272,6 +274,15 @@ def test_a_mere_refusal_is_no_hallucination(response):
 
 def test_a_response_without_a_word_is_irrelevant():
     assert score("answer_relevancy", case("…")).reason == "the response contains no words"
+
+
+@pytest.mark.parametrize("metric", ["answer_correctness", "context_recall"])
+def test_a_ground_truth_without_a_word_is_not_applicable(metric):
+    found = score(metric, case("330 metres.", reference="…"))
+    assert (found.outcome, found.reason) == (
+        Outcome.NOT_APPLICABLE,
+        "the ground truth contains no words",
+    )
 
 
 @pytest.mark.parametrize(

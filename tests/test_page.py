@@ -18,9 +18,19 @@ from page_cases import page_of
 from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
 from rag_eval.errors import OutputError
-from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    CriterionVerdict,
+    Evidence,
+    Outcome,
+    RubricOutcome,
+    Score,
+)
 from rag_eval.report.page import HtmlReport
-from rag_eval.report.page.figures import histogram, mean_bar
+from rag_eval.report.page.figures import Point, histogram, mean_bar, timeline
 from rag_eval.report.page.packing import REASON_BITS
 from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
 from rag_eval.results.intervals import Interval
@@ -72,6 +82,40 @@ def test_the_page_holds_every_case_and_its_texts(tmp_path: Path) -> None:
         each.case.response for each in results
     ]
     assert page["queries"] == [results[2 * row].case.query for row in range(30)]
+
+
+def test_readers_without_a_script_see_the_fifty_cases_with_the_lowest_rqs(tmp_path: Path) -> None:
+    """The lowest first, of equal ones the first; long texts are shortened, and an empty response is named."""
+    results = [plain_result(row, "A", (row * 7 % 60) / 100) for row in range(2, 62)]
+    results[10] = replace(results[10], rqs=None)
+    low = replace(results[20].case, response="", query="q" * 401, reference="r" * 601)
+    results[20] = replace(results[20], case=low, rqs=0.0004, recommendation="Look.")
+    html = page_of(tmp_path / "p.html", results).read_text(encoding="utf-8")
+    static = html[html.index("The 50 cases with the lowest RQS") :]
+    shown = [int(row) for row in re.findall(r"<h3>Row (\d+), ", static)]
+    ranked = sorted((each.rqs, each.case.row) for each in results if each.rqs is not None)
+    assert shown == [row for _, row in ranked[:50]]
+    for row, article in zip(shown, static.split("<h3>Row ")[1:], strict=True):
+        low = results[row - 2].scores["faithfulness"].value or 0.0
+        assert ("(below)" in article.partition("</article>")[0]) is (low < 0.3)
+    values = dict(re.findall(r"<dt>([^<]*)</dt><dd dir=\"auto\">([^<]*)</dd>", static.split("<h3>")[2]))
+    assert values == {
+        "Query": "q" * 399 + "…",
+        "Response": "(empty)",
+        "Ground truth": "r" * 599 + "…",
+        "Recommendation": "Look.",
+    }
+
+
+def test_what_the_columns_mean_is_in_the_page(tmp_path: Path) -> None:
+    metrics = tuple(name for name in METRIC_LABELS if name != "faithfulness")
+    result = plain_result(2, "A")
+    result = replace(result, scores={name: result.scores[name] for name in metrics})
+    html = page_of(tmp_path / "p.html", [result], metrics=(*metrics, TOXICITY)).read_text(encoding="utf-8")
+    terms = re.findall(r"<dt>([^<]*)</dt>", html[html.index("<h3>Definitions</h3>") :])
+    labels = [label for label in METRIC_LABELS.values() if label != "Faithfulness"]
+    modes = ["Retrieval Failure", "Hallucination", "Low Quality", "Not Judged"]
+    assert terms == ["RQS", *labels, "Input Toxicity", *modes]
 
 
 def test_r74_the_policy_allows_exactly_the_script_and_style_of_the_page(tmp_path: Path) -> None:
@@ -330,6 +374,26 @@ def test_a_page_that_cannot_be_written_says_so_before_anything_is_judged(tmp_pat
         HtmlReport(tmp_path / "folder.html", facts_of(BOTS, 1), {}, megabytes=8)
 
 
+def test_a_case_has_the_verdicts_of_its_rubric() -> None:
+    verdicts = (CriterionVerdict("polite", False, True, "why"), CriterionVerdict("brief", True, False, ""))
+    rubric = RubricOutcome(Outcome.SCORED, True, 1, 2, verdicts=verdicts, criteria=("polite", "brief"))
+    failed = RubricOutcome.failed(["polite"], "timeout", "no answer")
+    results = [
+        replace(plain_result(2, bot), rubric=each) for bot, each in zip("AB", (rubric, failed), strict=True)
+    ]
+    found = [case["r"] for case in json.loads(row_record(results, facts_of("AB", 1)))["c"]]
+    assert found == [
+        {
+            "o": "scored",
+            "p": True,
+            "n": 1,
+            "of": 2,
+            "v": [["polite", False, True, "why"], ["brief", True, False, ""]],
+        },
+        {"o": "failed", "c": "timeout", "r": "no answer", "v": []},
+    ]
+
+
 # Drawings
 
 
@@ -339,6 +403,28 @@ def test_a_mean_is_drawn_to_scale_and_described() -> None:
     assert 'class="bar" fill="#5b93cc" x="0.0" y="6.0" width="100.0"' in drawn
     assert "M50.0 11.0H150.0" in drawn
     assert 'class="bar"' not in mean_bar("none", None, None)
+
+
+def test_a_timeline_is_drawn_to_scale_with_gaps_and_limits_within_it() -> None:
+    """A point without a mean, or of another segment, is not connected."""
+    points = [
+        Point(0.0, 1.0, (0.5, 1.2), 0),
+        Point(50.0, 0.5, None, 0),
+        Point(60.0, None, None, 0),
+        Point(75.0, 0.25, (-0.1, 0.5), 0),
+        Point(100.0, 0.0, None, 1),
+    ]
+    drawn = timeline("RQS", points)
+    assert re.findall(r'cx="([^"]*)" cy="([^"]*)"', drawn) == [
+        ("46.0", "10.0"), ("333.0", "63.0"), ("476.5", "89.5"), ("620.0", "116.0"),
+    ]  # fmt: skip
+    (line,) = re.findall(r'class="line"[^>]* d="([^"]*)"', drawn)
+    (whiskers,) = re.findall(r'class="ink"[^>]* d="([^"]*)"', drawn)
+    assert line == "M46.0 10.0L333.0 63.0"
+    assert whiskers == "M46.0 63.0V10.0M43.0 63.0h6M43.0 10.0h6M476.5 116.0V63.0M473.5 116.0h6M473.5 63.0h6"
+    grid = re.findall(r'class="grid"[^>]* d="([^"]*)"', drawn)
+    assert grid == [f"M34 {y}H632" for y in ("116.0", "89.5", "63.0", "36.5", "10.0")]
+    assert 'cx="333.0" cy="10.0"' in timeline("one", [points[0]])
 
 
 def test_a_histogram_counts_the_ends() -> None:

@@ -1,14 +1,17 @@
-"""Shards on a real Ray cluster of two nodes on this machine; skipped where Ray is not installed."""
+"""Shards on Ray: what it is asked, and a real cluster of two nodes on this machine where Ray is installed."""
 
 import importlib.util
+import logging
 import os
 import re
 import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from conftest import KEY, Run, azure
@@ -16,6 +19,9 @@ from fake_judge import FakeJudge
 from forking import ROOT
 from test_main_job import sheet_of, wait_for
 from test_shards import singles, told
+
+from rag_eval.errors import InputError, RunStoppedError
+from rag_eval.shards.ray_engine import RayEngine
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray is not installed (pip install '.[ray]')")
@@ -80,3 +86,101 @@ def test_without_ray_it_is_said_how_to_get_it(rag_eval: Run, tmp_path: Path) -> 
     ended = rag_eval("in.xlsx", "-o", "out", "--judge", "offline", "--engine", "ray")
     assert ended.code == 2
     assert "Ray is not installed; install it with pip install '.[ray]'" in ended.err
+
+
+class StandIn:
+    """Answers as the module ray: each shard is finished when it is waited for, in the order of their start."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, object] = {}
+        self.options: dict[str, object] = {}
+        self.processors = 2.0
+        self.most_under_way = 0
+        self.has_ended = False
+        self.exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    def init(self, **options: object) -> None:
+        self.began = options
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self.processors} if self.processors else {}
+
+    def shutdown(self) -> None:
+        self.has_ended = True
+
+    def remote(self, **options: object) -> Callable[..., SimpleNamespace]:
+        self.options = options
+        return lambda do: SimpleNamespace(remote=lambda task: (do, task))
+
+    def wait(self, under_way: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        self.most_under_way = max(self.most_under_way, len(under_way))
+        return under_way[:num_returns], under_way[num_returns:]
+
+    def get(self, ready: tuple[Callable[[object], object], object]) -> object:
+        do, task = ready
+        return do(task)
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    module = StandIn()
+    monkeypatch.setitem(sys.modules, "ray", cast(ModuleType, module))
+    monkeypatch.setitem(sys.modules, "ray.exceptions", cast(ModuleType, module.exceptions))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
+    return module
+
+
+def squared(task: Mapping[str, Any]) -> dict[str, Any]:
+    if task["number"] == 13:
+        raise RuntimeError("the worker\n died")
+    return {"number": task["number"] ** 2}
+
+
+@pytest.mark.parametrize(
+    ("most", "processors", "slots"),
+    [(9, 2.0, 2), (1, 2.0, 1), (0, 2.0, 1), (9, 0.0, 1), (9, 0.5, 1), (9, 3.0, 3)],
+)
+def test_as_many_shards_are_under_way_as_there_are_processors(
+    ray: StandIn, most: int, processors: float, slots: int
+) -> None:
+    ray.processors = processors
+    with RayEngine(None, most) as engine:
+        assert engine.slots == slots
+        tasks = iter([{"number": number} for number in range(5)])
+        done = engine.map(squared, tasks)
+        assert next(done) == {"number": 0}
+        assert len(list(tasks)) == 5 - slots, "no more than that are taken from the plan"
+    assert ray.has_ended
+    assert ray.options == {"num_cpus": 1, "max_retries": 3}
+
+
+def test_every_shard_comes_back_and_a_cluster_of_this_machine_has_no_dashboard(ray: StandIn) -> None:
+    ours = {"logging_level": logging.WARNING, "log_to_driver": False, "ignore_reinit_error": True}
+    engine = RayEngine(None, 2)
+    assert ray.began == {"address": None, "include_dashboard": False, **ours}
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    assert list(engine.map(squared, [{"number": number} for number in range(5)])) == [
+        {"number": number**2} for number in range(5)
+    ]
+    assert ray.most_under_way == 2
+    RayEngine("10.0.0.1:6379", 2)
+    assert ray.began == {"address": "10.0.0.1:6379", **ours}
+
+
+def test_a_shard_whose_process_died_again_and_again_stops_the_run(ray: StandIn) -> None:
+    done = RayEngine(None, 1).map(squared, [{"number": 2}, {"number": 13}])
+    assert next(done) == {"number": 4}
+    with pytest.raises(RunStoppedError, match=r"\(the worker died\); run the same command again") as stopped:
+        next(done)
+    assert stopped.value.code == "ray"
+
+
+@pytest.mark.parametrize("error", [ConnectionError, RuntimeError, ValueError, OSError])
+def test_a_cluster_that_cannot_be_reached_is_named(ray: StandIn, error: type[Exception]) -> None:
+    def refuse(**options: object) -> None:
+        raise error("no\n route" + "." * 300)
+
+    ray.init = refuse  # type: ignore[method-assign]
+    said = r"--address ray://here: the Ray cluster cannot be used \(no route\.{292}\)$"
+    with pytest.raises(InputError, match=said):
+        RayEngine("ray://here", 2)

@@ -162,6 +162,33 @@ def test_noisy_and_disagreeing_scores_are_suspicious() -> None:
         assert len(sample.cases) == 10
 
 
+def test_the_most_suspicious_cases_come_first() -> None:
+    """A flag before everything; then the noise of samples from 0.15 on, and the distance of metrics from 0.5 on."""
+    noisy, calm = (0.35, 0.5, 0.65), (0.36, 0.5, 0.65)
+    odd: dict[int, tuple[tuple[float, ...], float]] = {
+        11: (calm, 0.99),
+        13: (noisy, 0.99),
+        15: (calm, 1.0),
+        17: (noisy, 0.0),
+    }
+    results = run_of("A", 60)
+    for line, (samples, other) in odd.items():
+        first = Score(METRIC, results[line].scores[METRIC].outcome, 0.5, samples=samples)
+        second = Score.scored("answer_correctness", other)
+        results[line] = replace(results[line], scores={METRIC: first, "answer_correctness": second})
+    flags = {(results[19].case.row, "A"): ("response: injection",)}
+    seen: set[int] = set()
+    for seed in range(40):
+        sample = draw_sample(
+            results, [METRIC, "answer_correctness"], 30, suspicious=0.07, flags=flags, seed=seed
+        )
+        drawn = {case.line for case in sample.cases if case.stratum}
+        aside = {case.line for case in sample.cases if not case.stratum}
+        assert aside == set([line for line in (19, 17, 15, 13) if line not in drawn][: len(aside)])
+        seen |= aside
+    assert seen == {13, 15, 17, 19}
+
+
 def test_the_same_seed_draws_the_same_and_strata_have_the_same_names_for_every_seed() -> None:
     results = run_of("AB", 30)
     one, same, other = (draw_sample(results, [METRIC], 24, seed=seed) for seed in (1, 1, 2))
@@ -480,6 +507,30 @@ def test_scores_and_bots_are_shown_on_request(tmp_path: Path) -> None:
     text = json.dumps(cells_of(path))
     assert "Row 2, Atlas" in text
     assert "The judge says 0.81." in text
+
+
+def test_the_progress_of_each_case_and_of_the_sheet_counts_the_label_cells(tmp_path: Path) -> None:
+    measures = [METRIC, "answer_correctness"]
+    results = [scored(row, "A", row / 20) for row in range(2, 12)]
+    for line in range(5):
+        both = {**results[line].scores, measures[1]: Score.scored(measures[1], 0.5)}
+        results[line] = replace(results[line], scores=both)
+    sample = draw_sample(results, measures, 10)
+    review = Review(facts_of("A", 10), results, sample, measures, ("anna",))
+    rows = cells_of(write_review(tmp_path / "r.xlsx", review))
+    asked: dict[str, list[int]] = {}
+    for number, row in enumerate(rows, 1):
+        case, _, measure = str(row[4]).partition("/")
+        if measure:
+            asked.setdefault(case, []).append(number)
+    formulas = [row[2] for row in rows if str(row[2]).startswith("=")]
+    assert formulas == [
+        f'=IF(COUNTA(C{lines[0]}:C{lines[-1]})={len(lines)},"done",'
+        f'COUNTA(C{lines[0]}:C{lines[-1]})&" of {len(lines)}")'
+        for lines in asked.values()
+    ]
+    assert sorted(map(len, asked.values())) == [1] * 5 + [2] * 5
+    assert rows[0][1] == f'=COUNTIF(C3:C{asked["10"][-1] + 1},"done")&" of 10 cases labelled"'
 
 
 @pytest.mark.parametrize(

@@ -964,6 +964,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         load_rubric(tmp_path / "gone.yaml")
 
 
+def test_a_file_that_the_system_does_not_open_is_named_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"r\.json: cannot be read: File name too long$"):
+        load_rubric(tmp_path / f"{'r' * 300}.json")
+
+
 def test_importing_rubrics_does_not_import_yaml() -> None:
     script = "import sys, rag_eval.rubric; sys.exit('yaml' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)

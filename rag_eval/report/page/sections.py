@@ -118,7 +118,7 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     )
 
 
-_MOST_BOTS = _TABLE_ROWS = 100
+_MOST_BOTS = TABLE_ROWS = 100
 """Rows of a table and cards; more of them would leave no room for cases."""
 
 
@@ -341,12 +341,12 @@ def table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:
     )
     lines = list(items)
     rows = "".join(
-        f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in lines[:_TABLE_ROWS]
+        f"<tr>{''.join(_td(column.cell(item)) for column in shown)}</tr>" for item in lines[:TABLE_ROWS]
     )
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table class="plain">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        f"{_more(len(lines) - _TABLE_ROWS, 'row')}"
+        f"{_more(len(lines) - TABLE_ROWS, 'row')}"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from rag_eval.report.history_sheet import history_columns
 from rag_eval.report.page.document import head
 from rag_eval.report.page.figures import Point, timeline
-from rag_eval.report.page.sections import folded, safe, table
+from rag_eval.report.page.sections import TABLE_ROWS, folded, safe, table
 from rag_eval.results.baseline import Change
 from rag_eval.results.findings import NAME_LIMIT
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
@@ -16,8 +16,6 @@ from rag_eval.texts.display import shorten
 
 _CHARTED = 60
 """Runs of a bot that its chart shows, the last ones."""
-_LISTED = 300
-"""Lines of the table, shared among the bots; each has its last runs there, the last one first."""
 
 
 def history_section(history: History, tested: Sequence[Change] | None) -> str:
@@ -27,7 +25,7 @@ def history_section(history: History, tested: Sequence[Change] | None) -> str:
     bots = [list(lines) for _, lines in groupby(bots_in_time(history, tested), key=lambda line: line.bot.bot)]
     words = "".join(f"<li>{safe(shorten(each, 300))}</li>" for each in changes_words(history, tested))
     charts = "".join(f'<div class="time">{_chart(lines[-_CHARTED:])}</div>' for lines in bots)
-    each = max(1, _LISTED // max(1, len(bots)))
+    each = max(1, TABLE_ROWS // max(1, len(bots)))  # the last runs of each bot, the last one first
     listed = [line for lines in bots for line in lines[: -each - 1 : -1]]
     columns = history_columns()
     count = f"{len(history.runs):,} runs"
