@@ -1,8 +1,8 @@
 """`rag-eval compare-judges` from outside: real servers on loopback, real processes, the files that are written."""
 
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 import time
