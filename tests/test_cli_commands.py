@@ -1,5 +1,6 @@
 """What is offered under which name: the same commands by every way to start the program."""
 
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.run import command as run_command
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import OPTIONS
+from rag_eval.errors import InputError
 
 ROOT = Path(__file__).parent.parent
 SHEET = (["Query", "Bot_A", "Context"], ["What is tea?", "Tea is a drink.", "Tea is a drink."])
@@ -93,3 +95,49 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.endswith(f" (see {called} {where} --help)\n")
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            Options(baseline=Path("latest"), sheet="S"),
+            "--baseline latest: no history is kept with a run's JSON; name a report (.xlsx) or a run's JSON",
+        ),
+        (
+            Options(sheet="S", batch_wait=0.0),
+            "--sheet, --batch-wait: cannot be used with --report-only and a run's JSON, since no sheet is read and no "
+            "judge is called; remove them",
+        ),
+        (
+            Options(show=True, baseline=Path("old.json"), alpha=0.0, report_only=True),
+            "--show: cannot be used with --report-only and a run's JSON, since no sheet is read and no judge is "
+            "called; remove it",
+        ),
+        (Options(baseline=Path("old.json"), alpha=0.0, report_only=True), ""),
+    ],
+)
+def test_options_that_have_no_effect_on_a_report_of_a_json(options: Options, problem: str) -> None:
+    if not problem:
+        options.refuse_idle_again()
+        return
+    with pytest.raises(InputError, match=f"^{re.escape(problem)}$"):
+        options.refuse_idle_again()
+
+
+def test_a_name_that_is_too_long_for_a_file_is_reported(rag_eval: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    name = "x" * 300
+    short = f"rag-eval: {'x' * 60}…: the name is too long for a file; choose a shorter one\n"
+    for arguments in (
+        (name,),
+        ("in.xlsx", "-o", f"{name}.xlsx"),
+        ("report", name),
+        ("in.xlsx", "--csv", name),
+    ):
+        ended = rag_eval(*arguments, *(("--judge", "offline") if arguments[0] != "report" else ()))
+        assert (ended.code, ended.err) == (2, short)
+    ended = rag_eval("in.xlsx", "--judge", "offline", "--calibrate", name, "--manifest", "run.json")
+    assert ended.code == json.loads((tmp_path / "run.json").read_text())["exit_code"] == 2
+    ended = rag_eval("in.xlsx", "--judge", "offline", "--config", name)
+    assert (ended.code, ended.err) == (2, f"rag-eval: {name}: cannot be read (File name too long)\n")

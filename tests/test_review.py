@@ -987,6 +987,7 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
         (["--metrics", " , "], "--metrics: names no metric"),
         (["--raters", ","], "--raters: names nobody"),
         (["--raters", "anna,Anna"], "--raters: a name occurs twice"),
+        (["--raters", f"anna,{'b' * 101}"], f"'{'b' * 60}…' has more than 100 characters; shorten it"),
         (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
         (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
         (["--without", "in.xlsx"], "in.xlsx: is not a review sheet"),
@@ -1086,3 +1087,16 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")
     assert "config.ini: not changed, since the labels imply no threshold" in ended.err
     assert (tmp_path / "config.ini").read_text() == few
+
+
+def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
+    document = json.loads(recorded.read_text())
+    for case in document["cases"]:
+        case["scores"]["faithfulness"].update(outcome="not_applicable", value=None)
+    recorded.write_text(json.dumps(document))
+    ended = rag_eval("review", "run.json", "--metrics", "Faithfulness")
+    assert ended.code == 2
+    assert (
+        "--metrics: 'faithfulness' has no scores in this run; choose from answer_correctness, answer_rel"
+        in ended.err
+    )

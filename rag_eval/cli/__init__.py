@@ -12,7 +12,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import warn
-from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_missing
+from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_obstacle
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ def _end(command: click.Command) -> NoReturn:
         warn(str(error))
         sys.exit(error.exit_code)
     except Exception as bug:
-        if problem := describe_missing(bug):
+        if problem := describe_obstacle(bug):
             warn(problem)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
