@@ -443,11 +443,14 @@ def test_a_chat_that_ends_with_the_user_has_no_response(tmp_path: Path) -> None:
 
 
 def test_a_chat_is_the_query_alone_beside_a_response(tmp_path: Path) -> None:
-    path = _chats(tmp_path, [_HI, _YO], answer="No.")
-    assert content(read_table(path)) == [("answer", "Hi?", "No.", None, None)]
-    named = [Named("reply_text", "bot", "--map reply_text=bot")]
-    path = _chats(tmp_path, [_HI, _YO], reply_text="No.")
-    assert content(read_table(path, named=named)) == [("reply_text", "Hi?", "No.", None, None)]
+    for name, named in (
+        ("answer", ()),
+        ("reply_text", [Named("reply_text", "bot", "--map reply_text=bot")]),
+    ):
+        table = read_table(_chats(tmp_path, [_HI, _YO], **{name: "No."}), named=named)
+        assert content(table) == [(name, "Hi?", "No.", None, None)]
+        assert [column.header for column in table.columns] == ["messages", name]
+        assert table.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -1369,6 +1372,19 @@ def test_too_many_cells_of_a_header_are_cut_by_their_own_separator(tmp_path: Pat
         "a.csv, line 1: has more than 5,000 cells; remove the columns that are not needed, or the separators at the "
         "ends of the lines"
     ]
+
+
+def test_separators_in_quotes_are_no_ends_of_cells(tmp_path: Path) -> None:
+    """A header of the most columns there may be, and of one more."""
+    path = tmp_path / "a.csv"
+    for blanks in (3_997, 3_998):
+        header = ["Query", "Bot_A", *["a, b"] * 1_000, *[""] * blanks, "Topic"]
+        text = ",".join(f'"{name}"' for name in header)
+        path.write_text(f"{text}\nq,a\n", encoding="utf-8")
+        if blanks == 3_997:
+            assert len(read_table(path).rows) == 1
+        else:
+            assert "a.csv, line 1: has more than 5,000 cells" in problems(path)[0]
 
 
 def test_fields_of_a_column_that_is_a_structure_are_columns(tmp_path: Path) -> None:
