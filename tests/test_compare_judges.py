@@ -122,6 +122,11 @@ def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: T
     sheet_of(tmp_path / "in.xlsx", 50, labels=True)
     ended = rag_eval(*WORDS, "--json", "out.json", "--html", "out.html")
     assert ended.code == 0, ended.err
+    assert re.findall("^(?:Also written|Workbook): (.*)", ended.out, re.MULTILINE) == [
+        "out.html",
+        "out.json",
+        "out.xlsx",
+    ]
     found = document_of(tmp_path / "out.json")
     line, decisions = found["measures"]["faithfulness"], found["decisions"]
     wilson = binomtest(90, 100).proportion_ci(method="wilson")

@@ -359,11 +359,11 @@ def test_labels_of_one_kind_and_a_judge_that_parts_nothing_imply_no_threshold(
 # The sheet
 
 
-def review_of(results: Sequence[CaseResult], **changes: Any) -> Review:
+def review_of(results: Sequence[CaseResult], raters: Sequence[str] = ("anna",), **changes: Any) -> Review:
     bots = list(dict.fromkeys(result.case.bot for result in results))
     facts = facts_of(bots, len({result.case.row for result in results}))
     sample = draw_sample(results, [METRIC], changes.pop("cases", 12))
-    return Review(facts, results, sample, [METRIC], ("anna",), **changes)
+    return Review(facts, results, sample, [METRIC], raters, **changes)
 
 
 def cells_of(path: Path, sheet: str = "anna") -> list[list[Any]]:
@@ -725,6 +725,19 @@ def test_two_files_of_a_rater_that_contradict_are_an_error_and_equal_ones_are_no
     _, found = joined([one, ben], run_of("A", 6))
     (both,) = [result.case for result in found if result.case.human]
     assert (both.labels, both.human) == ({"anna": {METRIC: 1.0}, "ben": {METRIC: 0.5}}, {METRIC: 0.75})
+
+
+def test_two_sheets_of_one_rater_that_contradict_are_an_error(tmp_path: Path) -> None:
+    path = write_review(tmp_path / "r.xlsx", review_of(run_of("A", 6), ("anna", "ben")))
+    fill(path, {"1/faithfulness": 1, "2/faithfulness": 0})
+    fill(path, {"rater": "anna", "1/faithfulness": 0.5, "2/faithfulness": 0}, "ben")
+    message = (
+        f"r.xlsx, sheet 'ben', row 6, column C: anna says 0.5 for Faithfulness of row {row_of(path, 1)}, A, but 1 in "
+        "r.xlsx, sheet 'anna', row 6, column C; correct one of them, or give the sheets of two people different names"
+    )
+    with pytest.raises(TableError) as caught:
+        ReviewLabels.read([path])
+    assert list(caught.value.problems) == [message]
 
 
 def test_samples_of_two_runs_cannot_be_joined(tmp_path: Path) -> None:
