@@ -1102,6 +1102,16 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     assert (tmp_path / "config.ini").read_text() == few
 
 
+def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, recorded: Path) -> None:
+    enough = rag_eval("review", "run.json", "-o", "enough.xlsx", "--cases", "40")
+    assert (enough.code, enough.err) == (0, "")
+    few = rag_eval("review", "run.json", "-o", "few.xlsx", "--cases", "39")
+    assert (few.code, few.err) == (
+        0,
+        "rag-eval: A corrected mean needs 20 labels of a bot; B will have fewer. About 40 cases are enough (--cases).\n",
+    )
+
+
 def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
     document = json.loads(recorded.read_text())
     for case in document["cases"]:
