@@ -1108,7 +1108,8 @@ def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, record
     few = rag_eval("review", "run.json", "-o", "few.xlsx", "--cases", "39")
     assert (few.code, few.err) == (
         0,
-        "rag-eval: A corrected mean needs 20 labels of a bot; B will have fewer. About 40 cases are enough (--cases).\n",
+        "rag-eval: A corrected mean needs 20 labels of a bot; B will have fewer. About 40 cases are enough "
+        "(--cases).\n",
     )
 
 
