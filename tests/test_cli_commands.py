@@ -141,3 +141,19 @@ def test_a_name_that_is_too_long_for_a_file_is_reported(rag_eval: Run, tmp_path:
     assert ended.code == json.loads((tmp_path / "run.json").read_text())["exit_code"] == 2
     ended = rag_eval("in.xlsx", "--judge", "offline", "--config", name)
     assert (ended.code, ended.err) == (2, f"rag-eval: {name}: cannot be read (File name too long)\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([name] for name in cli._COMMANDS),
+        ["cache", "show"],
+        ["cache", "prune"],
+        ["rubric", "check"],
+        ["rubric", "align"],
+    ],
+)
+def test_every_command_has_the_short_option_for_help(words: list[str]) -> None:
+    found = CliRunner().invoke(cli.rag_eval, [*words, "-h"], prog_name="p")
+    assert (found.exit_code, found.output.startswith(f"Usage: p {' '.join(words)}")) == (0, True)
+    assert "-h, --help" in found.output

@@ -638,7 +638,9 @@ def test_equal_cases_are_told_apart_by_their_rows(tmp_path: Path) -> None:
     assert [result.case.human[METRIC] for result in found] == [row / 10 for row in range(2, 8)]
     shifted = [scored(row + 3, "A", row / 10, query="same") for row in range(2, 8)]
     _, found = joined([path], shifted)
-    assert sorted(result.case.human[METRIC] for result in found) == [row / 10 for row in range(2, 8)]
+    labels = {result.case.row: result.case.human[METRIC] for result in found}
+    assert sorted(labels.values()) == [row / 10 for row in range(2, 8)]
+    assert [labels[row] for row in (5, 6, 7)] == [0.5, 0.6, 0.7], "cases in their old rows come first"
 
 
 @pytest.mark.parametrize(
