@@ -11,6 +11,7 @@ RagEvalError
 └── JudgeError          one call has no usable reply; only its score fails
 """
 
+import errno
 import sys
 from collections.abc import Iterable
 from enum import IntEnum
@@ -61,6 +62,13 @@ def describe_missing(error: BaseException) -> str:
         f"the package {package} is not installed for {sys.executable}; install everything with {how_to_install()}, "
         "or use the Python of the environment that has it (.venv/bin/python; on Windows .venv\\Scripts\\python)"
     )
+
+
+def describe_obstacle(error: BaseException) -> str:
+    """What keeps any command from working, and the remedy, in one line; empty for every other error."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"{str(error.filename)[:60]}…: the name is too long for a file; choose a shorter one"
+    return describe_missing(error)
 
 
 class RagEvalError(Exception):

@@ -18,6 +18,7 @@ from hypothesis import settings
 from openpyxl import Workbook, load_workbook
 
 from rag_eval import cli
+from rag_eval.cli import console
 
 # No test is timed; what is drawn differs on every desk, and never in CI.
 settings.register_profile("desk", deadline=None)
@@ -51,6 +52,7 @@ def _no_network_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+    console._hidden.clear()  # a key that an earlier test hid would be hidden in this one whatever it does
     for name in list(os.environ):
         if name.upper().startswith(CREDENTIALS) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)

@@ -1,5 +1,6 @@
 """What is offered under which name: the same commands by every way to start the program."""
 
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.run import command as run_command
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import OPTIONS
+from rag_eval.errors import InputError
 
 ROOT = Path(__file__).parent.parent
 SHEET = (["Query", "Bot_A", "Context"], ["What is tea?", "Tea is a drink.", "Tea is a drink."])
@@ -117,11 +119,11 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
         (["in.csv", "--fail-under", "rqs"], "--fail-under rqs: expected NAME=VALUE, such as rqs=0.7"),
         (["in.csv", "--fresh", "--report-only"], "--fresh: has no effect with --report-only"),
         (["in.csv", "--batch-cancel"], "--batch, --batch-cancel: the offline judge makes no calls"),
-        (["in.csv", "-o", f"{'x' * 300}.xlsx"], "x…: the name is longer than the file system allows"),
-        (["history", "x" * 300], "x…: the name is longer than the file system allows; choose a shorter one"),
+        (["in.csv", "-o", f"{'x' * 300}.xlsx"], "x…: the name is too long for a file"),
+        (["history", "x" * 300], "x…: the name is too long for a file; choose a shorter one"),
         (
             ["in.csv", "--csv", "x" * 300],
-            "the name is longer than the file system allows; choose a shorter one",
+            "the name is too long for a file; choose a shorter one",
         ),
         (
             ["in.csv", "--map", "Bot_A=ignore"],
@@ -154,3 +156,65 @@ def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path)
     (tmp_path / "in.csv").write_text("Query,Bot_A\nWhat is tea?,A drink.\n")
     ended = rag_eval("in.csv", "--judge", "offline", "--shard-rows", str(10**20), "-o", "out")
     assert (ended.code, (tmp_path / "out" / "report.xlsx").exists()) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            Options(baseline=Path("latest"), sheet="S"),
+            "--baseline latest: no history is kept with a run's JSON; name a report (.xlsx) or a run's JSON",
+        ),
+        (
+            Options(sheet="S", batch_wait=0.0),
+            "--sheet, --batch-wait: cannot be used with --report-only and a run's JSON, since no sheet is read and no "
+            "judge is called; remove them",
+        ),
+        (
+            Options(show=True, baseline=Path("old.json"), alpha=0.0, report_only=True),
+            "--show: cannot be used with --report-only and a run's JSON, since no sheet is read and no judge is "
+            "called; remove it",
+        ),
+        (Options(baseline=Path("old.json"), alpha=0.0, report_only=True), ""),
+    ],
+)
+def test_options_that_have_no_effect_on_a_report_of_a_json(options: Options, problem: str) -> None:
+    if not problem:
+        options.refuse_idle_again()
+        return
+    with pytest.raises(InputError, match=f"^{re.escape(problem)}$"):
+        options.refuse_idle_again()
+
+
+def test_a_name_that_is_too_long_for_a_file_is_reported(rag_eval: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    name = "x" * 300
+    short = f"rag-eval: {'x' * 60}…: the name is too long for a file; choose a shorter one\n"
+    for arguments in (
+        (f"{name}.csv",),
+        ("in.xlsx", "-o", f"{name}.xlsx"),
+        ("report", name),
+        ("in.xlsx", "--csv", name),
+    ):
+        ended = rag_eval(*arguments, *(("--judge", "offline") if arguments[0] != "report" else ()))
+        assert (ended.code, ended.err) == (2, short)
+    ended = rag_eval("in.xlsx", "--judge", "offline", "--calibrate", name, "--manifest", "run.json")
+    assert ended.code == json.loads((tmp_path / "run.json").read_text())["exit_code"] == 2
+    ended = rag_eval("in.xlsx", "--judge", "offline", "--config", name)
+    assert (ended.code, ended.err) == (2, f"rag-eval: {name}: cannot be read (File name too long)\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([name] for name in cli._COMMANDS),
+        ["cache", "show"],
+        ["cache", "prune"],
+        ["rubric", "check"],
+        ["rubric", "align"],
+    ],
+)
+def test_every_command_has_the_short_option_for_help(words: list[str]) -> None:
+    found = CliRunner().invoke(cli.rag_eval, [*words, "-h"], prog_name="p")
+    assert (found.exit_code, found.output.startswith(f"Usage: p {' '.join(words)}")) == (0, True)
+    assert "-h, --help" in found.output

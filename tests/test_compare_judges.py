@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -121,6 +122,11 @@ def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: T
     sheet_of(tmp_path / "in.xlsx", 50, labels=True)
     ended = rag_eval(*WORDS, "--json", "out.json", "--html", "out.html")
     assert ended.code == 0, ended.err
+    assert re.findall("^(?:Also written|Workbook): (.*)", ended.out, re.MULTILINE) == [
+        "out.html",
+        "out.json",
+        "out.xlsx",
+    ]
     found = document_of(tmp_path / "out.json")
     line, decisions = found["measures"]["faithfulness"], found["decisions"]
     wilson = binomtest(90, 100).proportion_ci(method="wilson")
@@ -268,6 +274,29 @@ def test_a_dry_run_shows_both_costs_and_sends_nothing(rag_eval: Run, two: Two, t
     assert a.count("Cost: about ") == b.count("Cost: about ") == 1
     assert not two.a.requests + two.b.requests
     assert not (tmp_path / "out.xlsx").exists()
+
+
+def test_a_dry_run_names_what_each_judge_lacks_and_counts_its_replies(
+    rag_eval: Run, two: Two, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", 4)
+    offline = rag_eval(*WORDS, "--dry-run", "--judge-a", "offline")
+    assert (offline.code, offline.err) == (0, "")
+    a, b = offline.out.partition("A (offline judge):")[2].split("B (model-two):")
+    assert a.split("\n") == ["", "The offline judge sends nothing and costs nothing.", ""]
+    assert "Cost: about " in b
+    assert "would redact" not in b
+    assert rag_eval(*WORDS, "--max-calls", "5").code == 4
+    (tmp_path / "two.ini").write_text(
+        f"[judge]\nprovider = azure\n[azure]\nendpoint = {two.b.url}\ndeployment = two\n{ONLY_FAITHFULNESS}"
+    )
+    lacking = rag_eval(*WORDS, "--dry-run")
+    assert lacking.code == 0
+    (line,) = lacking.err.splitlines()
+    assert line.startswith("rag-eval: A run would stop here: Azure OpenAI credentials not found")
+    assert re.findall("Cached replies: (.*)", lacking.out) == ["4.", "0."]
+    fresh = rag_eval(*WORDS, "--dry-run", "--fresh")
+    assert re.findall("Cached replies: (.*)", fresh.out) == ["0.", "0."]
 
 
 def test_a_limit_on_the_command_line_is_for_both(rag_eval: Run, two: Two, tmp_path: Path) -> None:

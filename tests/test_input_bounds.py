@@ -29,8 +29,8 @@ from rag_eval.tables.content import _check_unpacked_size
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.labels import parse_score
-from rag_eval.tables.old_excel import _needed, _shared_lengths, extract_workbook
-from rag_eval.tables.open_document import _count
+from rag_eval.tables.old_excel import _container, _needed, _read_workbook, _shared_lengths, extract_workbook
+from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import open_parquet
 from rag_eval.tables.record_files import open_records
@@ -557,6 +557,42 @@ def test_a_hostile_open_document_is_refused(tmp_path: Path, content: str, furthe
     assert table_problems(ods(tmp_path / "a.ods", "", content, **further)) == [HOSTILE_ODS]
 
 
+@pytest.mark.parametrize(
+    ("rows", "cells", "text"),
+    [
+        (ods_row(ods_cell("ä")), 1, 2),
+        (ods_row(ods_cell("ab", 3)), 3, 6),
+        (ods_row(ods_cell("", 1, ' office:value-type="float"')), 1, 0),
+        (ods_row(ods_cell('<text:s text:c="5"/>', 1, "")), 1, 5),
+        (ods_row(ods_cell("", 2, ""), ods_cell("a"), ods_cell("", 3, ""), ods_cell("a")), 7, 2),
+        (ods_row(ods_cell("a"), ods_cell("", 9, "")), 1, 1),
+        (ods_row(ods_cell("a"), times=4), 4, 4),
+        (ods_row(ods_cell("a"), times=2) + ods_row(ods_cell("a"), ods_cell("b")), 6, 4),
+        (ods_row(ods_cell("a")) + ods_row(times=10) + ods_row(ods_cell("a")) * 2, 13, 3),
+        (ods_row(ods_cell("a")) + ods_row(times=10), 1, 1),
+        (
+            ods_row(ods_cell("a", 2)) + '</table:table><table:table table:name="T">' + ods_row(ods_cell("a")),
+            3,
+            3,
+        ),
+    ],
+)
+def test_a_sheet_of_an_open_document_needs_room_for_its_rectangle(
+    tmp_path: Path, rows: str, cells: int, text: int
+) -> None:
+    """64 bytes a cell from the first one, blank ones only before others, and the text of all repetitions."""
+    path = ods(tmp_path / "a.ods", rows)
+    for missing in (0, 1):
+        room = Room("a.ods", 0)
+        room.take(100_000_000 - 64 * cells - text + missing)
+        with (
+            pytest.raises(TableError, match="its content takes more than 100 MB")
+            if missing
+            else nullcontext()
+        ):
+            check_open_document(path, room)
+
+
 # .xls
 
 
@@ -739,6 +775,45 @@ def test_chains_of_sectors_that_lead_nowhere_are_damage(tmp_path: Path, field: i
     content[field : field + 2] = b"\x77\x77"
     path.write_bytes(content)
     assert table_problems(path)[0].startswith("a.xls: is damaged or incomplete (ValueError: ")
+
+
+@pytest.mark.parametrize("sectors", [1, 2])
+def test_the_table_of_sectors_may_be_listed_outside_the_header(tmp_path: Path, sectors: int) -> None:
+    """As in files of more than 7 MB: sectors of 127 numbers and the number of the next such sector."""
+    path = old_excel(tmp_path / "a.xls", [*HEADER, (1, 0, "q"), (1, 1, "a")])
+    content = bytearray(path.read_bytes())
+    (table,) = struct.unpack_from("<I", content, 76)
+    content += bytes(512 * 400)  # no chain is longer than the file
+    first = len(content) // 512 - 1
+    struct.pack_into("<I", content, 76, 0xFFFFFFFF)
+    struct.pack_into("<I", content, 68, first)
+    blank = [0xFFFFFFFF] * 126
+    lists = [[*blank, 0xFFFFFFFF, first + 1], [*blank[:-1], table, 0xFFFFFFFF, 0xFFFFFFFE]][-sectors:]
+    content += b"".join(struct.pack("<128I", *each) for each in lists)
+    path.write_bytes(content)
+    assert [row.query for row in read_table(path).rows] == ["q"]
+    struct.pack_into("<I", content, len(content) - 4, first)
+    path.write_bytes(content)
+    assert "a chain of sectors has no end" in table_problems(path)[0]
+
+
+def test_an_old_workbook_of_several_megabytes_is_whole_in_its_new_container() -> None:
+    stream = bytes(range(251)) * 40_000
+    assert _read_workbook(_container("Book", stream)) == ("Book", stream)
+
+
+def test_an_old_workbook_that_ends_early_or_is_none_is_damage(tmp_path: Path) -> None:
+    path = old_excel(tmp_path / "a.xls", HEADER)
+    content = path.read_bytes()
+    for damaged, reason in (
+        (content[:300], "the file ends too early"),
+        (
+            content.replace("Workbook".encode("utf-16-le"), "Notebook".encode("utf-16-le")),
+            "no workbook in the file",
+        ),
+    ):
+        path.write_bytes(damaged)
+        assert table_problems(path)[0].startswith(f"a.xls: is damaged or incomplete (ValueError: {reason})")
 
 
 def test_a_chain_of_sectors_that_is_a_circle_is_damage(tmp_path: Path) -> None:

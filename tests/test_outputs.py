@@ -522,6 +522,11 @@ def _usage_in(path: Path) -> dict[str, Any]:
             2,
             "would be in a, which is the output of --json and not a folder",
         ),
+        (
+            ["-o", "a/r.xlsx", "--csv", "a/c", "--json", "a"],
+            2,
+            "a: is the folder of a/r.xlsx, which is the report; choose another name with --json\n",
+        ),
         (["-o", "r.xlsx", "--json", "r.xlsx.journal"], 2, "r.xlsx.journal: is the reply cache"),
     ],
 )

@@ -386,11 +386,11 @@ def test_labels_of_one_kind_and_a_judge_that_parts_nothing_imply_no_threshold(
 # The sheet
 
 
-def review_of(results: Sequence[CaseResult], **changes: Any) -> Review:
+def review_of(results: Sequence[CaseResult], raters: Sequence[str] = ("anna",), **changes: Any) -> Review:
     bots = list(dict.fromkeys(result.case.bot for result in results))
     facts = facts_of(bots, len({result.case.row for result in results}))
     sample = draw_sample(results, [METRIC], changes.pop("cases", 12))
-    return Review(facts, results, sample, [METRIC], ("anna",), **changes)
+    return Review(facts, results, sample, [METRIC], raters, **changes)
 
 
 def cells_of(path: Path, sheet: str = "anna") -> list[list[Any]]:
@@ -689,7 +689,9 @@ def test_equal_cases_are_told_apart_by_their_rows(tmp_path: Path) -> None:
     assert [result.case.human[METRIC] for result in found] == [row / 10 for row in range(2, 8)]
     shifted = [scored(row + 3, "A", row / 10, query="same") for row in range(2, 8)]
     _, found = joined([path], shifted)
-    assert sorted(result.case.human[METRIC] for result in found) == [row / 10 for row in range(2, 8)]
+    labels = {result.case.row: result.case.human[METRIC] for result in found}
+    assert sorted(labels.values()) == [row / 10 for row in range(2, 8)]
+    assert [labels[row] for row in (5, 6, 7)] == [0.5, 0.6, 0.7], "cases in their old rows come first"
 
 
 @pytest.mark.parametrize(
@@ -776,6 +778,19 @@ def test_two_files_of_a_rater_that_contradict_are_an_error_and_equal_ones_are_no
     _, found = joined([one, ben], run_of("A", 6))
     (both,) = [result.case for result in found if result.case.human]
     assert (both.labels, both.human) == ({"anna": {METRIC: 1.0}, "ben": {METRIC: 0.5}}, {METRIC: 0.75})
+
+
+def test_two_sheets_of_one_rater_that_contradict_are_an_error(tmp_path: Path) -> None:
+    path = write_review(tmp_path / "r.xlsx", review_of(run_of("A", 6), ("anna", "ben")))
+    fill(path, {"1/faithfulness": 1, "2/faithfulness": 0})
+    fill(path, {"rater": "anna", "1/faithfulness": 0.5, "2/faithfulness": 0}, "ben")
+    message = (
+        f"r.xlsx, sheet 'ben', row 6, column C: anna says 0.5 for Faithfulness of row {row_of(path, 1)}, A, but 1 in "
+        "r.xlsx, sheet 'anna', row 6, column C; correct one of them, or give the sheets of two people different names"
+    )
+    with pytest.raises(TableError) as caught:
+        ReviewLabels.read([path])
+    assert list(caught.value.problems) == [message]
 
 
 def test_samples_of_two_runs_cannot_be_joined(tmp_path: Path) -> None:
@@ -1038,6 +1053,7 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
         (["--metrics", " , "], "--metrics: names no metric"),
         (["--raters", ","], "--raters: names nobody"),
         (["--raters", "anna,Anna"], "--raters: a name occurs twice"),
+        (["--raters", f"anna,{'b' * 101}"], f"'{'b' * 60}…' has more than 100 characters; shorten it"),
         (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
         (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
         (["--without", "in.xlsx"], "in.xlsx: is not a review sheet"),
@@ -1137,3 +1153,27 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")
     assert "config.ini: not changed, since the labels imply no threshold" in ended.err
     assert (tmp_path / "config.ini").read_text() == few
+
+
+def test_too_few_labels_for_a_corrected_mean_are_announced(rag_eval: Run, recorded: Path) -> None:
+    enough = rag_eval("review", "run.json", "-o", "enough.xlsx", "--cases", "40")
+    assert (enough.code, enough.err) == (0, "")
+    few = rag_eval("review", "run.json", "-o", "few.xlsx", "--cases", "39")
+    assert (few.code, few.err) == (
+        0,
+        "rag-eval: A corrected mean needs 20 labels of a bot; B will have fewer. About 40 cases are enough "
+        "(--cases).\n",
+    )
+
+
+def test_measures_without_scores_cannot_be_labelled(rag_eval: Run, recorded: Path) -> None:
+    document = json.loads(recorded.read_text())
+    for case in document["cases"]:
+        case["scores"]["faithfulness"].update(outcome="not_applicable", value=None)
+    recorded.write_text(json.dumps(document))
+    ended = rag_eval("review", "run.json", "--metrics", "Faithfulness")
+    assert ended.code == 2
+    assert (
+        "--metrics: 'faithfulness' has no scores in this run; choose from answer_correctness, answer_rel"
+        in ended.err
+    )

@@ -20,7 +20,7 @@ from pydantic import SecretStr, ValidationError
 from rag_eval.configuration import LoadedSettings, load_settings, loading
 from rag_eval.configuration.effective import effective_weights, endpoint_of
 from rag_eval.configuration.settings import Settings, Weights
-from rag_eval.configuration.sources import Level
+from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import ExitCode, SettingsError
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
 
@@ -756,6 +756,43 @@ def test_several_processes_are_for_the_offline_judge(folder: Path, judge: str, w
     assert load(folder, config.format(1)).settings.evaluation.processes == 1
     assert load(folder, config.format("")).settings.evaluation.processes is None
     assert load(folder, text, overrides=offline).settings.evaluation.processes == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "allowed", "refused"),
+    [
+        ("thresholds.faithfulness", "0 1", "-0.001 1.001"),
+        ("weights.faithfulness", "0 1000", "-0.001"),
+        ("azure.temperature", "0 2", "-0.001 2.001"),
+        ("judge.timeout_seconds", "0.001 86400", "0 86400.1"),
+        ("judge.max_attempts", "1 20", "0 21"),
+        ("evaluation.max_rows", "1 10000000", "0"),
+        ("evaluation.processes", "1", "0 65"),
+        ("evaluation.samples", "1 50", "0 51"),
+        ("report.html_mb", "1 1000", "0.999 1000.1"),
+        ("prices.input", "0 1000", "-0.001"),
+        ("prices.batch_factor", "0.001 1", "0 1.001"),
+        ("limits.max_cost", "0.001 1000", "0"),
+        ("limits.max_calls", "1 1000", "0 1.5"),
+        ("batch.finish_online_below", "0 1000", "-1"),
+        ("batch.mb_per_file", "0.001 200", "0 200.1"),
+    ],
+)
+def test_the_limits_of_a_number(folder: Path, key: str, allowed: str, refused: str) -> None:
+    section, name = key.split(".")
+    for value in allowed.split():
+        settings = load(folder, f"[{section}]\n{name} = {value}\n").settings
+        assert getattr(getattr(settings, section), name) == float(value)
+    for value in refused.split():
+        assert problems(folder, f"[{section}]\n{name} = {value}\n") == [
+            f"config.ini, line 2, [{section}] {name}: {value!r} is not allowed; expected "
+            f"{FIELDS[section, name].description}"
+        ]
+
+
+def test_what_a_value_of_a_setting_is_stays_out_of_messages_of_python() -> None:
+    """A key may be among them."""
+    assert "canary" not in repr(Given("canary", Source(Level.ENVIRONMENT, "A_KEY")))
 
 
 @pytest.mark.parametrize(

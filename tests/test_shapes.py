@@ -2,6 +2,7 @@
 
 import csv
 import json
+import marshal
 import os
 import re
 import shlex
@@ -31,7 +32,10 @@ from rag_eval.frames import evaluate
 from rag_eval.retrieval import GOLD_NAMES
 from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
+from rag_eval.tables.cells import BadCell, Cell, JsonText
+from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.mapping import named_columns, roles_of
+from rag_eval.tables.nested import is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
 from rag_eval.tables.selection import nearest, sampled
 from rag_eval.tables.spool import Spool
@@ -439,11 +443,14 @@ def test_a_chat_that_ends_with_the_user_has_no_response(tmp_path: Path) -> None:
 
 
 def test_a_chat_is_the_query_alone_beside_a_response(tmp_path: Path) -> None:
-    path = _chats(tmp_path, [_HI, _YO], answer="No.")
-    assert content(read_table(path)) == [("answer", "Hi?", "No.", None, None)]
-    named = [Named("reply_text", "bot", "--map reply_text=bot")]
-    path = _chats(tmp_path, [_HI, _YO], reply_text="No.")
-    assert content(read_table(path, named=named)) == [("reply_text", "Hi?", "No.", None, None)]
+    for name, named in (
+        ("answer", ()),
+        ("reply_text", [Named("reply_text", "bot", "--map reply_text=bot")]),
+    ):
+        table = read_table(_chats(tmp_path, [_HI, _YO], **{name: "No."}), named=named)
+        assert content(table) == [(name, "Hi?", "No.", None, None)]
+        assert [column.header for column in table.columns] == ["messages", name]
+        assert table.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -1228,3 +1235,208 @@ def test_two_equals_signs_are_one(tmp_path: Path) -> None:
     assert [
         row.number for row in read_table(path, selection=Selection.parse(None, None, ["Score == 9"])).rows
     ] == [9]
+
+
+# Cells that hold a structure, and rows that are joined
+
+
+CHAT = '[{"role": "user", "content": "q"}, {"role": "AI", "content": "a"}, {"role": "user", "content": null}]'
+NO_TEXT = "contains a structure without a text for the {}; name the field that has it with --map"
+
+
+@pytest.mark.parametrize(
+    ("cell", "query", "reference"),
+    [
+        ("plain", ("plain", False), ("plain", False)),
+        (' ["a", "b"]', ("a", True), ("a", True)),
+        ('["a"]', ("a", False), ("a", False)),
+        ("[]", ("", False), ("", False)),
+        ('["a", [["b"]]]', ('["a", [["b"]]]', False), ('["a", [["b"]]]', False)),
+        ("[x] y", ("[x] y", False), ("[x] y", False)),
+        (BadCell("the error value #REF!"), (BadCell("the error value #REF!"), False), None),
+        (JsonText("{}"), ("", False), ("", False)),
+        (JsonText('{"message": {"content": "c"}}'), ("c", False), ("c", False)),
+        (JsonText('{"content": true, "text": "t"}'), ("t", False), ("t", False)),
+        (JsonText("[true]"), (BadCell(NO_TEXT.format("query")), False), ("", False)),
+        (JsonText('{"n": 1}'), (BadCell(NO_TEXT.format("query")), False), None),
+        (JsonText('[1, "b"]'), ("1\nb", False), ("1", True)),
+        (JsonText('["a", " "]'), ("a\n ", False), ("a", False)),
+        (JsonText(CHAT), ("q", False), ("a", False)),
+    ],
+)
+def test_the_text_of_a_cell_for_its_role(
+    cell: Cell, query: tuple[Cell, bool], reference: tuple[Cell, bool] | None
+) -> None:
+    """With it, whether it is the first of several."""
+    assert role_text("query", cell) == query
+    if reference:
+        assert role_text("reference", cell) == reference
+
+
+@pytest.mark.parametrize(
+    ("text", "is_list"),
+    [('["a", "b"]', True), ('["a"]', False), ("a, b", False), ('["a", [["b"]]]', False), ("[a] [b]", False)],
+)
+def test_a_list_of_several_texts(text: str, is_list: bool) -> None:
+    assert is_list_of_texts(text) is is_list
+
+
+def test_items_of_a_list_that_are_no_texts() -> None:
+    found = split_cell('["a", null, true, 2.5, {"text": "t"}]')
+    assert (found.chunks, found.dropped) == (("a", "true", "2.5", "t"), 1)
+
+
+def test_a_long_table_has_no_more_bots_and_no_longer_names_than_allowed(tmp_path: Path) -> None:
+    def table(*names: str) -> Path:
+        rows = [["q", name, "a"] for name in names]
+        return as_csv(tmp_path / "a.csv", [["query", "model", "answer"], *rows])
+
+    assert len(read_table(table(*(f"m{number}" for number in range(200)))).bots) == 200
+    assert problems(table(*(f"m{number}" for number in range(201)))) == [
+        "a.csv: has 201 bots, more than the 200 allowed; compare fewer"
+    ]
+    assert read_table(table("m" * 1000)).bots == ("m" * 1000,)
+    assert problems(table("b" * 1001, "m" * 1002, "c" * 1001)) == [
+        f"a.csv: the name of bot '{'m' * 40}…' has 1,002 characters, more than the 1,000 allowed; shorten it"
+    ]
+
+
+def test_a_passage_that_cannot_be_read_is_named_by_its_own_row(tmp_path: Path) -> None:
+    rows = [["query", "passage", "retrieved_docs", "answer"], ["q", "p", "d1", "a"], ["q", "r", '["d"', ""]]
+    path = as_xlsx(tmp_path / "a.xlsx", rows)
+    assert problems(path) == [
+        "a.xlsx, sheet 'Sheet', row 3, column 'retrieved_docs' (C): '[\"d\"' is not a list of document ids; expected "
+        '["id", …] or id || id'
+    ]
+    book = openpyxl.load_workbook(path)
+    book.active["B3"].value, book.active["B3"].data_type = "#REF!", "e"
+    book.active["C3"].value = "d2"
+    book.save(path)
+    assert problems(path) == [
+        "a.xlsx, sheet 'Sheet', row 3, column 'passage' (B): the error value #REF!; correct the formula or clear the "
+        "cell"
+    ]
+
+
+def test_a_kept_column_with_a_use_of_its_own_is_that_of_the_first_bot(tmp_path: Path) -> None:
+    rows = [["query", "model", "answer", "Category"], ["q", "A", "x", "c"], ["q", "B", "y", "c"]]
+    table = read_table(as_csv(tmp_path / "a.csv", rows), keep=["Category", "answer"])
+    (row,) = table.rows
+    assert [case.columns for case in row.cases] == [{"Category": "c", "answer": "x"}] * 2
+
+
+def test_a_column_cannot_name_the_bot_of_each_row_next_to_columns_of_bots(tmp_path: Path) -> None:
+    path = as_csv(tmp_path / "a.csv", [["query", "Bot_A", "Bot_B", "who"], ["q", "a", "b", "c"]])
+    assert problems(path, named=roles_of(["who=bot_name"], ["bot_name"])) == [
+        "a.csv: column 'who' (D) cannot name the bot of each row (--map who=bot_name), because each of 'Bot_A' (B) and "
+        "'Bot_B' (C) is the response of a bot; remove one of them"
+    ]
+
+
+def test_an_unreadable_cell_meets_no_condition() -> None:
+    (condition,) = Selection.parse(None, None, ["a!=x"]).where
+    assert condition.holds("y")
+    assert not condition.holds(BadCell("the error value #REF!"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense\nmore\n", "a.json: is not JSON (Expecting value: line 1 column 1 (char 0)); check the file, or "),
+        ("[1]\nmore\n", "a.json: is not JSON (Extra data: line 2 column 1 (char 4)); check the file, or "),
+        ('{"a": 1}\nmore\n', "a.json, line 2: is not JSON (Expecting value: line 1 column 1 (char 0)); "),
+    ],
+)  # fmt: skip
+def test_only_a_record_in_its_first_line_makes_a_json_file_one_of_lines(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text, encoding="utf-8")
+    assert problems(path) == [
+        f"{message}write one record per line{'' if 'line 2:' in message else ' as .jsonl'}"
+    ]
+
+
+def test_a_record_has_no_more_than_64_million_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    record = '{"query": "q", "answer": "a"}\n'
+    path.write_text(f"{record}{record[:-1]:<64000000}\n", encoding="utf-8")
+    assert problems(path) == [
+        "a.jsonl, line 2: is longer than 64,000,000 characters; write one record per line"
+    ]
+
+
+def test_too_many_cells_of_a_header_are_cut_by_their_own_separator(tmp_path: Path) -> None:
+    path = as_csv(tmp_path / "a.csv", [["Query", "Bot_A", *["x;y"] * 4999], ["q", "a"]])
+    assert problems(path) == [
+        "a.csv, line 1: has more than 5,000 cells; remove the columns that are not needed, or the separators at the "
+        "ends of the lines"
+    ]
+
+
+def test_separators_in_quotes_are_no_ends_of_cells(tmp_path: Path) -> None:
+    """A header of the most columns there may be, and of one more."""
+    path = tmp_path / "a.csv"
+    for blanks in (3_997, 3_998):
+        header = ["Query", "Bot_A", *["a, b"] * 1_000, *[""] * blanks, "Topic"]
+        text = ",".join(f'"{name}"' for name in header)
+        path.write_text(f"{text}\nq,a\n", encoding="utf-8")
+        if blanks == 3_997:
+            assert len(read_table(path).rows) == 1
+        else:
+            assert "a.csv, line 1: has more than 5,000 cells" in problems(path)[0]
+
+
+def test_fields_of_a_column_that_is_a_structure_are_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    docs = [{"title": "t", "page": {"number": 7, "tags": ["x", "y"]}}, {"title": None, "page": None}, None]
+    parquet.write_table(pa.table({"query": ["q", "r", "s"], "answer": ["a", "b", "c"], "doc": docs}), path)
+    table = read_table(path, keep=["doc.title", "doc.page.number", "doc.page.tags"])
+    assert [case.columns for row in table.rows for case in row.cases] == [
+        {"doc.title": "t", "doc.page.number": "7", "doc.page.tags": '["x", "y"]'},
+        *[{"doc.title": "", "doc.page.number": "", "doc.page.tags": ""}] * 2,
+    ]
+
+
+# The spool
+
+
+def test_a_long_value_is_shared_only_for_a_while() -> None:
+    """4 million characters of texts are remembered; what is shared is read back as it was given."""
+    spool = Spool("a.csv", 0, shares=True)
+    long, plain = "x" * 200, "y" * 199
+    texts = [long, long, plain, plain, *(f"{number:03}" * 50_000 for number in range(30)), long]
+    shared = []
+    for number, text in enumerate(texts):
+        (value,) = spool.share([(text, (text,))])
+        shared.append(isinstance(value, int))
+        spool.add([number, value])
+    assert shared == [False, True, *[False] * 33]
+    for _ in range(2):
+        rows = list(spool)
+        assert [number for number, _ in rows] == list(range(35))
+        assert [tuple(value) for _, value in rows] == [(text,) for text in texts]
+    assert rows[0][1] is rows[1][1]
+    assert spool.share([(long, "z")]) == [{"v": "z"}]
+
+
+def test_rows_take_no_more_than_a_gigabyte_and_40_times_the_file() -> None:
+    """A file of less than no bytes stands for a smaller limit, of 1,000 bytes."""
+    spool = Spool("a.csv", (1_000 - 1_000_000_000) // 40)
+    rest = 1_000 - len(marshal.dumps(["x" * 500])) - len(marshal.dumps(["x" * 300]))
+    spool.add(["x" * 500])
+    spool.add(["x" * (300 + rest)])
+    with pytest.raises(
+        TableError, match=r"^a.csv: takes more than 0 GB when it is read, far more than its size"
+    ):
+        spool.add([])
+
+
+def test_a_line_of_a_spool_can_be_read_alone() -> None:
+    spool = Spool("a.csv", 0)
+    for number in range(450):
+        spool.add([number, "x" * number])
+    assert [spool.at(number) for number in (0, 199, 200, 449)] == [
+        [number, "x" * number] for number in (0, 199, 200, 449)
+    ]
+    assert len(spool) == 450

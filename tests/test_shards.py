@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from rag_eval.shards.judge_shard import (
 from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name_of, read_plan
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.shards.spec import ShardSpec, read_spec
+from rag_eval.store.lock import locked
 from rag_eval.tables import Table, read_table
 from rag_eval.tables.selection import Condition
 
@@ -615,6 +617,9 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
         ("in.csv", "-o", "out", "--shard-rows", 2, "--report-only"): "rag-eval report out",
         ("in.csv", "-o", "out", "--shard-rows", 2, "--address", "auto"): "--address: is for --engine ray",
         ("in.csv", "--address", "auto"): "--address: is for --engine ray",
+        ("in.csv", "-o", "out", "--shard-rows", 2, "--batch", "--batch-wait", 1): (
+            "--batch, --batch-wait: cannot be used with a run in shards; remove it, or judge one file without shards"
+        ),
         ("report", "empty"): "does not contain a run in shards",
         ("report", "in.csv"): "in.csv: is a file; name the folder of a run in shards",
     }.items():
@@ -710,6 +715,92 @@ def test_a_dry_run_counts_the_calls_of_all_shards(rag_eval: Run, tmp_path: Path,
     judge.requests.clear()
     ended = rag_eval("many", "-o", "out", "--shard-rows", 1, "--dry-run", "--alpha", "0.9", **azure(judge))
     assert "Rows: 0 in 0 shards" in ended.out, "everything is judged; it is only counted again"
+
+
+def test_a_dry_run_of_shards_says_what_one_of_the_whole_says(
+    rag_eval: Run, tmp_path: Path, judge: FakeJudge
+) -> None:
+    """Of calls that are too long and of cached replies as well; rows beyond the limit are left out."""
+    config = f"{IN_THIS_PROCESS}max_rows = 4\n[judge]\nprompts = merged\n[limits]\nmax_prompt_tokens = {{}}\n"
+    (tmp_path / "config.ini").write_text(config.format(60))
+    (tmp_path / "many").mkdir()
+    for name in "ab":
+        sheet_of(tmp_path / "many" / f"{name}.xlsx", rows=3)
+
+    def said(*arguments: object) -> tuple[str, list[str]]:
+        ended = rag_eval(*arguments, "--dry-run", **azure(judge))
+        assert ended.code == 0, ended.err
+        rows, *lines = ended.out.partition("Rows: ")[2].splitlines()
+        return rows, lines
+
+    one = ("many/a.xlsx", "-o", "one", "--shard-rows", 1)
+    rows, lines = said(*one)
+    assert rows == "3 in 3 shards of 1 file, bots: 2. Cached replies: 0."
+    assert any(line.startswith("Not sent because they exceed [limits] max_prompt_tokens: ") for line in lines)
+    assert lines[0].startswith("Prompts: merged (")
+    _, whole = said("many/a.xlsx", "-o", "one", "--shard-rows", 100)
+    assert [line for line in whole if "per shard" not in line] == said("many/a.xlsx", "-o", "r.xlsx")[1]
+    many, _ = said("many", "-o", "out", "--shard-rows", 1)
+    assert many == "4 in 4 shards of 2 files, bots: 2. Cached replies: 0."
+    (tmp_path / "config.ini").write_text(config.format(""))
+    assert rag_eval(*one, "--max-calls", 8, **azure(judge)).code == 4
+    rows, lines = said(*one)
+    assert int(rows.rstrip(".").rpartition(" ")[2]) > 0
+    rows, fresh = said(*one, "--fresh")
+    assert rows == "3 in 3 shards of 1 file, bots: 2. Cached replies: 0."
+    calls = [
+        int(re.search(r"Calls to gpt-4o: about (\d+)", "\n".join(found))[1])  # type: ignore[index]
+        for found in (lines, fresh)
+    ]
+    assert calls[0] < calls[1]
+
+
+def test_show_of_several_files_shows_the_first_and_judges_nothing(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "many").mkdir()
+    for name, seed in (("a", 0), ("b", 3)):
+        table_of(tmp_path / "many" / f"{name}.csv", 2, seed)
+    ended = rag_eval("many", "-o", "out", "--judge", "offline", "--show")
+    assert ended.code == 0
+    assert re.findall("query: (.*)", ended.out) == ["How high is tower 0?", "How high is tower 1?"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_of_another_version_is_continued_with_a_warning(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    table_of(tmp_path / "in.csv", 2)
+    command = ("in.csv", "-o", "out", "--judge", "offline", "--shard-rows", 1)
+    assert "was started with" not in rag_eval(*command).err
+    plan = RunFolder(tmp_path / "out").manifest
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "version": "0.0.9"}))
+    again = rag_eval(*command)
+    assert "out: continuing a run of 2 shards\n" in again.out
+    assert "The run in out was started with RAG Eval 0.0.9 and continues with " in again.err
+
+
+def test_cases_of_an_unfinished_run_are_marked_as_partial(rag_eval: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
+    table_of(tmp_path / "in.csv", 4)
+    command = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2)
+    assert rag_eval(*command, "--engine", "none").code == 0
+    judged = rag_eval("shard", "out/specs/part-00001.json")
+    assert (judged.code, judged.out) == (0, "Shard 1 is done: 2 rows of in.csv.\n")
+    picked = ("cases", "out", "--where", "bot = A", "-o", "a.xlsx")
+    ended = rag_eval(*picked)
+    assert (ended.code, ended.out) == (0, "2 of 6 cases: a.xlsx\n")
+    assert ended.err == "rag-eval: PARTIAL: 1 of 2 shards are judged\n"
+    assert rag_eval(*command).code == 0
+    assert "PARTIAL" not in rag_eval(*picked).err
+
+
+def test_a_folder_that_is_in_use_is_refused_at_once(rag_eval: Run, tmp_path: Path) -> None:
+    """Without --wait nobody waits; the same is true of a report."""
+    table_of(tmp_path / "in.csv", 2)
+    (tmp_path / "out").mkdir()
+    began = time.monotonic()
+    for place, arguments in {"out/manifest.json": ("out", "--shard-rows", 1), "r.xlsx": ("r.xlsx",)}.items():
+        with locked(tmp_path / place):
+            assert rag_eval("in.csv", "--judge", "offline", "-o", *arguments).code == 75
+    assert time.monotonic() - began < 55
 
 
 def test_a_dry_run_refuses_what_a_run_refuses(rag_eval: Run, tmp_path: Path) -> None:

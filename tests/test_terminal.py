@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from report_cases import facts_of, plain_result, result_of, summary_of
 
 from rag_eval.cli.terminal import (
     _Counter,
+    _duration,
     _NoProgress,
     _ProgressBar,
     _ProgressLines,
@@ -162,6 +164,59 @@ def test_a_quick_count_leaves_no_line() -> None:
             count.advance()
         count.close()
     assert (log.getvalue(), terminal.getvalue()) == ("", "\r\x1b[K")
+
+
+def test_the_bar_is_drawn_again_after_a_tenth_of_a_second() -> None:
+    stream = io.StringIO()
+    bar = _ProgressBar(10, stream)
+    for ago, drawn in ((0.0, ["0/10 rows"]), (0.1, ["0/10 rows", "2/10 rows"])):
+        bar._drawn = time.monotonic() - ago
+        bar.advance()
+        assert re.findall(r"\S+ rows", stream.getvalue()) == drawn
+    assert time.monotonic() - bar._drawn < 0.1
+    assert stream.getvalue().startswith(f"\r\x1b[K{'·' * 30} 0/10 rows\r")
+
+
+def test_lines_of_progress_come_at_each_tenth_if_half_a_second_is_over() -> None:
+    stream = io.StringIO()
+    lines = _ProgressLines(25, stream)
+    for number in range(1, 26):
+        lines._told = time.monotonic() - (0.5 if number != 9 else 0)
+        lines.advance()
+    found = [int(count) for count in re.findall(r"^(\d+) of 25 rows", stream.getvalue(), re.MULTILINE)]
+    assert found == [3, 5, 8, 10, 13, 15, 18, 20, 23, 25]
+
+
+def test_a_count_that_takes_long_is_told_every_64_rows_at_most() -> None:
+    log, terminal = io.StringIO(), Terminal()
+    for stream, pause in ((log, 10), (terminal, 0.1)):
+        count = _Counter(stream, "Rows read")
+        assert 0 < count._next - time.monotonic() <= 0.8
+        count._next = 0.0
+        for _ in range(127):
+            count.advance()
+            if count._next > 0:
+                assert pause - 0.1 < count._next - time.monotonic() <= pause
+                count._next = 0.0
+        count.close()
+    assert log.getvalue() == "Rows read: 64 so far\n"
+    assert terminal.getvalue() == "\r\x1b[KRows read: 64 so far\r\x1b[K"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (125, "2 min 05 s"),
+        (3599.4, "59 min 59 s"),
+        (3600, "1 h 00 min"),
+        (7499, "2 h 04 min"),
+    ],
+)
+def test_how_long_something_takes(seconds: float, words: str) -> None:
+    assert _duration(seconds) == words
 
 
 def faithful(row: int, bot: str, value: float) -> CaseResult:

@@ -1,12 +1,15 @@
 """The sentences on a run, to the letter: what it took, what was judged, what its cells and notes hold."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from report_cases import facts_of, result_of, summary_of
 
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.outcome import RunOutcome
+from rag_eval.cli.people import People
 from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score, Usage
 from rag_eval.report.about import details, headline
@@ -237,3 +240,42 @@ def test_texts_are_made_fit_for_a_cell() -> None:
         "a b c", "abcdef", "abcde…", "abcd…"
     ]  # fmt: skip
     assert [join_chunks(()), join_chunks(("a",)), join_chunks(("a", "b"))] == ["", "a", "[1] a\n\n[2] b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "is_journal_kept", "warnings"),
+    [
+        ({}, "r.xlsx", False, []),
+        ({"partial": "interrupted by the user"}, "r.xlsx", False, ["PARTIAL: interrupted by the user"]),
+        (
+            {},
+            "r (1).xlsx",
+            True,
+            [
+                "Some cases were not judged. Run the same command again to judge them; add --retry-errors to retry "
+                "refused, blocked or unreadable replies.",
+                "r.xlsx is open in another program; the report was saved next to it.",
+            ],
+        ),
+        ({"is_proxy": True}, "r.xlsx", True, []),
+    ],
+)
+def test_what_the_user_must_know_of_the_outputs(
+    changes: dict[str, Any], path: str, is_journal_kept: bool, warnings: list[str]
+) -> None:
+    facts = facts_of("A", 1, **changes)
+    summary = summary_of(run_of(0.5), facts)
+    outcome = RunOutcome(summary, find(summary), facts, [Path(path), Path("r.json")])
+    assert list(outcome.warnings(Path("r.xlsx"), is_journal_kept=is_journal_kept)) == warnings
+
+
+def test_a_partial_run_changes_no_thresholds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.ini"
+    path.write_text("[thresholds]\n")
+    facts = facts_of("A", 1, partial="interrupted by the user", has_labels=True)
+    assert list(People(None, path).calibrate(None, facts)) == []
+    assert path.read_text() == "[thresholds]\n"
+    assert capsys.readouterr().err == (
+        f"rag-eval: {path}: not changed, since the run is partial; run the same command again to complete it\n"
+    )
+    assert list(People(None, None).calibrate(None, facts)) == []

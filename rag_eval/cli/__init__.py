@@ -15,7 +15,7 @@ import click
 from rag_eval import __version__
 from rag_eval.cli.console import warn
 from rag_eval.cli.signals import Terminated, terminable
-from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_missing
+from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_obstacle
 
 log = logging.getLogger(__name__)
 
@@ -146,22 +146,13 @@ def _end(command: click.Command) -> NoReturn:
         warn(str(error))
         sys.exit(error.exit_code)
     except Exception as bug:
-        if problem := describe_missing(bug) or _too_long_name(bug):
+        if problem := describe_obstacle(bug):
             warn(problem)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
         warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. Paid replies are kept.")
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
-
-
-def _too_long_name(error: Exception) -> str:
-    """Of a file that no file system would take; empty for any other error."""
-    if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG:
-        return ""
-    from rag_eval.texts.display import shorten
-
-    return f"{shorten(str(error.filename), 60)}: the name is longer than the file system allows; choose a shorter one"
 
 
 def _on_one_line(message: str) -> str:

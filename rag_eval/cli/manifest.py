@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from rag_eval import __version__
 from rag_eval.cli.console import warn, without_secrets
 from rag_eval.cli.terminal import readable
-from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_missing
+from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_obstacle
 
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
@@ -136,7 +136,7 @@ class Manifest:
 def _exit_code(error: BaseException) -> ExitCode:
     if isinstance(error, RagEvalError):
         return error.exit_code
-    return ExitCode.USAGE if describe_missing(error) else ExitCode.STOPPED
+    return ExitCode.USAGE if describe_obstacle(error) else ExitCode.STOPPED
 
 
 def _now() -> str:

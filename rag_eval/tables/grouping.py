@@ -189,7 +189,7 @@ class _Grouping:
                 )
                 continue
             for index, place in layout.own[name].items():
-                put(place, its[0], self._of_bot(index, its, name, has_passages))
+                put(place, *self._of_bot(index, its, name, has_passages))
         return Unit(lines[0].number, cells, {p: n for p, n in numbers.items() if n != lines[0].number})
 
     @property
@@ -210,8 +210,10 @@ class _Grouping:
                 break
         return told[0]
 
-    def _of_bot(self, index: int, its: list[_LongLine], bot: str, has_passages: bool) -> Cell:
-        """The cell of a bot: what its rows agree on, or its passages one after the other."""
+    def _of_bot(
+        self, index: int, its: list[_LongLine], bot: str, has_passages: bool
+    ) -> tuple[_LongLine, Cell]:
+        """The cell of a bot and its row: what its rows agree on, or its passages one after the other."""
         if index in (self._context, self._retrieved) and has_passages:
             return self._joined(index, its)
         told = next((line for line in its if line.cells[index]), its[0])
@@ -226,21 +228,20 @@ class _Grouping:
                     "tell the queries apart with a column query_id",
                 )
                 break
-        return told.cells[index]
+        return told, told.cells[index]
 
-    def _joined(self, index: int, its: list[_LongLine]) -> Cell:
+    def _joined(self, index: int, its: list[_LongLine]) -> tuple[_LongLine, Cell]:
         items: list[str] = []
         for line in its:
             cell = line.cells[index]
             if isinstance(cell, BadCell):
-                return cell
+                return line, cell
             try:
                 items += [cell] if index == self._context else parse_ids(cell)
             except ValueError as error:
-                return BadCell(str(error))
-        return (
-            JsonText(json.dumps([item for item in items if item], ensure_ascii=False)) if any(items) else ""
-        )
+                return line, BadCell(str(error))
+        found = [item for item in items if item]
+        return its[0], JsonText(json.dumps(found, ensure_ascii=False)) if found else ""
 
 
 class _Layout:
