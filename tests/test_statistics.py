@@ -630,6 +630,8 @@ class TestWords:
             (rival(difference=0.012, interval=(0.003, 0.021)), "0.0120 (95% CI 0.0030 to 0.0210)"),
             (rival(difference=0.3, interval=(0.0, 0.6)), "0.30 (95% CI 0.00 to 0.60)"),
             (rival(interval=None), "0.04"),
+            (rival(difference=0.005, interval=None), "0.01"),
+            (rival(difference=0.0049, interval=None), "0.0049"),
         ],
     )
     def test_a_bound_that_is_not_0_is_never_shown_as_0(self, one, words):
