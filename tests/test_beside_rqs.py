@@ -144,7 +144,7 @@ def test_a_rubric_has_columns_reasons_and_a_sheet(run_cli: Run, judge: FakeJudge
         ({"passing_score_threshold": "one"}, "passing_score_threshold"),
         (
             {"metrics": [{"id": "x", "rubric": "y", "applies_to": {"Region": "EU"}}]},
-            "'Region' is not a column",
+            "'Region' ([report] slice_by or rubric) is not a column",
         ),
     ],
 )
