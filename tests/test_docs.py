@@ -509,6 +509,7 @@ def test_the_verdicts_are_those_of_the_report() -> None:
     ]
     verdicts += [
         sentence_on("a", Comparison("a", ("a",), tuple(others), 20, 0.95)),
+        sentence_on("a", Comparison("a", ("a",), (*others, replace(rivals[2], bot="c")), 20, 0.95)),
         sentence_on("a", Comparison("a", ("a", "b"), (replace(rivals[0], verdict=Verdict.TIE),), 20, 0.95)),
         sentence_on("b", Comparison("a", ("a",), (rivals[0],), 4, 0.95)),
         sentence_on("a", Comparison("a", ("a",), (), 20, 0.95)),

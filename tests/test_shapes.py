@@ -1342,9 +1342,9 @@ def test_an_unreadable_cell_meets_no_condition() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense\nmore\n", "a.json: is not JSON (Expecting value: line 1 column 1 (char 0)); check the file, or "),
-        ("[1]\nmore\n", "a.json: is not JSON (Extra data: line 2 column 1 (char 4)); check the file, or "),
-        ('{"a": 1}\nmore\n', "a.json, line 2: is not JSON (Expecting value: line 1 column 1 (char 0)); "),
+        ("nonsense\nmore\n", "a.json: is not JSON (Expecting value, line 1, column 1); check the file, or "),
+        ("[1]\nmore\n", "a.json: is not JSON (Extra data, line 2, column 1); check the file, or "),
+        ('{"a": 1}\nmore\n', "a.json, line 2: is not JSON (Expecting value, column 1); "),
     ],
 )  # fmt: skip
 def test_only_a_record_in_its_first_line_makes_a_json_file_one_of_lines(

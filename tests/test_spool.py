@@ -194,7 +194,8 @@ def test_the_run_tells_of_a_cut_sheet_on_terminal_sheet_and_in_json(tmp_path: Pa
     for result in results:
         outputs.add(result)
         tallies.add(result)
-    outcome = RunOutcome.written(outputs, tallies, tallies.summary(), facts)
+    summary = tallies.summary()
+    outcome = RunOutcome.written(outputs, summary, tallies.findings(summary), facts)
     (note,) = outcome.facts.left_out
     said: list[str] = []
     outcome.tell(lambda line, **_: said.append(line), None)
