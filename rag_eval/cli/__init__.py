@@ -1,7 +1,6 @@
 """The command line: the one place that reads arguments and the environment, prints, and ends the process."""
 
 import atexit
-import errno
 import gc
 import logging
 import os
