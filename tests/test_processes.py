@@ -181,14 +181,15 @@ _PARENT = """
 import sys
 sys.path[:] = {path!r}
 from rag_eval.run.processes import Processes
-with Processes("process_tasks:holds", 2).open({folder!r}) as processes:
+with Processes("process_tasks:holds", 2, forks={forks}).open({folder!r}) as processes:
     list(processes.map([("a", "a"), ("b", "b")]))
 """
 
 
+@pytest.mark.parametrize("forks", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int) -> None:
-    code = _PARENT.format(path=sys.path, folder=str(tmp_path))
+def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int, forks: bool) -> None:
+    code = _PARENT.format(path=sys.path, folder=str(tmp_path), forks=forks)
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as parent:
         wait_for(lambda: len(list(tmp_path.iterdir())) == 2)
         workers = [int(path.name.split()[1]) for path in tmp_path.iterdir()]

@@ -71,18 +71,18 @@ class Renderer(Protocol):
 def start_workers(settings: Settings, path: Path) -> Processes | None:
     """Worker processes for an input that will be judged by several, as far as its size tells; None if it may not be.
 
-    They load what they need while the input is read.
+    Called before this process holds locks or has threads, so that the workers can be forks of it.
     """
     if not settings.provider.is_offline:
         return None
     number = settings.evaluation.processes
     if number is None:
         number = most_processes() if _looks_large(settings, path) else 1
-    return workers(number) if number > 1 else None
+    return workers(number, forks=True) if number > 1 else None
 
 
-def workers(number: int) -> Processes:
-    return Processes(f"{__name__}:{open_worker.__name__}", number, ahead=1)
+def workers(number: int, *, forks: bool = False) -> Processes:
+    return Processes(f"{__name__}:{open_worker.__name__}", number, ahead=1, forks=forks)
 
 
 def open_evaluation(

@@ -2,7 +2,7 @@
 
 `Processes` starts workers, gives each of them items over a pipe, and takes the results back. What crosses the pipes are
 plain values (marshal): None, booleans, numbers, texts, bytes, and tuples, lists and dictionaries of them. It knows
-nothing of what an item is. A worker is a fork of this process where that is safe, and a fresh interpreter elsewhere: a
+nothing of what an item is. A worker is a fresh interpreter, or a fork of this process where that is wanted and safe: a
 fork has imported already what takes a fresh one a second.
 
 A worker ends when its standard input ends, so none outlives the process that started it, however that one ended.
@@ -54,11 +54,12 @@ class WorkerError(RagEvalError):
 class Processes:
     """A fixed number of worker processes. `close` ends them; as a context it does so at the end."""
 
-    def __init__(self, task: str, number: int, *, ahead: int = 0) -> None:
+    def __init__(self, task: str, number: int, *, ahead: int = 0, forks: bool = False) -> None:
         """Start `number` workers, which have the module of `task`, 'module:function', and wait for `open`.
 
         `ahead` items wait in each worker while it works on one: 0 for items that take seconds, 1 for items that take
-        milliseconds. Raises WorkerError if no process can be started.
+        milliseconds. With `forks`, workers are copies of this process where that is safe; what it holds open or locked
+        at this moment they hold as well. Raises WorkerError if no process can be started.
         """
         self._task = task
         self._spec: bytes | None = None
@@ -69,7 +70,7 @@ class Processes:
         self._workers: list[_Worker] = []
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
-            is_safe = _may_fork()
+            is_safe = forks and _may_fork()
             for _ in range(number):
                 self._workers.append(self._start(forks=is_safe))
             for worker in self._workers:
@@ -302,7 +303,9 @@ def _may_fork() -> bool:
     """
     if sys.platform != "linux" or multiprocessing.current_process().daemon:
         return False
-    return len(os.listdir("/proc/self/task")) == 1
+    with contextlib.suppress(OSError):
+        return len(os.listdir("/proc/self/task")) == 1
+    return False
 
 
 class _Fork:
