@@ -70,7 +70,7 @@ class Faults:
             if not set(mode) & set("wax+"):
                 return real(file, mode, buffering, *text, **named)
             faults.check("open")
-            raw = Raw(file, mode.replace("b", "").replace("t", ""))
+            raw = Raw(file, mode.replace("b", "").replace("t", ""), opener=named.pop("opener", None))
             buffered = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
             return buffered if "b" in mode else io.TextIOWrapper(buffered, *text, **named)
 

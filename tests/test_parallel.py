@@ -25,6 +25,7 @@ from rag_eval.configuration.effective import effective_thresholds
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
 from rag_eval.records import Case, Row
+from rag_eval.report.case_table import RenderedCases
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.parallel import (
@@ -146,6 +147,16 @@ def test_any_parts_give_the_results_of_the_whole(sizes: list[int]) -> None:
     assert found == expected
 
 
+def test_a_part_ends_where_it_has_enough_characters() -> None:
+    from rag_eval.run import parallel
+
+    rows = [Row(number, "q" * length, ()) for number, length in enumerate((99_999, 1, 99_998, 1, 1, 5), 2)]
+    parts = list(parallel._parts(rows, most_rows=9))
+    assert [[row.number for row in part] for part in parts] == [[2, 3], [4, 5, 6], [7]]
+    assert list(map(parallel._name, parts)) == ["rows 2 to 3", "rows 4 to 6", "row 7"]
+    assert list(map(len, parallel._parts(rows, most_rows=1))) == [1] * 6
+
+
 @pytest.mark.parametrize(("processes", "part_rows"), [(2, 1), (2, 7), (3, 1000)])
 def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -> None:
     settings = Settings.model_validate(
@@ -229,10 +240,10 @@ def test_workers_start_before_the_reading_if_the_input_will_need_them(tmp_path: 
     rows = {"evaluation": {"max_rows": 4_000}}
     whole = Settings.model_validate({"judge": {"provider": "offline"}, **rows})
     for settings, path in [(OFFLINE, large), (whole, small), (whole, tmp_path), (Settings(), large)]:
-        assert start_workers(settings, path) is None
-    assert start_workers(with_processes(1), large) is None
+        assert start_workers(settings, path, RenderedCases.task) is None
+    assert start_workers(with_processes(1), large, RenderedCases.task) is None
     for settings, path, number in [(with_processes(3), small, 3), (whole, large, most_processes())]:
-        started = start_workers(settings, path)
+        started = start_workers(settings, path, RenderedCases.task)
         assert len(started.ids if started else [0]) == number
         if started:
             started.close()

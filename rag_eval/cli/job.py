@@ -100,9 +100,10 @@ class Job:
         self._rubric = _rubric(loaded.settings)
         refuse_batches(self._options, loaded.settings)
         if not (self._options.show or self._options.dry_run or self._options.report_only):
+            from rag_eval.report.case_table import RenderedCases
             from rag_eval.run.parallel import start_workers
 
-            self._workers = start_workers(loaded.settings, self._input)
+            self._workers = start_workers(loaded.settings, self._input, RenderedCases.task)
         table = self._read_table(loaded, form)
         if self._options.show:
             return self._show(table)

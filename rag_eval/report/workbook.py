@@ -80,9 +80,11 @@ class ExcelReport:
             EVIDENCE: has_evidence,
         }
         names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
+        from rag_eval.report.book import StreamedWorkbook
+
         try:
             with workbook_errors(target):
-                self._workbook = _StreamedWorkbook(self._replacement.path, names, Scratch(target))
+                self._workbook = StreamedWorkbook(self._replacement.path, names, Scratch(target))
         except OutputError:
             self._replacement.discard()
             raise
@@ -134,8 +136,10 @@ class ExcelReport:
                 self._append(result)
 
     def _append_rendered(self, rendered: Any, results: Sequence[CaseResult]) -> None:
+        import openpyxl  # noqa: F401 - what the check at the end needs, now that others work as well
+
         with output_errors(self._target):
-            append_rendered(self._cases, self._formats, rendered, results)
+            self._workbook.add_rows(append_rendered(self._cases, rendered, results))
         self._ahead += len(results)
 
     def _append(self, result: CaseResult) -> None:
@@ -245,36 +249,6 @@ def _rows_left_out(table: SheetTable[Any] | None, sheet: str, what: str) -> str:
     return (
         f"Sheet {sheet} is full: {table.left_out:,} {what} did not fit." if table and table.left_out else ""
     )
-
-
-class _StreamedWorkbook:
-    """An XlsxWriter workbook that keeps its rows on disk, in a folder of its own."""
-
-    def __init__(self, path: Path, names: Sequence[str], scratch: Scratch) -> None:
-        from xlsxwriter import Workbook
-
-        self.scratch = scratch
-        options = {
-            "constant_memory": True,
-            "tmpdir": self.scratch.name,
-            "strings_to_formulas": False,
-            "strings_to_urls": False,
-            "strings_to_numbers": False,
-        }
-        self.book = Workbook(path, options)
-        self.book.use_zip64()
-        self.sheets = {name: self.book.add_worksheet(name) for name in names}
-
-    def close(self) -> None:
-        """Write the file."""
-        self.book.close()
-        self.scratch.cleanup()
-
-    def abandon(self) -> None:
-        for sheet in self.sheets.values():
-            with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet.row_data_fh.close()  # closing the workbook would write it
-        self.scratch.cleanup()
 
 
 @contextmanager

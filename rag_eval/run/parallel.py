@@ -68,17 +68,21 @@ class Renderer(Protocol):
     """Is called with what was made of a part and its results, before these are given out one by one."""
 
 
-def start_workers(settings: Settings, path: Path) -> Processes | None:
+def start_workers(settings: Settings, path: Path, renderer: str) -> Processes | None:
     """Worker processes for an input that will be judged by several, as far as its size tells; None if it may not be.
 
-    Called before this process holds locks or has threads, so that the workers can be forks of it.
+    Called before this process holds locks or has threads, so that the workers can be forks of it: they need not import
+    again what this process has imported, the module of the task `renderer` included.
     """
     if not settings.provider.is_offline:
         return None
     number = settings.evaluation.processes
     if number is None:
         number = most_processes() if _looks_large(settings, path) else 1
-    return workers(number, forks=True) if number > 1 else None
+    if number == 1:
+        return None
+    function_named(renderer)
+    return workers(number, forks=True)
 
 
 def workers(number: int, *, forks: bool = False) -> Processes:
