@@ -22,7 +22,7 @@ from rag_eval.configuration.effective import (
     processes_problem,
 )
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import SettingsError
+from rag_eval.errors import SettingsError, how_to_install
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
@@ -60,9 +60,13 @@ def evaluate(
     Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
     and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
     metrics has the name of another column, InputError if the table cannot be read or a metric calls the offline judge,
-    RunStoppedError if the judge cannot be reached, SettingsError if an LLM judge is to work in several processes.
+    RunStoppedError if the judge cannot be reached, SettingsError if an LLM judge is to work in several processes or
+    pandas is not installed.
     """
-    import pandas as pd
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise SettingsError(f"evaluate() needs pandas; install it with {how_to_install('pandas')}") from None
 
     if problem := processes_problem(settings):
         raise SettingsError(f"[evaluation] processes: {problem}")

@@ -105,9 +105,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(
-    slots=True
-)  # not frozen: there are very many of them, and frozen ones take three times as long to make
+# Not frozen: there are very many of them, and frozen ones take three times as long to make.
+@dataclass(slots=True)
 class Evidence:
     """One thing that a judge looked at, and its verdict on it. Never changed."""
 

@@ -114,12 +114,10 @@ def script() -> None:
 
 def _end(command: click.Command) -> NoReturn:
     """Run a command and end the process with one of the documented exit codes."""
-    atexit.register(
-        gc.freeze
-    )  # else the interpreter looks through all that is left before it ends: half a second
-    gc.set_threshold(
-        100_000, 50, 100
-    )  # what is read lives on; looking through it all the time doubles the reading
+    # Else the interpreter looks through all that is left before it ends: half a second.
+    atexit.register(gc.freeze)
+    # What is read lives on; looking through it all the time doubles the reading.
+    gc.set_threshold(100_000, 50, 100)
     if not _has_working_folder():
         warn("The working directory was deleted; change to a folder that exists")
         sys.exit(ExitCode.USAGE)

@@ -58,13 +58,14 @@ def refuse_batches(options: Options, settings: "Settings") -> None:
 def refuse_open_batches(store: "Store", target: Path) -> None:
     """Raise InputError, and close the store, if calls of this report would be made while batches have them."""
     from rag_eval.run.batches import open_batches_of
+    from rag_eval.tables.remarks import counted
 
     if batches := open_batches_of(store, target):
         store.end(keep=True)
         calls = sum(batch.requests for batch in batches)
         raise InputError(
-            f"{target}: this report waits for {_number(batches)} ({calls:,} calls); add --batch to continue, or cancel "
-            "with --batch-cancel"
+            f"{target}: this report waits for {_number(batches)} ({counted(calls, 'call')}); add --batch to continue, "
+            "or cancel with --batch-cancel"
         )
 
 
@@ -161,6 +162,8 @@ def poll_pauses() -> Iterator[float]:
 
 def waiting_line(batches: "Sequence[BatchRecord]", now: datetime | None = None) -> str:
     """What is waited for, and until when."""
+    from rag_eval.tables.remarks import counted
+
     now = now or datetime.now()
     calls = sum(batch.requests for batch in batches)
     submitted = _moment(min(batch.submitted for batch in batches), now)
@@ -168,7 +171,7 @@ def waiting_line(batches: "Sequence[BatchRecord]", now: datetime | None = None) 
     latest = (
         f"{_latest(batches)} {_moment(due, now)}" if due > now.timestamp() else f"due {_moment(due, now)}"
     )
-    return f"Waiting for {_number(batches)} ({calls:,} calls, submitted {submitted}, {latest})."
+    return f"Waiting for {_number(batches)} ({counted(calls, 'call')}, submitted {submitted}, {latest})."
 
 
 def _latest(batches: "Sequence[BatchRecord]") -> str:

@@ -16,6 +16,16 @@ class _PathParameter(click.Path):
         return super().convert(value, param, ctx)
 
 
+class _NameParameter(click.types.StringParamType):
+    """A name. Empty text would be no name, which an unset variable of the shell must not become."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        name = super().convert(value, param, ctx)
+        if not name.strip():
+            self.fail("the name is empty; give one, or leave the option out", param, ctx)
+        return name
+
+
 class NumberRange(click.FloatRange):
     """A range of numbers. 'nan' is on neither side of a limit, so click takes it."""
 
@@ -27,4 +37,5 @@ class NumberRange(click.FloatRange):
 
 
 PATH = _PathParameter(path_type=Path)
+NAME = _NameParameter()
 MINUTES = NumberRange(min=0.0)

@@ -99,6 +99,11 @@ def command(
         seed=seed,
     )
     review = Review(recorded.facts, recorded.results, sample, measures, _raters(raters), show_scores)
+    if not sample.cases:
+        raise InputError(
+            f"{run.name}: no case is left to label"
+            + ("; all are on the sheets that --without names" if without else "")
+        )
     place = write_review(target, review)
     for line in _described(recorded.results, sample, cases):
         say(line)

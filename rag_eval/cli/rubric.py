@@ -106,9 +106,7 @@ def _interval(agreement: "Agreement") -> str:
         *[(True, False)] * agreement.only_a_passes,
         *[(False, True)] * agreement.only_b_passes,
     ]
-    interval = cohen_kappa(
-        [a for a, _ in verdicts], [b for _, b in verdicts], categories=[False, True]
-    ).interval
+    interval = cohen_kappa([a for a, _ in verdicts], [b for _, b in verdicts]).interval
     if interval is None:
         return "–"
     return f"{interval.low:.2f} to {interval.high:.2f}"

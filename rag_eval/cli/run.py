@@ -12,7 +12,7 @@ from rag_eval.cli.help_groups import GroupedCommand
 from rag_eval.cli.job import Job
 from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import gate_options
-from rag_eval.cli.parameters import MINUTES, PATH
+from rag_eval.cli.parameters import MINUTES, NAME, PATH
 from rag_eval.cli.reading import reading_options
 from rag_eval.cli.shard_inputs import is_sharded
 from rag_eval.cli.sharded import ENGINES, ShardedJob
@@ -96,7 +96,7 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 @click.option("--labels", multiple=True, type=PATH, help="Compare with the labels in this review sheet.")
 @click.option("--calibrate", type=PATH, help="Write the thresholds that labels imply to this config.ini.")
 @reading_options("answer=bot")
-@click.option("--bot-name", metavar="NAME", help="Name of the bot, for one column of responses.")
+@click.option("--bot-name", type=NAME, metavar="NAME", help="Name of the bot, for one column of responses.")
 @click.option("--show", is_flag=True, help="Print how the first rows are read; judge nothing.")
 @click.option(
     "--redact", flag_value="email, phone", help="Hide e-mail addresses and phone numbers from the judge."

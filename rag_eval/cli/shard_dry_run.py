@@ -87,9 +87,8 @@ class ShardEstimate:
             store = DryRunStore(self._stored(number), made_up if is_shared else None)
             judge = EstimatingJudge(Transport(self._endpoint, store), self._endpoint.model)
             judges = Judges.llm(self._settings, judge, store, self._rubric)
-            evaluation = Evaluation(
-                judges, self._settings, workers=1
-            )  # so that all bundles are full but the last
+            # One worker, so that all bundles are full but the last.
+            evaluation = Evaluation(judges, self._settings, workers=1)
             try:
                 for results in evaluation.results(rows):
                     found.cases += len(results)

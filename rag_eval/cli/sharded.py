@@ -195,9 +195,8 @@ class ShardedJob(ShardReport):
         from rag_eval.shards.folder import fingerprint_of_file
         from rag_eval.shards.plan import SHARD_ROWS, Plan, Planner, name_of
 
-        shutil.rmtree(
-            self._folder.input(0).parent, ignore_errors=True
-        )  # of a run that was killed while it read
+        # Left by a run that was killed while it read.
+        shutil.rmtree(self._folder.input(0).parent, ignore_errors=True)
         shard_rows = self._options.shard_rows or SHARD_ROWS
         planner = Planner(self._folder, shard_rows, is_one_file=len(self._files) == 1)
         for path in self._files:

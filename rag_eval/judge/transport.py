@@ -387,7 +387,7 @@ def _log(attempt: Attempt, result: Answer | Fault, seconds: float, tokens: Token
     )
 
 
-_BACKOFF = wait_random_exponential(multiplier=1, max=60)
+_BACKOFF = wait_random_exponential(max=60)
 """Seconds: exponential with full jitter."""
 _RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
 _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {

@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
         if value.keys() == {"low", "high"}:
             return [value["low"], value["high"]]
         return {str(name): _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    return value
 
 
 def _scores(name: str, comparison: JudgeComparison, runs: Runs) -> Any:

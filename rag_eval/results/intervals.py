@@ -88,13 +88,11 @@ def pooled(columns: Floats, rng: np.random.Generator) -> Floats:
     """
     if len(columns) <= _BLOCKS:
         return columns
-    starts = np.linspace(0, len(columns), _BLOCKS, endpoint=False).astype(int)
-    parts = np.array_split(rng.permutation(len(columns)), starts[_BLOCKS_AT_ONCE::_BLOCKS_AT_ONCE])
+    starts = np.linspace(0, len(columns), _BLOCKS, endpoint=False).astype(int).reshape(-1, _BLOCKS_AT_ONCE)
+    shuffled = rng.permutation(len(columns))
     sums = []
-    for part, edges in zip(
-        parts, np.split(starts, range(_BLOCKS_AT_ONCE, _BLOCKS, _BLOCKS_AT_ONCE)), strict=True
-    ):
-        sums.append(np.add.reduceat(columns[part], edges - edges[0], axis=0))
+    for edges, end in zip(starts, [*starts[1:, 0], len(columns)], strict=True):
+        sums.append(np.add.reduceat(columns[shuffled[edges[0] : end]], edges - edges[0], axis=0))
     return np.concatenate(sums)
 
 

@@ -122,10 +122,10 @@ class Summary:
     """Rows in which at least one bot has an RQS, or none of the metrics applies."""
     rqs_values: Mapping[str, Sequence[float]] = field(repr=False)
     """By ranked bot, in the order of the sheet: what the ranking compares, one RQS a compared row."""
-    gapped_rqs: Mapping[str, Sequence[float]] = field(default_factory=dict, repr=False)
+    gapped_rqs: Mapping[str, Sequence[float]] = field(repr=False)
     """The same over all rows that every ranked bot can have an RQS on, NaN where the judge failed; empty when it
     failed on none of them."""
-    slices: tuple[Slice, ...] = ()
+    slices: tuple[Slice, ...]
     """In the order in which they first came; none unless they were asked for."""
 
     def with_values_of(self, metrics: Collection[str]) -> "Summary":

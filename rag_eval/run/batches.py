@@ -41,9 +41,9 @@ class BatchPlan:
     rows: Sequence[Row]
     rubric: EvaluationRubric | None
     limits: BatchLimits
-    finish_online_below: int = 0
+    finish_online_below: int
     """So many calls, or fewer, are sent one by one; 0 for none."""
-    can_ask_online: bool = True
+    can_ask_online: bool
 
 
 def open_batches_of(store: Store, target: Path) -> list[BatchRecord]:
@@ -125,6 +125,8 @@ class BatchRun:
                     waiting = self._waiting(outbox)
             # The provider's queue took nothing: less at a time may fit.
             is_refused = not waiting and self._job.most_tokens != most
+        if not waiting:
+            self._carry()  # what was collected and not submitted is not yet sent
         self._reason = stopped if not waiting else None
         self._note_usage()
         return waiting
@@ -254,7 +256,9 @@ class BatchRun:
         return list(filter(_is_open, self._queue.batches()))
 
     def _is_few(self, outbox: Outbox) -> bool:
-        return not outbox.held_back and outbox.calls <= self._plan.finish_online_below
+        """Whether these are the last calls, and no more than may be sent online."""
+        is_all = not outbox.held_back and not outbox.stopped
+        return is_all and outbox.calls <= self._plan.finish_online_below
 
     def _limits(self) -> BatchLimits:
         known = [each for each in (self._plan.limits.most_tokens, self._job.most_tokens) if each]

@@ -413,11 +413,12 @@ def function_named(name: str) -> Callable[..., Any]:
 
 def _private_output() -> IO[bytes]:
     """The pipe to the process that started this one; what anything prints goes to standard error instead."""
-    replies = os.fdopen(os.dup(1), "wb")
     try:
-        os.dup2(2, 1)
-    except OSError:  # there is none
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.fstat(2)
+    except OSError:  # there is none, so that the copy of the pipe would take its number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     return replies
 
 

@@ -51,7 +51,7 @@ class RayEngine:
                 under_way.append(remote.remote(dict(task)))
             if not under_way:
                 return
-            (ready,), under_way = ray.wait(under_way, num_returns=1)
+            (ready,), under_way = ray.wait(under_way)
             try:
                 yield ray.get(ready)
             except ray.exceptions.RayError as error:

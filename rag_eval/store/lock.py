@@ -61,9 +61,8 @@ def _release(path: Path, descriptor: int) -> None:
         with suppress(OSError):
             path.unlink()
     os.close(descriptor)
-    if (
-        os.name != "posix"
-    ):  # where only a closed file can be removed, and one that another run has opened cannot
+    # Elsewhere only a closed file can be removed, and one that another run has opened cannot.
+    if os.name != "posix":
         with suppress(OSError):
             path.unlink()
 
@@ -94,9 +93,8 @@ if sys.platform == "win32":
     import msvcrt
 
     def try_lock(descriptor: int) -> bool:
-        os.lseek(
-            descriptor, 1 << 30, os.SEEK_SET
-        )  # beyond the text, since nobody else can read a locked byte
+        # Beyond the text, since nobody else can read a locked byte.
+        os.lseek(descriptor, 1 << 30, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:

@@ -104,7 +104,7 @@ def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
     except OSError as error:
         problem = error.strerror or str(error)
         remedy = _REMEDIES.get(error.errno or 0, "choose another place with {option}").format(option=option)
-        raise OutputError(f"{target}: the report cannot be written: {problem}; {remedy}") from error
+        raise OutputError(f"{target}: cannot be written: {problem}; {remedy}") from error
 
 
 _REMEDIES = {

@@ -31,7 +31,7 @@ class Unit(NamedTuple):
     """Rows in the file that cells come from, where that is another one."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Grouped:
     """A table in long form or with a row per passage, as a wide one."""
 

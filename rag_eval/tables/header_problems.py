@@ -117,10 +117,11 @@ def _contradictions(
                 f"column {uses[named[0]]} cannot name the bot of each row ({given[0]}), because each of "
                 f"{listed([uses[index] for index in responses], ' and ')} is the response of a bot; remove one of them"
             )
-    if asked.bot_name and (named or len(responses) > 1):
+    if asked.bot_name and (named or any(uses[index].bot != asked.bot_name for index in responses)):
         yield (
-            f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses; leave it out, because "
-            f"{f'column {uses[named[0]]} names the bots' if named else 'the columns name the bots'}"
+            f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses that names no bot; leave "
+            f"it out, because column {uses[(*named, *responses)[0]]} names "
+            f"{'the bots' if named or len(responses) > 1 else 'its bot'}"
         )
 
 

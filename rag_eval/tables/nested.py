@@ -17,6 +17,7 @@ from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell
 from rag_eval.tables.chunking import LISTS, split_cell
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE
 from rag_eval.tables.parquet import Tree
+from rag_eval.texts.strict_json import distinct_keys
 
 LISTS_OF_RECORDS = (
     "results",
@@ -154,7 +155,9 @@ def _holds_records(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-parse_json = json.JSONDecoder(parse_float=str, parse_constant=lambda _: None).decode
+parse_json = json.JSONDecoder(
+    parse_float=str, parse_constant=lambda _: None, object_pairs_hook=distinct_keys
+).decode
 
 
 @contextmanager

@@ -241,8 +241,7 @@ def _lengths(stream: bytes, blocks: Sequence[tuple[int, int]]) -> Iterator[int]:
                 if number == len(blocks):
                     return
                 place, end = blocks[number]
-                if (
-                    left and place < end
-                ):  # only characters, not what follows them, have their width said again
+                # Only characters, not what follows them, have their width said again.
+                if left and place < end:
                     width = 1 + (stream[place] & 1)
                     place += 1

@@ -166,17 +166,20 @@ def _of_known_bots(
         for each in asked.named
         if each.role == "bot" and matches(header, each.column)
     ]
-    bots = {folded(owner) for owner in owners} | {
-        folded(after_prefix(owner, asked.prefix)) for owner in owners
-    }
+    bots = {name for owner in owners for name in _short_and_whole(owner, asked.prefix)}
     return {
         index: _NOTHING
         if role in (CONTEXT, RETRIEVED)
-        and not {folded(owner), folded(after_prefix(owner, asked.prefix))} & bots
+        and not _short_and_whole(owner, asked.prefix) & bots
         and (meanings(headers[index], has_prefixed=True) or folded(owner) in _MEASURES)
         else (role, owner, metric)
         for index, (role, owner, metric) in roles.items()
     }
+
+
+def _short_and_whole(owner: str, prefix: str) -> set[str]:
+    """The names by which a bot may be called, with the prefix and without it."""
+    return {folded(owner), folded(after_prefix(owner, prefix) or owner)}
 
 
 def _by_meaning(

@@ -341,7 +341,7 @@ def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
         header = [as_cell(".".join(path)) for _, path in paths]
         found = table.rows(range(len(table.names)))
         rows: Iterator[list[Cell]] = (list(map(_parquet_cell, values)) for values in found)
-        if len(paths) > len(table.names):
+        if any(len(path) > 1 for _, path in paths):
             rows = ([_field_cell(values[place], path[1:]) for place, path in paths] for values in found)
         numbered = enumerate(chain([header], rows), 1)
         yield Sheet("", ((number, cells) for number, cells in numbered if any(cells)), room)

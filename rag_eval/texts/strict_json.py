@@ -13,11 +13,12 @@ def parse_json(text: str) -> Any:
     key that occurs twice, NaN, infinity, a number beyond the range of floats. RecursionError for very deep nesting.
     """
     return json.loads(
-        text, object_pairs_hook=_distinct_keys, parse_float=_finite, parse_constant=_refuse_constant
+        text, object_pairs_hook=distinct_keys, parse_float=_finite, parse_constant=_refuse_constant
     )
 
 
-def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object, for `object_pairs_hook`. ValueError for a key that occurs twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         counts = Counter(key for key, _ in pairs)

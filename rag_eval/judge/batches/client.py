@@ -296,7 +296,7 @@ def _pause(state: RetryCallState) -> float:
     return found.wait if isinstance(found, Fault) and found.wait else _BACKOFF(state)
 
 
-_BACKOFF = wait_random_exponential(multiplier=1, max=60)
+_BACKOFF = wait_random_exponential(max=60)
 
 
 def _seconds(size: int) -> float:
