@@ -1,4 +1,4 @@
-"""The look of the workbooks stays as it is: fonts, fills, borders, widths, panes, print set-up, charts.
+"""The look of the workbooks stays as it is: fonts, fills, borders, widths, heights, panes, print set-up, charts.
 
 `look.json` has it, without any text. `python tests/test_look.py` writes it again after a change that is wanted.
 """
@@ -9,10 +9,13 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from contextlib import chdir, suppress
 from pathlib import Path
 
 import pytest
+from conftest import azure
+from fake_judge import running_judge
 
 from rag_eval import cli
 
@@ -29,9 +32,13 @@ COMMANDS = (
     "review run.json -o review.xlsx --cases 12",
     "history past -o history.xlsx",
     "retrieval results.tsv --reference references.jsonl -o retrieval.xlsx",
+    "compare-judges answers.csv -o judges.xlsx --judge-a offline --judge-b azure -q",
+    "init",
 )
 FILES = {
     "results.tsv": 'qid\tdoc_ids\n01\t["faq", "terms"]\n02\tfaq\n',
+    "answers.csv": "Query,Ground_Truth,Bot_A,Bot_B,Context,Human_Faithfulness_A,Human_Faithfulness_B\n"
+    "Who?,Ada,Ada,Bob,It was Ada.,1,0\nWhen?,1843,1843,1850,In 1843.,1,0\n",
     "references.jsonl": '{"qid": "01", "gold_docs": ["faq"]}\n{"qid": "03", "gold_docs": "faq"}\n',
 }
 
@@ -40,8 +47,21 @@ def tags(name: str, xml: str) -> Counter[str]:
     """How often each tag occurs, of the tags that say how something looks."""
     found = re.findall(r"<[^/?][^>]*>", re.sub(NOT_LOOK, "", xml))
     if name.startswith("xl/worksheets"):
-        found = [tag for tag in found if re.split(r"[ />]", tag[1:], maxsplit=1)[0] in OF_SHEETS]
+        heights = [re.sub(r' (?:r|spans)="[^"]*"', "", tag) for tag in found if "customHeight" in tag]
+        found = [tag for tag in found if re.split(r"[ />]", tag[1:], maxsplit=1)[0] in OF_SHEETS] + heights
+    if name.startswith("xl/charts"):  # a colour says little without what it colours
+        found = [
+            f"{before} {tag}" if tag.startswith("<a:srgbClr") else tag for before, tag in colour_uses(found)
+        ]
     return Counter(re.sub(CHANGING, "", tag) for tag in found)
+
+
+def colour_uses(found: list[str]) -> Iterator[tuple[str, str]]:
+    """Each tag with the last one of a chart's own before it."""
+    own = ""
+    for tag in found:
+        own = tag if tag.startswith("<c:") else own
+        yield own, tag
 
 
 def look_of(folder: Path) -> dict[str, dict[str, int]]:
@@ -58,9 +78,11 @@ def look_of(folder: Path) -> dict[str, dict[str, int]]:
 def make(folder: Path) -> dict[str, dict[str, int]]:
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
-    with chdir(folder):
+    with chdir(folder), running_judge() as judge, pytest.MonkeyPatch.context() as patch:
+        for name, value in azure(judge).items():
+            patch.setenv(name, value)
         for command in COMMANDS:
-            with pytest.MonkeyPatch.context() as patch, suppress(SystemExit):
+            with suppress(SystemExit):
                 patch.setattr(sys, "argv", ["rag-eval", *command.format(root=ROOT).split()])
                 cli.main()
     return look_of(folder)
