@@ -31,9 +31,8 @@ CREDENTIALS = ("AZURE_OPENAI_", "OPENAI_", "AZURE_")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "kill: kills real processes many times; takes a while")
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # `make test &`: runs would inherit it, and never be interrupted
+    # After `make test &` runs would inherit it, and never be interrupted.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

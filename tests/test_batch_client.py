@@ -3,6 +3,7 @@
 import io
 import json
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -312,6 +313,18 @@ def test_a_batch_that_cannot_be_cancelled_any_more_is_left_alone(
         with pytest.raises(RunStoppedError, match="Run the same command again later"):
             client.cancel("batch-1")
     assert set(server.calls) == {"POST /batches/batch-1/cancel"}
+
+
+def test_a_large_file_may_take_longer_than_a_request(server: BatchServer) -> None:
+    """A second for each 100,000 bytes that it may have."""
+    endpoint = Endpoint("openai", f"{server.url}/v1", KEY, "m", timeout_seconds=0.5)
+    transport = Transport(endpoint, Notebook(), sleep=lambda seconds: None)
+    server.hook = lambda event: time.sleep(0.8) or Answer(body=b"0123")
+    with tempfile.TemporaryFile() as file:
+        assert BatchClient(transport, "").download("file-1", file, 1_000_000)
+        assert file.read() == b"0123"
+    transport.close()
+    assert list(server.calls) == ["GET /files/file-1/content"]
 
 
 def test_the_pause_that_the_endpoint_asks_for_is_made(server: BatchServer) -> None:

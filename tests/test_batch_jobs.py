@@ -214,12 +214,26 @@ def test_max_calls_counts_over_all_commands(run_cli: Run, server: BatchServer, t
     assert len(server.judge.requests) == 25
 
 
+@pytest.mark.parametrize(("most", "codes", "lines"), [(39, [0], 0), (38, [4, 4], 0), (20, [75, 4], 19)])
+def test_what_is_sent_online_counts_once_and_over_all_commands(
+    run_cli: Run, server: BatchServer, tmp_path: Path, most: int, codes: list[int], lines: int
+) -> None:
+    """Calls beyond the cap are more than the last ones, so they go into a batch."""
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    configure(tmp_path, "[batch]\nfinish_online_below = 1000\n")
+    for code in codes:
+        assert run_cli(*RUN, "--batch", "--max-calls", most, **openai(server)).code == code
+        server.end()
+    assert (len(server.lines), len(server.judge.requests)) == (lines, most)
+
+
 def test_fresh_from_cron_comes_to_its_end(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     configure(tmp_path, "[cache]\nenabled = true\n")
     assert through(run_cli, server) == [75, 75, 75, 0]
-    assert through(run_cli, server, "--fresh") == [75, 75, 75, 0], "every call is made again, and once"
-    assert len(server.lines) == 2 * 19
+    for times in (2, 3):
+        assert through(run_cli, server, "--fresh") == [75, 75, 75, 0], "every call is made again, and once"
+        assert len(server.lines) == times * 19
     assert through(run_cli, server) == [0]
 
 
@@ -281,6 +295,7 @@ def test_the_line_says_the_day_where_it_is_another() -> None:
         one = BatchRecord("t", "j", place, requests=330, submitted=submitted.timestamp())
         return waiting_line([one, one], now)
 
+    assert "(1 call, submitted " in waiting_line([BatchRecord("t", "j", "openai x", requests=1, submitted=0)])
     today = "Waiting for 2 batches (660 calls, submitted 14:02, at the latest tomorrow 14:02)."
     assert line(datetime(2026, 3, 5, 14, 2)) == today
     assert "submitted yesterday 16:00, at the latest 16:00" in line(now - timedelta(hours=23))

@@ -25,6 +25,12 @@ CALLS = [
 ]
 
 
+def test_a_new_job_has_used_nothing() -> None:
+    job = JobRecord("j")
+    assert (job.requests, job.spent, job.batches, job.most_tokens) == (0, 0.0, 0, 0)
+    assert (job.replies_since, job.failures_since, job.online, job.models) == (0.0, 0.0, {}, {})
+
+
 def test_what_is_put_is_there_in_the_next_process(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     records = BatchRecords(store)

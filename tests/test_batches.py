@@ -1,6 +1,7 @@
 """--batch from the outside: commands in a row, over real HTTP to a server that takes batches."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -184,19 +185,25 @@ LINES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("fault", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("name", LINES)
 def test_lines_with_errors_are_sent_again(
-    run_cli: Run, server: BatchServer, tmp_path: Path, fault: Any
+    run_cli: Run, server: BatchServer, tmp_path: Path, name: str
 ) -> None:
+    """With more room for a reply that was cut, and with as much for every other."""
     sheet_of(tmp_path / "in.xlsx", rows=2)
     expected = online(run_cli, server, tmp_path)
     assert run_cli(*RUN, "--batch", **openai(server)).code == 75
-    server.judge.faults.extend([fault] * 4)
+    server.judge.faults.extend([LINES[name]] * 4)
     server.end()
     assert run_cli(*RUN, "--batch", **openai(server)).code == 75
     assert through(run_cli, server)[-1] == 0
     assert tables(tmp_path / "r.xlsx") == expected
     assert len(server.judge.requests) == 1 + 2 * 19 + 4
+    room = defaultdict(list)
+    for request in server.judge.requests:
+        room[request.prompt].append(request.body["max_tokens"])
+    again = [second / first for first, second in (each for each in room.values() if len(each) == 2)]
+    assert again == 4 * [4 if name == "truncated" else 1]
 
 
 def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(

@@ -100,7 +100,8 @@ def test_a_failed_call_leaves_its_cell_empty_and_rqs_as_it_is(
     found = cases(tmp_path)
     assert ended.code == 0
     assert found[2, "A"]["RQS"] is not None
-    assert (found[2, "A"]["Answer Coverage"], found[2, "A"]["Rubric"]) == (None, None)
+    measures = ("Answer Coverage", "Rubric", "Rubric Score")
+    assert [found[2, "A"][name] for name in measures] == [None, None, None]
     summary = read_sheet(tmp_path / "r.xlsx", "Bot Summary")
     assert summary[0]["Avg Answer Coverage"] is None
     rates = {(line["Criterion"], line["Bot"]): line for line in read_sheet(tmp_path / "r.xlsx", "Rubric")}

@@ -263,10 +263,12 @@ def test_the_price_of_another_toxicity_deployment_must_be_known_too(
 
 
 def test_max_minutes_stops_before_the_next_request() -> None:
-    now = [0.0]
+    now = [1_000.0]
     budget = Budget(max_minutes=1, clock=lambda: now[0])
     budget.reserve("m", 100, 10)
-    now[0] = 60.0
+    now[0] = 1_059.9
+    budget.reserve("m", 100, 10)
+    now[0] = 1_060.0
     with pytest.raises(RunStoppedError, match=r"the time limit of 1 minute is reached \(--max-minutes\)"):
         budget.reserve("m", 100, 10)
 

@@ -10,6 +10,7 @@ import pytest
 from conftest import Run, azure, write_sheet
 from fake_judge import FakeJudge
 
+from rag_eval.errors import StoreError
 from rag_eval.store.reply_store import Store
 
 DAY = 24 * 60 * 60
@@ -45,6 +46,19 @@ def test_r62_only_what_is_older_is_removed_and_only_when_asked_for(
     assert "faithfulness.verdicts" not in rag_eval("cache", "show").out
     rag_eval("in.xlsx", **azure(judge))
     assert set(judge.tasks()) == {"preflight", "verdicts"}
+
+
+def test_what_cannot_be_removed_as_a_whole_stays_as_a_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path / "replies.sqlite")
+    store.put_reply("k", task="t", reply="x", attempts=1, prompt_tokens=1, completion_tokens=1)
+    store.put_failure("f", task="t", code="refused", message="no")
+    with closing(sqlite3.connect(store.path)) as other:
+        other.execute("CREATE TRIGGER t BEFORE DELETE ON failures BEGIN SELECT RAISE(ABORT, 'not now'); END")
+        other.commit()
+    with pytest.raises(StoreError, match="not now"):
+        store.prune(time.time() + DAY)
+    assert store.overview()[0].replies == 1
+    store.end(keep=True)
 
 
 def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:

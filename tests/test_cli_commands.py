@@ -110,6 +110,7 @@ def test_an_error_points_to_the_help_of_the_command_as_it_was_called(
         ([""], "'INPUT...': the name is empty; name a file or folder"),
         (["in.csv", "-o", ""], "'-o' / '--output': the name is empty; name a file or folder"),
         (["history", ""], "'FOLDER': the name is empty; name a file or folder"),
+        (["in.csv", "--bot-name", " "], "'--bot-name': the name is empty; give one, or leave the option out"),
         (["in.csv", "--wait", "nan"], "'--wait': 'nan' is not a number"),
         (["cache", "prune", "--older-than", "nan"], "'--older-than': 'nan' is not a number"),
         (["review", "run.json", "--suspicious", "nan"], "'--suspicious': 'nan' is not a number"),

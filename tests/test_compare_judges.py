@@ -218,6 +218,16 @@ def test_a_model_against_the_offline_judge(rag_eval: Run, two: Two, tmp_path: Pa
     assert thresholds[1] == found["judges"]["b"]["thresholds"]["faithfulness"] != 0.3
     assert "The judges have different thresholds" in ended.out
     assert not two.b.requests
+    facts = {line["Fact"]: line for line in read_sheet(tmp_path / "out.xlsx", "Judges")}
+    assert facts["Thresholds"]["A: model-one"].startswith("Faithfulness 0.3 (")
+    assert facts["Thresholds"]["B: offline judge"].startswith(f"Faithfulness {thresholds[1]:g} (")
+
+
+def test_a_long_name_of_a_judge_is_cut_in_headers(rag_eval: Run, two: Two, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", 2)
+    assert rag_eval(*WORDS, "--model-a", "m" * 61, "--model-b", "n" * 60).code == 0
+    _, a, b = next(load_workbook(tmp_path / "out.xlsx")["Judges"].iter_rows(values_only=True))
+    assert (a, b) == (f"A: {'m' * 59}…", f"B: {'n' * 60}")
 
 
 @pytest.mark.parametrize(
@@ -404,6 +414,8 @@ def test_failures_of_each_judge_are_counted_and_never_zeros(rag_eval: Run, two: 
     assert (tmp_path / "out.xlsx.a.journal").exists(), "for the next attempt, which must not pay A again"
     two.b.always = None
     two.a.requests.clear()
+    plans = [rag_eval(*WORDS, "--dry-run", *also).out for also in ([], ["--retry-errors"])]
+    assert [re.findall(r"Calls to model-two: about (\d+)", plan) for plan in plans] == [[], ["2"]]
     assert rag_eval(*WORDS, "--retry-errors").code == 0
     assert not two.a.requests
     assert not list(tmp_path.glob("*.journal"))
@@ -565,6 +577,8 @@ def test_a_cap_needs_one_currency_and_both_prices(rag_eval: Run, two: Two, tmp_p
     path.write_text(text.replace("[prices]\n", "[prices]\ncurrency = EUR\n"))
     ended = rag_eval(*WORDS, "--max-cost", "1")
     assert (ended.code, "different currencies (EUR, USD)" in ended.err) == (2, True)
+    assert rag_eval(*WORDS, "--dry-run").code == 0, "without a cap each has its currency"
+    assert rag_eval(*WORDS, "--max-cost", "1", "--judge-b", "offline", "--dry-run").code == 0
     path.write_text(text.replace("output = 0.6\n", ""))
     ended = rag_eval(*WORDS, "--max-cost", "1")
     assert (ended.code, "the price of model-two is not known" in ended.err) == (2, True)

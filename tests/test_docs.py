@@ -780,7 +780,7 @@ def test_the_messages_name_extras_that_there_are() -> None:
     ]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "rag_eval").rglob("*.py")]
     named = {extra for text in texts for extra in re.findall(r"how_to_install\('(\w+)'\)", text)}
-    assert named == {"parquet", "entra", "ray", "rubrics"}
+    assert named == {"parquet", "entra", "ray", "rubrics", "pandas"}
     assert named <= set(extras)
     assert (how_to_install(), how_to_install("x")) == (
         "pip install . in RAG Eval's folder",

@@ -14,6 +14,7 @@ from rag_eval.judge.calls import Call, Message, PendingError
 from rag_eval.judge.endpoint import Dialect, Endpoint, request_body
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics import reply_types as replies
+from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
 from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
@@ -125,10 +126,15 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
     assert [(each.id_chunk, each.is_relevant, each.is_included) for each in covered] == [
         (0, True, False), (1, True, False)
     ]  # fmt: skip
+    assert [each.missing_info for each in covered] == 2 * [verdicts(replies.Closeness).reason]
     assert [
         (each.id_chunk, bool(each.score))
         for each in verdicts(ChunkPrecisionResult, context=["a"]).graded_chunks
     ] == [(0, True)]
+    case = verdicts(CaseVerdicts, query="Who?", response="Ada.", ground_truth="Bob.", chunks=["c"])
+    assert [(each.chunk, each.in_ground_truth) for each in case.response_statements] == [(0, 0)]
+    assert [(each.chunk, each.in_response) for each in case.ground_truth_statements] == [(0, 0)]
+    assert (case.useful_chunks, case.useless_chunks, case.relevancy.closeness) == ([], [1], 0)
     question = verdicts(replies.GeneratedQuestion, text="t" * 101)
     assert (question.question, question.noncommittal) == (f"What about {'t' * 100}?", 0)
     assert len(verdicts(replies.Advice).recommendation) == 3 * len(verdicts(replies.Closeness).reason)

@@ -253,6 +253,16 @@ def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Pat
     assert str(disk) in ended.complaints[0]
 
 
+def test_r49_a_page_on_another_disk_needs_room_there(
+    offline_forker: Forker, disk: Path, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    (disk / "filler").write_bytes(b"x" * 30_000_000)
+    ended = offline_forker.run(tmp_path, "in.xlsx", "--judge", "offline", "--html", disk / "page.html")
+    assert (ended.code, len(ended.complaints)) == (5, 1)
+    assert str(disk) in ended.complaints[0]
+
+
 def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
     least = -(-LEAST_SPACE // 4096) * 4096
     (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - least))

@@ -1,5 +1,6 @@
 """The main job from a notebook: the same numbers as in the report, as a DataFrame."""
 
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, honest_rep
 
 from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import InputError, RunStoppedError
+from rag_eval.errors import InputError, RunStoppedError, SettingsError, how_to_install
 from rag_eval.evaluators import ChunkPrecision, as_metric
 from rag_eval.frames import evaluate
 
@@ -26,6 +27,13 @@ def test_the_numbers_are_those_of_the_report(run_cli: Run, tmp_path: Path) -> No
     for name, column in (("rqs", "RQS"), ("faithfulness", "Faithfulness"), ("toxicity", "Input Toxicity")):
         expected = pd.Series([case[column] for case in report], dtype=float)
         pd.testing.assert_series_equal(frame[name].astype(float), expected, check_names=False)
+
+
+def test_without_pandas_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SettingsError) as caught:
+        evaluate(SAMPLE)
+    assert str(caught.value) == f"evaluate() needs pandas; install it with {how_to_install('pandas')}"
 
 
 def test_a_frame_is_read_as_a_file_is_with_lists_as_chunks() -> None:

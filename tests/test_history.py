@@ -431,6 +431,14 @@ def test_the_chart_breaks_between_runs_that_are_not_comparable(
     assert (line.count("M"), line.count("L")) == (1, 1)
 
 
+def test_the_chart_has_the_first_eight_bots(entry: dict[str, Any], rag_eval: Run, tmp_path: Path) -> None:
+    bots = [{**entry["bots"][0], "bot": f"Bot {number}"} for number in range(9)]
+    history_of(tmp_path / "h", changed(entry, bots=bots))
+    rag_eval("history", "h", "-o", "all.xlsx")
+    [chart] = charts(tmp_path / "all.xlsx")
+    assert len(chart.series) == 8
+
+
 def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run, tmp_path: Path) -> None:
     day = datetime(2020, 1, 1, 6, tzinfo=UTC)
     lines = (changed(entry, id=f"r{n}", started=(day + timedelta(days=n)).isoformat()) for n in range(60))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ from rag_eval.tables.labels import parse_score
 from rag_eval.tables.old_excel import _container, _needed, _read_workbook, _shared_lengths, extract_workbook
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
-from rag_eval.tables.parquet import open_parquet
+from rag_eval.tables.parquet import _rows_of_a_batch, open_parquet
 from rag_eval.tables.record_files import open_records
 from rag_eval.tables.sheets import _extent
 from rag_eval.texts.injection import find_flags
@@ -799,7 +800,16 @@ def test_the_table_of_sectors_may_be_listed_outside_the_header(tmp_path: Path, s
 
 def test_an_old_workbook_of_several_megabytes_is_whole_in_its_new_container() -> None:
     stream = bytes(range(251)) * 40_000
-    assert _read_workbook(_container("Book", stream)) == ("Book", stream)
+    content = _container("Book", stream)
+    assert _read_workbook(content) == ("Book", stream)
+    # [MS-CFB] 2.2 to 2.4: no small streams, no second table of tables, and the sectors of tables marked as such.
+    cutoff, small, smalls, further, furthers = struct.unpack_from("<5I", content, 56)
+    assert (cutoff, small, smalls, further, furthers) == (4096, 0xFFFFFFFE, 0, 0xFFFFFFFE, 0)
+    (tables,) = struct.unpack_from("<I", content, 44)
+    table = struct.unpack(f"<{tables * 1024}I", content[-tables * 4096 :])
+    assert [place for place, link in enumerate(table) if link == 0xFFFFFFFD] == list(
+        struct.unpack_from(f"<{tables}I", content, 76)
+    )
 
 
 def test_an_old_workbook_that_ends_early_or_is_none_is_damage(tmp_path: Path) -> None:
@@ -1085,3 +1095,14 @@ def test_a_list_that_python_cannot_read_is_an_error_and_no_crash(
         return
     with pytest.raises(ValueError, match="is not a list of document ids"):
         parse_ids(cell)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "at_once"),
+    [(1_000, [2**20] * 8, 500), (10, [2**30], 1), (10**6, [2**20, 2**20], 2**16), (0, [], 1)],
+    ids=["half of it", "large rows", "small rows", "none"],
+)
+def test_four_megabytes_of_parquet_are_read_at_a_time(rows: int, sizes: list[int], at_once: int) -> None:
+    groups = [SimpleNamespace(total_byte_size=size) for size in sizes]
+    metadata = SimpleNamespace(num_rows=rows, num_row_groups=len(groups), row_group=groups.__getitem__)
+    assert _rows_of_a_batch(metadata) == at_once

@@ -14,7 +14,7 @@ from scipy.stats import binomtest, bootstrap, spearmanr
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, RunFacts, Score
-from rag_eval.report.judge_tables import summary_lines, table_lines
+from rag_eval.report.judge_tables import judge_table, summary_lines, table_lines
 from rag_eval.results.agreement import kappa_difference
 from rag_eval.results.judge_comparison import (
     Decisions,
@@ -380,6 +380,15 @@ def test_the_sentence() -> None:
     assert unknown not in summary_lines(comparison, runs())
     assert headline(comparison, *runs(partial="stopped")).endswith("(kappa 0.87, 100 cases).")
     assert "B costs 1.00 EUR instead of 4.00 USD" in headline(comparison, *runs(currency="EUR"))
+
+
+def test_what_is_known_of_each_judge() -> None:
+    values = [(1.0, 1.0)] * 6 + [(0.0, 0.0)] * 3 + [(1.0, 0.0)] * 2 + [(0.0, 1.0)] + [(None, 1.0)] * 4
+    _, lines = judge_table(of_values(values), runs())
+    told = {line.what: (line.a, line.b) for line in lines}
+    assert told["Cases with an RQS"] == (12, 16)
+    assert told["Cases that pass, of 12"] == (8, 7)
+    assert told["Failed scores by code"] == ("refused 4", "none")
 
 
 @pytest.mark.parametrize(("equal", "shown"), [(94, "94%"), (93, "93%"), (100, "100%")])

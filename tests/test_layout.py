@@ -19,7 +19,7 @@ from report_cases import facts_of, plain_result, random_results, summary_of, wri
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
 from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
 from rag_eval.report.baseline_sheet import change_columns
-from rag_eval.report.charts import MOST_BOTS
+from rag_eval.report.charts import MOST_BOTS, height_of
 from rag_eval.report.column import Column
 from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.core_sheets import HEAT_FROM
@@ -308,3 +308,7 @@ def test_the_interval_of_few_queries_is_grey_and_its_header_says_why(
     assert (cell.font.color.rgb == "FF808080") is is_grey
     assert header.comment
     assert ("Grey: fewer than 10 queries" in header.comment.text) is is_grey
+
+
+def test_a_chart_has_room_for_each_bar_of_each_bot() -> None:
+    assert [height_of(1), height_of(3), height_of(4, bars=3)] == [107, 153, 264]

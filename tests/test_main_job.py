@@ -353,7 +353,7 @@ def test_r51_a_target_that_cannot_be_written_costs_nothing(
     (tmp_path / "taken").touch()
     ended = run_cli("in.xlsx", "-o", "taken/such/folder/r.xlsx", **azure(judge))
     assert (ended.code, judge.requests) == (5, [])
-    assert "taken/such/folder/r.xlsx: the report cannot be written: Not a directory" in ended.err
+    assert "taken/such/folder/r.xlsx: cannot be written: Not a directory" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -551,6 +551,15 @@ def test_without_any_metric_of_rqs_no_line_and_no_list_is_left_open(run_cli: Run
         drawings = "".join(package.read(n).decode() for n in package.namelist() if "drawings/drawing" in n)
     assert "Weights of RQS: none; every metric of RQS is switched off." in drawings
     assert "Red: a toxicity at or above 0.5. You can edit the thresholds" in drawings
+
+
+def test_a_weight_of_a_metric_that_is_switched_off_is_warned_about(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text("[metrics]\nfaithfulness = off\n")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--alpha", "0.5", "--beta", "0.2")
+    assert ended.code == 0
+    warning = "--beta: Faithfulness is switched off in section [metrics], so it has no weight."
+    assert [line for line in ended.err.splitlines() if "switched off" in line] == [f"rag-eval: {warning}"]
 
 
 def test_version_and_help(run_cli: Run) -> None:

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from conftest import KEY, Run, azure, write_sheet
 from fake_judge import FakeJudge, error, running_judge
+from forking import Forker
 from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
+from test_main_job import wait_for
 
 from rag_eval.cli.facts import facts_at_end
 from rag_eval.configuration.settings import Settings
@@ -91,6 +93,15 @@ def test_every_end(
     assert bool(found["reason"]) is (status in ("partial", "failed"))
 
 
+def test_a_manifest_that_does_not_fit_on_the_disk_is_named(offline_forker: Forker, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q", "a"])
+    command = ("in.xlsx", "--judge", "offline", "--dry-run", "--manifest", "m.json")
+    ended = offline_forker.run(tmp_path, *command, file_limit=100)
+    problem = "rag-eval: m.json: cannot be written: File too large; choose another place with --manifest"
+    assert (ended.code, ended.complaints) == (5, [problem])
+    assert not (tmp_path / "m.json").exists()
+
+
 def test_a_missing_input_is_said_so(run_cli: Run, tmp_path: Path) -> None:
     assert run_cli("nowhere.xlsx", "--manifest", "run.json", "--judge", "offline").code == 2
     found = manifest(tmp_path)
@@ -143,6 +154,17 @@ def test_r52_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path
     threading.Timer(0.3, over.set).start()
     assert run_cli(*arguments, "--wait", "1").code == 0
     thread.join()
+
+
+def test_a_run_that_waits_is_running(offline_forker: Forker, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    with locked(tmp_path / "r.xlsx"):
+        command = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--wait", 5, "--manifest", "run.json")
+        run = offline_forker.start(tmp_path, *command)
+        wait_for((tmp_path / "run.json").exists, 60)
+        assert manifest(tmp_path)["status"] == "running"
+    assert run.wait().code == 0
+    assert manifest(tmp_path)["status"] == "complete"
 
 
 def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path: Path) -> None:

@@ -502,11 +502,11 @@ def _usage_in(path: Path) -> dict[str, Any]:
     [
         (["--json", "in.xlsx"], 2, "in.xlsx: is the input"),
         (["-o", "r.xlsx", "--json", "r.xlsx"], 2, "r.xlsx: is the report"),
-        (["-o", "taken/r.xlsx"], 5, "taken/r.xlsx: the report cannot be written"),
-        (["--json", "taken/r.json"], 5, "taken/r.json: the report cannot be written"),
-        (["--csv", "taken/tables"], 5, "taken/tables: the report cannot be written"),
-        (["--junit", "taken/a/r.xml"], 5, "taken/a/r.xml: the report cannot be written"),
-        (["--manifest", "taken/r.json"], 5, "taken/r.json: the report cannot be written"),
+        (["-o", "taken/r.xlsx"], 5, "taken/r.xlsx: cannot be written"),
+        (["--json", "taken/r.json"], 5, "taken/r.json: cannot be written"),
+        (["--csv", "taken/tables"], 5, "taken/tables: cannot be written"),
+        (["--junit", "taken/a/r.xml"], 5, "taken/a/r.xml: cannot be written"),
+        (["--manifest", "taken/r.json"], 5, "taken/r.json: cannot be written"),
         (
             ["--csv", "in.xlsx"],
             2,

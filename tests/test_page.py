@@ -397,6 +397,16 @@ def test_a_case_has_the_verdicts_of_its_rubric() -> None:
 # Drawings
 
 
+@pytest.mark.parametrize(("rows", "has_interval", "says_few"), [(4, 0, 0), (5, 1, 1), (9, 1, 1), (10, 1, 0)])
+def test_an_interval_of_few_queries_is_marked(
+    tmp_path: Path, rows: int, has_interval: int, says_few: int
+) -> None:
+    results = [plain_result(row, "A", row / 20) for row in range(2, rows + 2)]
+    html = page_of(tmp_path / "p.html", results).read_text(encoding="utf-8")
+    (standing,) = re.findall(r'<tr><th scope="row"><span class="who">.*?</tr>', html)
+    assert (standing.count("95% CI"), standing.count(">few queries<")) == (has_interval, says_few)
+
+
 def test_a_mean_is_drawn_to_scale_and_described() -> None:
     drawn = mean_bar("Atlas: <0.5>", 0.5, Interval(0.25, 0.75))
     assert 'aria-label="Atlas: &lt;0.5&gt;"' in drawn
@@ -480,6 +490,18 @@ def test_no_other_file_is_overwritten(
     assert message in ended.err
     assert sheet.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "my.ini"]
+
+
+def test_tables_of_findings_are_open_and_tables_to_look_things_up_are_folded(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    recorded = Path(__file__).parent / "recorded"
+    again = (recorded / "run.json", "--report-only", "--baseline", recorded / "earlier.json")
+    assert run_cli(*again, "-o", "again.xlsx", "--html", "again.html").code == 3
+    html = (tmp_path / "again.html").read_text(encoding="utf-8")
+    tables = re.findall(r'<details class="fold"( open)?><summary><h2>([^<:]*)', html)
+    opened = ["vs Baseline", "Rubric", "Retrieval", "Agreement with human labels"]
+    assert tables == [*((" open", name) for name in opened), ("", "Bot Summary"), ("", "About this run")]
 
 
 def test_a_page_made_again_from_a_runs_json_holds_the_same_cases(

@@ -146,6 +146,17 @@ def test_what_a_worker_prints_is_not_a_result(capfd: pytest.CaptureFixture[str])
     assert err.count("for an item") == 2
 
 
+@pytest.mark.parametrize("has_errors", [True, False], ids=["with stderr", "without stderr"])
+def test_only_the_private_output_reaches_the_first_process(has_errors: bool) -> None:
+    program = (
+        f"import os\n{'' if has_errors else 'os.close(2)'}\n"
+        "from rag_eval.run.processes import _private_output\n"
+        "replies = _private_output()\nos.write(1, b'printed')\nreplies.write(b'a reply')\nreplies.flush()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (ended.stdout, ended.stderr) == (b"a reply", b"printed" if has_errors else b"")
+
+
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_close_ends_workers_that_still_work(tmp_path: Path, is_stopped: bool) -> None:
     processes = Processes("process_tasks:holds", 2).open(str(tmp_path))

@@ -112,9 +112,9 @@ class StandIn:
         self.options = options
         return lambda do: SimpleNamespace(remote=lambda task: (do, task))
 
-    def wait(self, under_way: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+    def wait(self, under_way: list[Any]) -> tuple[list[Any], list[Any]]:
         self.most_under_way = max(self.most_under_way, len(under_way))
-        return under_way[:num_returns], under_way[num_returns:]
+        return under_way[:1], under_way[1:]
 
     def get(self, ready: tuple[Callable[[object], object], object]) -> object:
         do, task = ready

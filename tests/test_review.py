@@ -24,7 +24,7 @@ from sklearn.metrics import cohen_kappa_score, roc_curve
 from rag_eval.configuration.editing import set_values
 from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, RubricOutcome, Score
-from rag_eval.report.review_sheet import QUESTIONS, Review, write_review
+from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
 from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.sampling import Sample, draw_sample
@@ -297,6 +297,21 @@ def test_a_stratum_with_too_few_labels_has_no_corrected_mean_and_an_empty_one_do
     assert of("", {"a": 7}) is None
 
 
+def test_a_stratum_of_one_case_has_no_variance_of_its_own() -> None:
+    """The judge is right about every labelled case, so that only the spread of the cases themselves counts."""
+    scores = [0.1, 0.5, 0.3, 0.9, 0.7]
+    sample = LabelledSample(scores, scores, list("aaaab"), {"a": 6, "b": 1})
+    found = stratified_mean([*scores, 0.5, 0.6], sample)
+    assert found is not None
+    of_a, weight = float(np.var(scores[:4], ddof=1)), 6 / 7
+    mean = weight * 0.45 + 0.7 / 7
+    between = weight * (0.45 - mean) ** 2 + (0.7 - mean) ** 2 / 7
+    of_all = weight * of_a + between - weight * (1 - weight) * of_a / 4
+    term = weight**2 * (1 / 4 - 1 / 6) * (2 * of_all / (3 - 1 + 2))
+    half = stats.t.ppf(0.975, 3) * (term + of_all / 7) ** 0.5
+    assert found.interval.high - found.value == pytest.approx(half, rel=2e-3), "the quantile is approximate"
+
+
 def test_the_advised_number_of_labels_narrows_the_interval_to_five_points() -> None:
     rng = np.random.default_rng(5)
     truth = rng.beta(5, 2, 3_000)
@@ -366,6 +381,7 @@ def test_weights_stand_for_the_cases_that_were_not_drawn() -> None:
     assert of_low is not None
     assert of_high is not None
     assert (of_low.value, of_high.value) == (0.25, 0.75)
+    assert implied_threshold(judge, human, [0.05] * 24) == implied_threshold(judge, human)
 
 
 @pytest.mark.parametrize(
@@ -1057,6 +1073,7 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
         (["--cases", "3"], "--cases: 3 randomly drawn cases are too few for 2 bots; at least 4"),
         (["-o", "review.csv"], "review.csv: the review sheet is an Excel workbook"),
         (["--without", "in.xlsx"], "in.xlsx: is not a review sheet"),
+        (["--suspicious", "0.91"], "'--suspicious': 0.91 is not in the range 0.0<=x<=0.9"),
     ],
 )
 def test_what_cannot_be_reviewed_is_an_error_with_a_remedy(
@@ -1066,6 +1083,43 @@ def test_what_cannot_be_reviewed_is_an_error_with_a_remedy(
     assert ended.code == 2
     assert message in ended.err
     assert not (tmp_path / "run_review.xlsx").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("ten chars " * 132, [1_320]),
+        ("ten chars " * 132 + "more " * 3, [1_320, 15]),
+        ("a\n" * 11 + "b", [23]),
+        ("a\n" * 12 + "b c", [22, 5]),
+        ("b " * 6 + "x" * 1_100 + " a\nb\nc", [562, 553, 3]),
+        ("c\n" * 9 + "x" * 250 + " d", [128, 142]),
+        ("", [0]),
+    ],
+    ids=[
+        "twelve lines",
+        "more",
+        "breaks",
+        "more breaks",
+        "a long word",
+        "a long word after breaks",
+        "nothing",
+    ],
+)
+def test_a_long_text_is_cut_into_pieces_of_twelve_lines(text: str, lengths: list[int]) -> None:
+    """A line has 110 characters, and ends at a break. A word that is longer counts two lines for each."""
+    assert list(map(len, _pieces(text))) == lengths
+    assert "".join(_pieces(text)) == text
+
+
+def test_no_empty_sheet_is_written_if_earlier_ones_have_every_case(rag_eval: Run, recorded: Path) -> None:
+    assert rag_eval("review", "run.json", "--cases", 1000, "-o", "drawn.xlsx").code == 0
+    ended = rag_eval("review", "run.json", "--without", "drawn.xlsx", "-o", "second.xlsx")
+    assert (ended.code, ended.err) == (
+        2,
+        "rag-eval: run.json: no case is left to label; all are on the sheets that --without names\n",
+    )
+    assert not recorded.with_name("second.xlsx").exists()
 
 
 def test_a_run_without_texts_is_refused(rag_eval: Run, recorded: Path) -> None:

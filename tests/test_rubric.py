@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from rag_eval.errors import SettingsError, TableError
 from rag_eval.rubric import EvaluationResult, EvaluationRubric, MetricDefinition, load_rubric
+from rag_eval.rubric.file import _expanded_size
 from rag_eval.rubric.ratings import pair_ratings
 
 ROOT = Path(__file__).parents[1]
@@ -1243,3 +1245,11 @@ def test_a_schema_of_the_model_can_be_used_by_other_validators() -> None:
     assert adapter.validate_python({"M1": True}) == GOOD
     with pytest.raises(ValidationError):
         adapter.validate_python({"M1": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("a: 1", 3), ("&x [*x]", 2), ("&x [1, *x, *x]", 4), ("{a: &b [1, 2], c: *b}", 9), ("", 0)],
+)
+def test_every_alias_counts_as_what_it_stands_for_and_a_circle_once(text: str, size: int) -> None:
+    assert _expanded_size(yaml.compose(text, Loader=yaml.SafeLoader), {}) == size

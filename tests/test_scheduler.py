@@ -1,8 +1,10 @@
 """The scheduler: unique calls once, results in order, nothing counted before it is stored, stops that lose nothing."""
 
+import gc
 import json
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +113,27 @@ def test_at_most_a_window_of_coroutines_is_under_way() -> None:
     next(results)
     assert len(begun) <= 20
     assert list(results) == list(range(1, 100))
+    scheduler.close()
+
+
+def test_a_result_that_was_given_out_is_not_kept() -> None:
+    """Nor are the parts that it was made of."""
+
+    async def part(n: int) -> Number:
+        return await call(n)
+
+    async def whole(n: int) -> Number:
+        (reply,) = await gather([part(n)])
+        made.append(weakref.ref(reply))
+        return reply
+
+    made: list[weakref.ref[Number]] = []
+    scheduler = Scheduler(ObjectJudge(echo), DictStore(), workers=2)
+    for number, result in enumerate(scheduler.run(map(whole, range(30)), window=2)):
+        assert result.n == number
+    del result
+    gc.collect()
+    assert sum(reply() is not None for reply in made) <= 2
     scheduler.close()
 
 

@@ -35,7 +35,7 @@ from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_t
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.mapping import named_columns, roles_of
-from rag_eval.tables.nested import is_list_of_texts, role_text
+from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
 from rag_eval.tables.selection import nearest, sampled
 from rag_eval.tables.spool import Spool
@@ -364,6 +364,15 @@ def test_what_is_ambiguous_or_missing_is_refused_with_the_remedy(
     assert problems(as_csv(tmp_path / "a.csv", rows)) == [message]
 
 
+def test_of_two_names_of_a_context_the_one_that_says_more_is_used(tmp_path: Path) -> None:
+    names = [("retrieved_contexts", "documents"), ("documents", "chunk"), ("context", "documents")]
+    for used, other in names:
+        for header in ((used, other), (other, used)):
+            rows = [["question", "answer", *header], ["q", "a", *(f"text of {name}" for name in header)]]
+            (row,) = read_table(as_csv(tmp_path / "a.csv", rows)).rows
+            assert row.cases[0].chunks == (f"text of {used}",)
+
+
 def test_rows_of_one_query_are_told_apart_by_its_id(tmp_path: Path) -> None:
     """An id that is another in every row names rows, not queries, and does not part the bots."""
     rows = [["query_id", "question", "model", "answer"], ["1", "q", "A", "a"], ["2", "q", "A", "b"]]
@@ -487,6 +496,16 @@ def test_ids_of_chunks_are_the_retrieved_documents(tmp_path: Path) -> None:
         ("a.json", "[1, 2]", "a.json, record 1: is not an object with fields"),
         ("a.json", "[]", "a.json: is empty"),
         ("a.jsonl", '{"query": "q"}\n{"query": \n', "a.jsonl, line 2: is not JSON"),
+        (
+            "a.json",
+            '[{"query": "q", "query": "r"}]',
+            "a.json: is not JSON (duplicate key 'query'; keep one of each)",
+        ),
+        (
+            "a.jsonl",
+            '{"query": {"a": 1, "a": 1}}',
+            "a.jsonl, line 1: is not JSON (duplicate key 'a'; keep one of each)",
+        ),
         ("a.jsonl", "[" * 100_000, "a.jsonl, line 1: is not JSON"),
         ("a.jsonl", '"text"', "a.jsonl, record 1: is not an object"),
     ],
@@ -504,6 +523,28 @@ def test_a_json_file_may_hold_a_record_in_each_line(tmp_path: Path) -> None:
 
 
 # What somebody says about columns
+
+
+def test_a_bot_that_is_named_by_its_whole_header_has_columns_by_its_short_name(tmp_path: Path) -> None:
+    """`Retrieved_Context` means something by itself, unless a bot is called Retrieved."""
+    rows = [["Query", "Bot_Retrieved", "Bot_B", "Retrieved_Context"], ["q", "a", "b", "c"]]
+    table = read_table(as_csv(tmp_path / "a.csv", rows), named=[Named("Bot_Retrieved", "bot", "--map")])
+    assert [case.chunks for case in table.rows[0].cases] == [("c",), None]
+    rows[0][1] = "Bot_A"
+    table = read_table(as_csv(tmp_path / "b.csv", rows))
+    assert [case.chunks for case in table.rows[0].cases] == [("c",), ("c",)]
+    rows[0][3], rows[1][3] = "Context_Precision", "0.5"
+    table = read_table(as_csv(tmp_path / "c.csv", rows))
+    assert ([case.chunks for case in table.rows[0].cases], table.warnings) == ([None, None], ())
+
+
+@pytest.mark.parametrize("depth", [11, 12])
+def test_fields_are_columns_of_their_own_down_to_the_twelfth_level(depth: int) -> None:
+    record: Any = {"a": 1}
+    for _ in range(depth):
+        record = {"a": record}
+    at_most = ".".join(["a"] * 12)
+    assert flattened(record) == {at_most: 1 if depth == 11 else {"a": 1}}
 
 
 def test_columns_may_be_named(tmp_path: Path) -> None:
@@ -561,7 +602,13 @@ def test_the_name_of_one_bot(tmp_path: Path) -> None:
     assert read_table(path).bots == ("answer",)
     assert read_table(path, bot_name="GPT-4").bots == ("GPT-4",)
     path = as_csv(tmp_path / "b.csv", [["question", "Bot_A", "Bot_B"], ["q", "a", "b"]])
-    assert problems(path, bot_name="x")[0].startswith("b.csv: --bot-name 'x' is for a table with one column")
+    assert problems(path, bot_name="x") == [
+        "b.csv: --bot-name 'x' is for a table with one column of responses that names no bot; leave it out, because "
+        "column 'Bot_A' (B) names the bots"
+    ]
+    path = as_csv(tmp_path / "c.csv", [["question", "Bot_A"], ["q", "a"]])
+    assert problems(path, bot_name="x")[0].endswith("because column 'Bot_A' (B) names its bot")
+    assert read_table(path, bot_name="A").bots == ("A",)
 
 
 @pytest.mark.parametrize(
@@ -1273,6 +1320,17 @@ def test_the_text_of_a_cell_for_its_role(
         assert role_text("reference", cell) == reference
 
 
+@pytest.mark.parametrize("blank", [19, 20])
+def test_a_column_of_objects_is_known_by_its_first_twenty_rows(tmp_path: Path, blank: int) -> None:
+    rows = [
+        ["question", "answer", "reference"],
+        *[["q", "a", ""]] * blank,
+        ["q", "a", '{"text": "t", "n": 1}'],
+    ]
+    table = read_table(as_csv(tmp_path / "a.csv", rows))
+    assert ("reference.text" in [use.header for use in table.columns]) == (blank == 19)
+
+
 @pytest.mark.parametrize(
     ("text", "is_list"),
     [('["a", "b"]', True), ('["a"]', False), ("a, b", False), ('["a", [["b"]]]', False), ("[a] [b]", False)],
@@ -1385,6 +1443,13 @@ def test_separators_in_quotes_are_no_ends_of_cells(tmp_path: Path) -> None:
             assert len(read_table(path).rows) == 1
         else:
             assert "a.csv, line 1: has more than 5,000 cells" in problems(path)[0]
+
+
+def test_a_structure_of_one_field_is_its_field(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"inputs": [{"question": "q"}], "outputs": [{"answer": "a"}]}), path)
+    (case,) = read_table(path).rows[0].cases
+    assert (case.query, case.response) == ("q", "a")
 
 
 def test_fields_of_a_column_that_is_a_structure_are_columns(tmp_path: Path) -> None:

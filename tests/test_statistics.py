@@ -434,6 +434,14 @@ class TestSkewedDifferences:
         swapped = bootstrap_t_pvalues(gaps, [2, 1], np.random.default_rng(0))
         assert swapped == pytest.approx(bootstrap_t_by_brute_force(gaps, [2, 1]), abs=0.03)
 
+    def test_a_resampled_t_that_is_equal_counts_as_so_large(self):
+        """Of four rows drawn with replacement: t is 2 as in the table for none or three of the last, 6 for four."""
+        gaps = np.array([[0.0, 0.75]] * 3 + [[0.0, -0.25]])
+        expected = 0.75**4 + 4 * 0.25**3 * 0.75 + 0.25**4
+        assert bootstrap_t_pvalues(gaps, [1], np.random.default_rng(0))[1] == pytest.approx(
+            expected, abs=0.02
+        )
+
     def test_a_bot_that_is_behind_is_never_found_to_lead(self):
         gaps = np.array([[0.0, -0.2], [0.0, -0.2], [0.0, -0.2]])
         assert bootstrap_t_pvalues(gaps, [1], np.random.default_rng(0)) == {1: 1.0}
