@@ -37,12 +37,12 @@ def test_r62_only_what_is_older_is_removed_and_only_when_asked_for(
     age(path, 40, "faithfulness.verdicts")
     shown = rag_eval("cache", "show")
     assert shown.code == 0
-    assert "  faithfulness.verdicts: 1 replies" in shown.out
+    assert "  faithfulness.verdicts: 1 reply, " in shown.out
     judge.requests.clear()
     rag_eval("in.xlsx", **azure(judge))
     assert not judge.requests, "old replies are served"
     pruned = rag_eval("cache", "prune", "--older-than", "30")
-    assert (pruned.code, "1 replies and 0 failures removed" in pruned.out) == (0, True)
+    assert (pruned.code, "1 reply and 0 failures removed" in pruned.out) == (0, True)
     assert "faithfulness.verdicts" not in rag_eval("cache", "show").out
     rag_eval("in.xlsx", **azure(judge))
     assert set(judge.tasks()) == {"preflight", "verdicts"}
@@ -121,7 +121,8 @@ def test_the_examples_of_the_documentation_have_the_form_of_the_output(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """Numbers and the folder apart: they are those of a larger store."""
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], [ROW[0], *ROW])
+    rows = ([ROW[0], f"{ROW[1]} {more}", *ROW[1:]] for more in ("All of it.", "Most of it."))
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     assert rag_eval("in.xlsx", **azure(judge)).code == 0
     page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n\$ rag-eval (cache .*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
