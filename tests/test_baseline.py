@@ -683,6 +683,19 @@ def test_options_that_could_do_nothing_for_a_runs_json_are_refused_together(
     assert all(option in ended.err for option in (*idle, *flags))
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_new_report_overwrites_nothing_that_is_read(
+    run_cli: Run, tmp_path: Path, dry: tuple[str, ...]
+) -> None:
+    recorded(run_cli, tmp_path, good=True)
+    (tmp_path / ".env").write_text("OTHER=1\n")
+    again = "run.json", "--report-only", "-o", "again.xlsx", *dry
+    over = run_cli(*again, "--json", ".env")
+    assert (over.code, ".env, which is read" in over.err) == (2, True), over.err
+    assert "--html-no-texts needs a page" in run_cli(*again, "--html-no-texts").err
+    assert not (tmp_path / "again.xlsx").exists()
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"format": "other"}', '{"format": "rag-eval-run/1", "cases": [1]}']
 )

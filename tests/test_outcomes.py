@@ -140,6 +140,29 @@ def test_an_answer_without_counts_has_none(usage: Any) -> None:
     assert read_body(body) == Completion("x", Tokens(0, 0))
 
 
+def test_every_status_without_a_body_has_its_code() -> None:
+    named = {
+        401: "unauthorized", 402: "insufficient_quota", 403: "forbidden", 404: "not_found", 405: "not_found",
+        407: "proxy_refused", 408: "server_error", 409: "server_error", 410: "not_found", 413: "too_long",
+        425: "server_error", 429: "rate_limited",
+    }  # fmt: skip
+    of_hundreds = {3: "redirect_refused", 4: "bad_request", 5: "server_error"}
+    expected = {status: named.get(status, of_hundreds[status // 100]) for status in range(300, 600)}
+    assert {status: read_status(status, {}, "").code for status in expected} == expected
+    actions = {"bad_request": Action.REJECT, "too_long": Action.REJECT} | dict.fromkeys(
+        ("server_error", "rate_limited"), Action.RETRY
+    )
+    for status, code in expected.items():
+        assert read_status(status, {}, "").action is actions.get(code, Action.STOP), status
+
+
+def test_messages_name_the_path_where_the_address_may_be_wrong() -> None:
+    named = {
+        status for status in range(300, 600) if " at /v1/x" in read_status(status, {}, "", "/v1/x").message
+    }
+    assert named == {301, 302, 303, 307, 308, 400, 404, 405, 410}
+
+
 @pytest.mark.parametrize("place", ["code", "type"])
 @pytest.mark.parametrize("kind", ["insufficient_quota", "billing_not_active", "Billing_Hard_Limit_Reached"])
 def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) -> None:

@@ -153,6 +153,8 @@ def test_noisy_and_disagreeing_scores_are_suspicious() -> None:
     results = [scored(row, "A", 0.5) for row in range(2, 62)]
     noisy = Score(METRIC, results[7].scores[METRIC].outcome, 0.5, samples=(0.1, 0.9))
     results[7] = replace(results[7], scores={METRIC: noisy})
+    alone = replace(noisy, samples=(0.5,))  # the judge failed on the others: one says nothing about noise
+    results[8] = replace(results[8], scores={METRIC: alone})
     apart = {METRIC: Score.scored(METRIC, 1.0), "answer_correctness": Score.scored("answer_correctness", 0.0)}
     results[9] = replace(results[9], scores=apart)
     for seed in range(30):
