@@ -233,6 +233,38 @@ def test_a_classification_that_leaves_a_statement_out_is_no_reply(
         assert isinstance(read_reply(reply, call), Classification)
 
 
+@pytest.mark.parametrize("filler", ["...", "…", "", " - "])
+@pytest.mark.parametrize("place", ["TP", "FP", "FN"])
+def test_a_classification_with_a_filler_is_no_reply(filler: str, place: str) -> None:
+    """It would count as a statement, and stand for all that is left out. Once stored, it is not served."""
+    lists = {"TP": OURS[:1], "FP": OURS[1:], "FN": THEIRS[1:]}
+    lists[place] = [*lists[place][:1], filler]
+    reply = json.dumps({name: [{"statement": each, "reason": "r"} for each in lists[name]] for name in lists})
+    sent = {"response_statements": OURS, "reference_statements": THEIRS}
+    for read in (read_reply, read_stored):
+        with pytest.raises(ValueError, match="a statement has no words"):
+            read(reply, Call("t", (), Classification, agrees_with=sent))
+    of_a_sign = {"response_statements": ["👍", *OURS], "reference_statements": THEIRS}
+    assert read_stored(reply, Call("t", (), Classification, agrees_with=of_a_sign))
+
+
+@pytest.mark.parametrize("filler", ["...", "…", ""])
+def test_a_list_of_statements_with_a_filler_is_no_reply(filler: str) -> None:
+    text = " ".join(OURS)
+    statements = {"statements": [OURS[0], filler]}
+    attributions = attributed(1, 1)
+    for item, statement in zip(attributions["classifications"], statements["statements"], strict=True):
+        item["statement"] = statement
+    for reply, kind in ((statements, Statements), (attributions, Attributions)):
+        for read in (read_reply, read_stored):
+            with pytest.raises(ValueError, match="a statement has no words"):
+                read(json.dumps(reply), Call("t", (), kind, agrees_with={"text": text}))
+    signs = {"statements": ["👍"]}
+    assert read_reply(
+        json.dumps(signs), Call("t", (), Statements, agrees_with={"text": "👍"})
+    ).statements == ["👍"]
+
+
 LIKE = [f"The service number {word} of the long catalogue is free of charge" for word in ("four", "five")]
 
 
@@ -249,6 +281,7 @@ LIKE = [f"The service number {word} of the long catalogue is free of charge" for
         (["red green blue", "grey"], ["red pink white"], "red green blue"),  # a third
         (["red green", "grey"], ["red pink white grey"], None),  # half
         (["…", "x"], ["x"], None),
+        (["red green", "grey", "x"], ["grey", "…", "…"], "red green"),  # a sign without words is no statement
         (["巴黎是法国的首都", "塔高三百三十米"], ["巴黎是法国的首都"], "塔高三百三十米"),
     ],
 )
@@ -268,6 +301,7 @@ def test_what_a_reply_skips(sent: list[str], replied: list[str], skipped: str | 
         (["a", "b"], ["a"], ["c"], [], None),
         (["a", "b"], ["a"], [], ["c"], "b"),
         (["a", "b", "c"], ["b"], ["a"], [], "c"),
+        (["a", "b", "c"], ["b", "…"], ["a", "…"], [], "c"),
     ],
 )
 def test_what_a_reply_leaves_unanswered(
@@ -287,6 +321,11 @@ def test_what_a_reply_leaves_unanswered(
         ("Red roses grow here. Yes, indeed.", ["Red roses grow here."], None),
         ("Red roses grow. Blue violets bloom.", ["Roses and violets bloom red and blue"], None),
         ("Red roses grow. Blue violets bloom.", ["x", "y"], None),
+        (
+            "Red roses grow here. Blue violets bloom there.",
+            ["Red roses grow", "..."],
+            "Blue violets bloom there.",
+        ),
         ("", [], None),
     ],
 )

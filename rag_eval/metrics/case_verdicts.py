@@ -281,6 +281,8 @@ def _check_statements(
         raise ValueError(f"a statement of the {name} is empty")
     if has_words(text) and not any(map(has_words, statements)):
         raise ValueError(f"there is no statement of the {name}, though it has words")
+    if has_words(text) and not all(map(has_words, statements)):
+        raise ValueError(f"a statement of the {name} has no words")
     if len(statements) > _FEW + estimated_tokens(text):
         raise ValueError(f"{len(statements)} statements are more than the {name} can make")
     unknown = [each for each in map(_chunk_of, given) if each != NO_CHUNK and each not in numbers]

@@ -1,12 +1,13 @@
 """Does a reply leave out what it was asked about? Told by the words, and only where that is beyond doubt.
 
 A judge may merge two statements, or say one in other words. So nothing is left out unless the reply has fewer
-statements than it was asked about, and one of these has no near match in it.
+statements than it was asked about, and one of these has no near match in it. What has no words, such as "...", is no
+statement.
 """
 
 from collections.abc import Collection, Sequence
 
-from rag_eval.texts.words import normalise, read, sentences, stems_of
+from rag_eval.texts.words import has_words, normalise, read, sentences, stems_of
 
 _SHARED = 1 / 2
 """Of the content of the shorter of two statements: so much in common makes a near match."""
@@ -18,7 +19,7 @@ _CONTENT = 3
 
 def skipped_statement(sent: Sequence[str], replied: Sequence[str]) -> str | None:
     """The first statement without a near match; None when the reply has as many as were sent, or leaves none out."""
-    if len(replied) >= len(sent):
+    if _count(replied) >= _count(sent):
         return None
     unknown, others = _without_copies(sent, replied)
     return _first_without_match(unknown, others)
@@ -31,7 +32,7 @@ def unanswered_statement(
 
     `hits` and `others` are statements of another text: those that agree with the sent, and the rest.
     """
-    if len(replied) + len(hits) >= len(sent):
+    if _count(replied) + _count(hits) >= _count(sent):
         return None
     unknown, reworded = _without_copies(sent, replied)
     unmatched = [each for each in unknown if _first_without_match([each], reworded)]
@@ -41,7 +42,7 @@ def unanswered_statement(
 def skipped_sentence(text: str, replied: Sequence[str]) -> str | None:
     """The first sentence with content but without a near match; None when the reply has as many as there are."""
     sent = [sentence for sentence in sentences(text) if len(_content(sentence)) >= _CONTENT]
-    return None if len(replied) >= len(sent) else _first_without_match(sent, replied)
+    return None if _count(replied) >= len(sent) else _first_without_match(sent, replied)
 
 
 def skips_most(text: str, replied: Sequence[str]) -> bool:
@@ -51,7 +52,7 @@ def skips_most(text: str, replied: Sequence[str]) -> bool:
     """
     sent = [each for each in sentences(text) if len(_content(each)) >= _CONTENT and each[-1] not in "?!"]
     skipped = [each for each in sent if _first_without_match([each], replied)]
-    return len(replied) < len(sent) and 3 * len(skipped) > 2 * len(sent)
+    return _count(replied) < len(sent) and 3 * len(skipped) > 2 * len(sent)
 
 
 def _without_copies(sent: Sequence[str], replied: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -67,8 +68,12 @@ def _plain(statements: Sequence[str]) -> set[str]:
     return {normalise(each).strip() for each in statements}
 
 
+def _count(statements: Sequence[str]) -> int:
+    return sum(map(has_words, statements))
+
+
 def _first_without_match(sent: Sequence[str], replied: Sequence[str], shared: float = _SHARED) -> str | None:
-    contents = [_content(each) for each in replied]
+    contents = [content for each in replied if (content := _content(each))]
     for statement in sent:
         content = _content(statement)
         if content and not any(

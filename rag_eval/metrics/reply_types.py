@@ -136,6 +136,8 @@ class Classification(StrictReply):
             raise ValueError("no statement of the response is classified")
         if theirs and not self.TP and not self.FN:
             raise ValueError("no statement of the reference is classified")
+        if all(map(has_words, [*ours, *theirs])):
+            _refuse_wordless([each.statement for each in (*self.TP, *self.FP, *self.FN)])
         if _is_new(info):
             self._refuse_omissions(ours, theirs)
         return self
@@ -273,5 +275,14 @@ def _is_new(info: ValidationInfo) -> bool:
 
 
 def _refuse_silence(statements: Sequence[str], info: ValidationInfo) -> None:
-    if has_words(_text(info)) and not any(map(has_words, statements)):
+    if not has_words(_text(info)):
+        return
+    if not any(map(has_words, statements)):
         raise ValueError("there is no statement, though the text has words")
+    _refuse_wordless(statements)
+
+
+def _refuse_wordless(statements: Sequence[str]) -> None:
+    """Judges write "..." for "and so on", which would be counted as one more statement."""
+    if not all(map(has_words, statements)):
+        raise ValueError("a statement has no words")

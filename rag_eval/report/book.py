@@ -6,17 +6,19 @@ file on disk, and its name in the archive. Imported only where a report is writt
 
 import shutil
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from xlsxwriter import Workbook
+from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.packager import Packager
 
 from rag_eval.store.leftovers import Scratch
+from rag_eval.store.replacement import output_errors
 
 Piece = tuple[bytes, int, int]
 """Part of a text: deflated, its length in bytes, and its CRC-32 combined (^) with that of as many zeros."""
@@ -28,6 +30,23 @@ _LEVEL = 4
 """Half the time of the usual 6, and a file that is 9 % larger."""
 _ZIP64 = 2**31
 """From this size on, a member of an archive needs a longer head."""
+
+
+@contextmanager
+def workbook_errors(target: Path) -> Iterator[None]:
+    """Like output_errors, for XlsxWriter too."""
+    with output_errors(target), unwrapped_errors():
+        yield
+
+
+@contextmanager
+def unwrapped_errors() -> Iterator[None]:
+    """What went wrong when XlsxWriter wrote the file, which it wraps."""
+    try:
+        yield
+    except FileCreateError as error:
+        cause = error.args[0] if error.args else None
+        raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
 
 
 class StreamedWorkbook:

@@ -8,7 +8,7 @@ from rag_eval.report.annotations import THRESHOLD_NAMES
 from rag_eval.report.case_table import case_table
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.workbook import CASES, workbook_errors
+from rag_eval.report.workbook import CASES
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import printable
@@ -25,6 +25,8 @@ def write_cases(
     OutputError.
     """
     from xlsxwriter import Workbook
+
+    from rag_eval.report.book import workbook_errors
 
     replacement = Replacement(target)
     try:

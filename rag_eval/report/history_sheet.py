@@ -18,7 +18,7 @@ from rag_eval.results.baseline import Change
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
 from rag_eval.store.leftovers import Scratch
-from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import printable, shorten
 
 if TYPE_CHECKING:
@@ -86,11 +86,12 @@ def _write_chart(
 def write_history_workbook(target: Path, history: History, tested: Sequence[Change] | None) -> Path:
     """A workbook of two sheets: the chart with what changed, and all runs. Returns its path. Raises OutputError."""
     from xlsxwriter import Workbook
-    from xlsxwriter.exceptions import FileCreateError
+
+    from rag_eval.report.book import workbook_errors
 
     replacement = Replacement(target)
     try:
-        with output_errors(target), Scratch(target) as scratch:
+        with workbook_errors(target), Scratch(target) as scratch:
             book = Workbook(replacement.path, {"constant_memory": True, "tmpdir": scratch})
             chart, runs = sheets = [book.add_worksheet(name) for name in (SHEET, RUNS)]
             chart.hide_gridlines(2)
@@ -104,10 +105,7 @@ def write_history_workbook(target: Path, history: History, tested: Sequence[Chan
             for sheet in sheets:
                 sheet.set_landscape()
                 sheet.fit_to_pages(1, 0)
-            try:
-                book.close()
-            except FileCreateError as error:
-                raise OSError(str(error)) from error
+            book.close()
         check_readable(replacement.path, target, [SHEET, RUNS])
         return replacement.commit()
     finally:

@@ -24,7 +24,7 @@ from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.judge_comparison import JudgeComparison, headline
-from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import shorten
 
 AGREEMENT, DECISIONS, JUDGES, RANKING, LABELS, DISAGREEMENTS = (
@@ -42,18 +42,16 @@ _BOX_WIDTH = 1040
 def write_workbook(target: Path, comparison: JudgeComparison, runs: Runs) -> Path:
     """Write the workbook, check it and move it to `target`. Returns where it is. Raises OutputError."""
     from xlsxwriter import Workbook
-    from xlsxwriter.exceptions import FileCreateError
+
+    from rag_eval.report.book import workbook_errors
 
     replacement = Replacement(target)
     names = [AGREEMENT, DECISIONS, JUDGES, RANKING, *([LABELS] if comparison.human else []), DISAGREEMENTS]
     try:
-        with output_errors(target):
+        with workbook_errors(target):
             book = Workbook(replacement.path)
-            try:
-                _fill(book, names, comparison, runs)
-                book.close()
-            except FileCreateError as error:
-                raise OSError(str(error)) from error
+            _fill(book, names, comparison, runs)
+            book.close()
         check_readable(replacement.path, target, names)
         return replacement.commit()
     finally:

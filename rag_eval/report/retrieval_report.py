@@ -170,16 +170,16 @@ RETRIEVAL, SUMMARY = "Retrieval", "Summary"
 @contextmanager
 def _workbook(path: Path, cutoffs: tuple[int, ...], scratch: str) -> Iterator["_Workbook"]:
     from xlsxwriter import Workbook
-    from xlsxwriter.exceptions import FileCreateError
+
+    from rag_eval.report.book import unwrapped_errors
 
     book = Workbook(path, {"constant_memory": True, "tmpdir": scratch})
     book.use_zip64()
     writer = _Workbook(book, cutoffs)
     try:
-        yield writer
-        book.close()
-    except FileCreateError as error:
-        raise OSError(str(error)) from error
+        with unwrapped_errors():
+            yield writer
+            book.close()
     finally:
         writer.close_scratch()
 

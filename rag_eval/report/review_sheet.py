@@ -11,7 +11,7 @@ from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
 from rag_eval.report.styles import BLUE, FONT, GREY, LINE, PALE
 from rag_eval.report.worksheet import write_text
 from rag_eval.results.sampling import Drawn, Sample, scores_of
-from rag_eval.store.replacement import Replacement, output_errors
+from rag_eval.store.replacement import Replacement
 from rag_eval.tables.review_file import (
     CANNOT_SAY,
     COMMENT,
@@ -91,17 +91,14 @@ class Review:
 def write_review(target: Path, review: Review) -> Path:
     """Write the workbook. Returns its path. Raises OutputError."""
     from xlsxwriter import Workbook
-    from xlsxwriter.exceptions import FileCreateError
+
+    from rag_eval.report.book import workbook_errors
 
     replacement = Replacement(target)
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:
-        with output_errors(target):
-            try:
-                with Workbook(replacement.path, options) as book:
-                    _ReviewBook(book, review).write()
-            except FileCreateError as error:
-                raise OSError(str(error)) from error
+        with workbook_errors(target), Workbook(replacement.path, options) as book:
+            _ReviewBook(book, review).write()
         return replacement.commit()
     finally:
         replacement.discard()

@@ -1,7 +1,7 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class ExcelReport:
             EVIDENCE: has_evidence,
         }
         names = [CASES, BOTS, STANDINGS, *(name for name, is_wanted in optional.items() if is_wanted)]
-        from rag_eval.report.book import StreamedWorkbook
+        from rag_eval.report.book import StreamedWorkbook, workbook_errors
 
         try:
             with workbook_errors(target):
@@ -161,6 +161,8 @@ class ExcelReport:
 
         `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
         """
+        from rag_eval.report.book import workbook_errors
+
         book, sheets = self._workbook.book, self._workbook.sheets
         with workbook_errors(self._target):
             for result in self._spool.chosen() if self._spool else ():
@@ -249,19 +251,6 @@ def _rows_left_out(table: SheetTable[Any] | None, sheet: str, what: str) -> str:
     return (
         f"Sheet {sheet} is full: {table.left_out:,} {what} did not fit." if table and table.left_out else ""
     )
-
-
-@contextmanager
-def workbook_errors(target: Path) -> Iterator[None]:
-    """Like output_errors, for XlsxWriter too, which wraps what went wrong when it writes the file."""
-    from xlsxwriter.exceptions import FileCreateError
-
-    with output_errors(target):
-        try:
-            yield
-        except FileCreateError as error:
-            cause = error.args[0] if error.args else None
-            raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
 
 
 def _properties(facts: RunFacts, subject: str) -> dict[str, Any]:
