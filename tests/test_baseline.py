@@ -639,9 +639,12 @@ def test_a_run_without_diagnostics_gets_them_by_rule(run_cli: Run, tmp_path: Pat
 def test_a_dry_run_makes_no_report_of_a_runs_json(run_cli: Run, tmp_path: Path) -> None:
     recorded(run_cli, tmp_path, good=True)
     before = sorted(tmp_path.iterdir())
-    ended = run_cli("run.json", "--report-only", "--dry-run", "-o", "again.xlsx", "--json", "again.json")
+    again = "run.json", "--report-only", "--dry-run", "-o", "again.xlsx"
+    ended = run_cli(*again, "--json", "again.json")
     assert (ended.code, sorted(tmp_path.iterdir())) == (0, before)
     assert "again.xlsx would be rebuilt from run.json" in ended.out
+    run_cli(*again, "--manifest", "m.json")
+    assert json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))["exit_code"] == 0
 
 
 def test_slices_of_a_runs_json_need_a_recorded_column(run_cli: Run, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ import pytest
 import yaml
 from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
+from forking import Forker
 from openpyxl import load_workbook
 
 from rag_eval.report.history_record import _append
@@ -367,6 +368,23 @@ def test_a_thousand_runs(entry: dict[str, Any], tmp_path: Path) -> None:
 def charts(path: Path) -> list[Any]:
     sheet: Any = load_workbook(path)["History"]
     return list(sheet._charts)
+
+
+def test_a_history_that_cannot_be_written_is_named(
+    rag_eval: Run, offline_forker: Forker, tmp_path: Path
+) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 6)
+    run_once(rag_eval, path)
+    lines = tmp_path / "h" / "history.jsonl"
+    lines.write_text(lines.read_text(encoding="utf-8") + " " * 200_000 + "\n", encoding="utf-8")
+    before = lines.read_bytes()
+    arguments = "in.csv", "-o", "r.xlsx", "--history", "h", "--judge", "offline"
+    ended = offline_forker.run(tmp_path, *arguments, file_limit=len(before) + 9)
+    problem = (
+        "cannot be written: No space left on device; free some space, or choose another place with --history"
+    )
+    assert (ended.code, f"h/history.jsonl: {problem}" in ended.err) == (5, True), ended.err
+    assert lines.read_bytes() == before
 
 
 def test_the_command_shows_a_history_without_a_run(rag_eval: Run, tmp_path: Path) -> None:

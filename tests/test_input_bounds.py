@@ -655,6 +655,31 @@ def test_shared_texts_with_fonts_and_phonetic_guides_are_measured(flags: int, be
         assert _shared_lengths(stream) == [9, 21]
 
 
+@pytest.mark.parametrize(
+    ("flags", "head", "tail", "wide"),
+    [
+        (0, b"", b"", b"\x00"),
+        (0, b"", b"", b"\x01"),
+        (8, b"\x02\x00", bytes(8), b"\x01"),
+    ],
+    ids=["narrow", "wide", "fonts"],
+)
+def test_a_shared_text_goes_on_in_the_next_record(flags: int, head: bytes, tail: bytes, wide: bytes) -> None:
+    """MS-XLS 2.5.293: there the width of the characters is said again, but not before what follows them."""
+    rest = wide + b"efghij" * (1 + wide[0])
+    first = bytes(8) + struct.pack("<HB", 10, flags) + head + b"abcd"
+    last = struct.pack("<HB", 7, 0) + b"another" + struct.pack("<HB", 4, 0) + b"four"
+    for cut in range(len(tail) + 1):
+        blocks = (
+            [first, rest + tail[:cut], tail[cut:] + last] if cut < len(tail) else [first, rest + tail + last]
+        )
+        records = [
+            struct.pack("<HH", 0x3C if number else 0xFC, len(each)) + each
+            for number, each in enumerate(blocks)
+        ]
+        assert _shared_lengths(b"".join(records)) == [30, 21, 12]
+
+
 def record(kind: int, *numbers: int, rest: bytes = b"") -> bytes:
     content = struct.pack(f"<{len(numbers)}H", *numbers) + rest
     return struct.pack("<HH", kind, len(content)) + content

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,7 @@ def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -
         }
     )
     rows = rows_of(40)
+    rows[7] = replace(rows[7], cases=rows[7].cases[:1])
     results = []
     for evaluation in (
         Evaluation(Judges.offline(settings), settings),

@@ -605,6 +605,11 @@ LONG_RESPONSE = " ".join(
             False,
         ),
         ("Yes. No. Maybe. Perhaps.", ["Yes."], False),
+        (
+            "The pool opens at nine. Do you need the price list too? May I send you a map? Shall we book it now?",
+            ["The pool opens at nine."],
+            False,
+        ),
     ],
 )
 def test_a_single_reply_that_skips_most_of_the_response_is_no_reply(

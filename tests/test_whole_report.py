@@ -10,6 +10,8 @@ import json
 import re
 import sys
 import tempfile
+import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -84,8 +86,9 @@ RUNS = (
     "after.csv --show --judge offline --where Kind=rules --random-rows 2",
     "after.csv -o never.xlsx --dry-run --config all.ini --judge azure",
     "history past -o history.xlsx",
+    "history past -o history.html",
     "review before.json -o review.xlsx --cases 9 --suspicious 0.2",
-    "compare-judges after.csv -o judges.xlsx --json judges.json --a all.ini --judge-a azure --judge-b offline -q",
+    "compare-judges after.csv -o judges.xlsx --html judges.html --a all.ini --judge-a azure --judge-b offline -q",
     "retrieval results.tsv --reference references.jsonl -o retrieval.xlsx",
     "rubric align verdicts.csv people.csv --rubric rubric.json",
 )
@@ -121,7 +124,7 @@ def write_inputs(folder: Path) -> None:
         "before.csv": list(rows(is_later=False)),
         "after.csv": list(rows(is_later=True)),
         "few.csv": list(rows(is_later=True))[:3],
-        "one.csv": [(*line[:3], *["", ""], *line[5:6]) for line in rows(is_later=False)][:6],
+        "one.csv": [(*line[:3], *["", ""], *line[5:6]) for line in rows(is_later=False)][:5],
     }.items():
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows([HEADER[: len(lines[0])], *lines])
@@ -170,6 +173,8 @@ def written(folder: Path) -> Iterator[Path]:
         "after/*.csv",
         "few.html",
         "one.html",
+        "judges.html",
+        "history.html",
         "[fhjor]*.xlsx",
     ):
         yield from sorted(folder.glob(name))
@@ -183,7 +188,7 @@ def text_of(path: Path) -> str:
     if path.suffix != ".xlsx":
         return re.sub(r">\s*<", ">\n<", path.read_text(encoding="utf-8-sig"))
     book = load_workbook(path)
-    lines = []
+    lines = [f"{number} notes of {size}" for size, number in sorted(note_sizes(path).items())]
     for sheet in book:
         lines.append(f"## {sheet.title}, frozen at {sheet.freeze_panes}, filter {sheet.auto_filter.ref}")
         for cell in (cell for row in sheet.iter_rows() for cell in row if cell.value is not None):
@@ -193,6 +198,14 @@ def text_of(path: Path) -> str:
             if cell.hyperlink:
                 lines.append(f"  link {cell.hyperlink.location or cell.hyperlink.target}")
     return "\n".join(lines)
+
+
+def note_sizes(path: Path) -> Counter[str]:
+    with zipfile.ZipFile(path) as package:
+        drawings = (package.read(name).decode() for name in package.namelist() if name.endswith(".vml"))
+        return Counter(
+            size for each in drawings for size in re.findall(r"width:[\d.]+pt;height:[\d.]+pt", each)
+        )
 
 
 def test_whole_runs_say_what_they_said(tmp_path: Path) -> None:
