@@ -38,6 +38,7 @@ from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
 from rag_eval.results.scoring import failure_modes
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
+from rag_eval.shards.plan import SHARD_ROWS
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.tables import bounds, names
 from rag_eval.tables.cells import EXCEL_LIMIT
@@ -358,6 +359,8 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
             "report",
             f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
         ),
+        ("cli", f"Judge in shards of N rows. [default: {SHARD_ROWS}]"),
+        ("background/scale", f"cuts it into shards of {SHARD_ROWS:,} rows"),
         ("background/offline-judge-quality", f"the relevance is at least {USEFUL_FROM}"),
         ("background/offline-judge-quality", f"with up to {SHORT} content words in the ground truth"),
         ("background/offline-judge-quality", f"From {LONG} words on, the balance (F1)"),

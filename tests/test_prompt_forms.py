@@ -606,7 +606,8 @@ LONG_RESPONSE = " ".join(
         ),
         ("Yes. No. Maybe. Perhaps.", ["Yes."], False),
         (
-            "The pool opens at nine. Do you need the price list too? May I send you a map? Shall we book it now?",
+            "The pool opens at nine. Which printed price list did your family want? Would seven tickets suffice "
+            "tomorrow morning? Should our driver collect heavy luggage too?",
             ["The pool opens at nine."],
             False,
         ),

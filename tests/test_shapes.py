@@ -398,6 +398,7 @@ def test_a_context_may_be_repeated_without_being_a_passage(tmp_path: Path) -> No
     rows = [["question", "answer", "contexts"], ["q", "a", '["x"]'], ["q", "a", '["y"]'], ["q", "a", '["x"]']]
     table = read_table(as_csv(tmp_path / "a.csv", rows))
     assert [row.cases[0].chunks for row in table.rows] == [("x",), ("y",), ("x",)]
+    assert table.shape == "one row per query, one bot"
 
 
 def test_a_response_may_be_told_in_the_first_row_of_its_passages_only(tmp_path: Path) -> None:

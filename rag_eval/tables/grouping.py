@@ -103,11 +103,10 @@ class _Grouping:
 
     def result(self) -> Grouped:
         order = self._order()
-        is_repeated = any(len(numbers) > 1 for numbers in order)
         has_passages = self._context is not None and self._are_passages(order)
         if not self._is_long and not has_passages:
             order = [[number] for number in range(len(self._spool))]
-        shape = LONG if self._is_long else PASSAGES if has_passages and is_repeated else ONE
+        shape = LONG if self._is_long else PASSAGES if has_passages else ONE
         self._check_bots()
         layout = _Layout(self._columns, list(self._bots.values()))
         units = (self._unit(layout, [self._line(n) for n in numbers], has_passages) for numbers in order)
