@@ -1,7 +1,6 @@
 """The shards of one run: which of them are done, and how the others are judged."""
 
 import os
-import shutil
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -187,8 +186,7 @@ class ShardedRun:
 
     def remove_replies(self) -> None:
         """The run is complete: its journals are needed no more."""
-        for folder in (self.folder.all_replies, self.folder.all_grants):
-            shutil.rmtree(folder, ignore_errors=True)
+        self.folder.remove_replies()
 
     def _stop(self, code: str, reason: str, exit_code: int) -> None:
         """Begin no more shards. The first reason is the one that is reported."""
@@ -206,6 +204,25 @@ class ShardedRun:
             for spec, about in parts
             if spec.again or about.get("judging") != spec.judging or about["failed"]
         ]
+
+    def damaged_inputs(self, options: Options) -> list[int]:
+        """Numbers of the shards that are to be judged, but whose rows are not there as they were read."""
+        from rag_eval.shards.folder import fingerprint_of_file
+
+        return [
+            spec.number
+            for spec in self.specs(options)
+            if fingerprint_of_file(self.folder.input(spec.number)) != spec.input
+            and self._needs_rows(spec, options)
+        ]
+
+    def _needs_rows(self, spec: "ShardSpec", options: Options) -> bool:
+        from rag_eval.shards.folder import about_results
+        from rag_eval.shards.judge_shard import is_judged
+
+        if options.fresh or not is_judged(self.folder, spec):
+            return True
+        return not self.judges.is_proxy and bool(about_results(self.folder.results(spec.number))["failed"])
 
     def _wanted(self, options: Options) -> Iterator["ShardSpec"]:
         """The shards that are not done. With an LLM judge, one with failed cases is not."""

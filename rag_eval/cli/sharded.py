@@ -1,8 +1,7 @@
 """The main job over many shards: read once, judge the shards on any number of processes, report what is there."""
 
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.results.gates import Gate
     from rag_eval.shards.engines import Engine
-    from rag_eval.shards.plan import Plan
+    from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables import Table
 
 ENGINES = ("local", "ray", "none")
@@ -91,6 +90,7 @@ class ShardedJob(ShardReport):
     def _run(self) -> ExitCode:
         from rag_eval.shards.judge_shard import rubric_of
         from rag_eval.shards.plan import write_plan
+        from rag_eval.shards.spec import plain_settings
 
         gates = parse_gates(self._options.fail_under)
         self._past = self._read_baseline()
@@ -99,6 +99,7 @@ class ShardedJob(ShardReport):
         if self._options.show:
             return self._show(self._read(self._input, loaded))
         self._paths.check(loaded)
+        self._settings = plain_settings(loaded.settings)
         if self._options.dry_run:
             return self._estimate_all(loaded)
         loaded.require_credentials(to_call=self._options.engine != "none")
@@ -108,11 +109,13 @@ class ShardedJob(ShardReport):
         with locked(self._folder.manifest, patience=self._options.wait * 60):
             self._paths.make_room(loaded.settings)
             plan, before = self._plan(loaded)
+            self._folder.require_files(range(len(plan.shards)))
             run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
             if before:
                 run.keep_what_was_paid(before, self._options)
+                self._mend_inputs(run, loaded)
             self._read_history(loaded.settings, run.facts, plan.inputs_hash)
-            write_plan(self._folder, plan.model_copy(update={"judging": run.judging}))
+            write_plan(self._folder, run.plan.model_copy(update={"judging": run.judging}))
             self._announce(loaded.settings, run.facts, run.judges)
             self._manifest.began(loaded, run.facts)
             if self._options.engine == "none":
@@ -133,11 +136,28 @@ class ShardedJob(ShardReport):
         if before:
             run.keep_what_was_paid(before, self._options)
         numbers = run.numbers_to_judge(self._options)
-        self._shards = lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
+        if run.damaged_inputs(self._options):
+            every, wanted = self._cut(self._tables(loaded), loaded, plan.shard_rows), set(numbers)
+            self._shards = lambda: (shard for shard in every() if shard[0] in wanted)
+        else:
+            self._shards = lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
         return self._estimate(loaded, plan.table_without_rows())
 
     def _estimate_new(self, loaded: "LoadedSettings") -> ExitCode:
-        from rag_eval.shards.plan import SHARD_ROWS, cut, require_same_bots
+        from rag_eval.shards.plan import SHARD_ROWS
+
+        tables = self._tables(loaded)
+        self._shards = self._cut(tables, loaded, self._options.shard_rows or SHARD_ROWS)
+        return self._estimate(loaded, tables[0])
+
+    @staticmethod
+    def _cut(tables: "Sequence[Table]", loaded: "LoadedSettings", shard_rows: int) -> "Shards":
+        from rag_eval.shards.plan import cut
+
+        return lambda: enumerate(cut(tables, loaded.settings.evaluation.max_rows, shard_rows))
+
+    def _tables(self, loaded: "LoadedSettings") -> "list[Table]":
+        from rag_eval.shards.plan import require_same_bots
 
         tables: list[Table] = []
         left = loaded.settings.evaluation.max_rows
@@ -147,9 +167,7 @@ class ShardedJob(ShardReport):
                 require_same_bots(tables[0].path.name, tables[0], path.name, table)
             tables.append(table)
             left -= min(left, len(table.rows))
-        most = loaded.settings.evaluation.max_rows
-        self._shards = lambda: enumerate(cut(tables, most, self._options.shard_rows or SHARD_ROWS))
-        return self._estimate(loaded, tables[0])
+        return tables
 
     def _tell_estimate(self, settings: "Settings", table: "Table") -> None:
         from rag_eval.cli.shard_dry_run import ShardEstimate
@@ -170,7 +188,6 @@ class ShardedJob(ShardReport):
     def _plan(self, loaded: "LoadedSettings") -> "tuple[Plan, Plan | None]":
         """What is to be judged, with these settings; and the plan in the folder, if this continues its run."""
         from rag_eval.shards.plan import check_unchanged, read_plan
-        from rag_eval.shards.spec import plain_settings
 
         asked = self._asked(loaded.settings)
         before = read_plan(self._folder)
@@ -188,22 +205,15 @@ class ShardedJob(ShardReport):
             if source.name
         }
         plan = before or self._new_plan(loaded, asked)
-        now = {"settings": plain_settings(loaded.settings), "origins": origins}
+        now = {"settings": self._settings, "origins": origins}
         return plan.model_copy(update=now), before
 
     def _new_plan(self, loaded: "LoadedSettings", asked: dict[str, Any]) -> "Plan":
-        from rag_eval.shards.folder import fingerprint_of_file
-        from rag_eval.shards.plan import SHARD_ROWS, Plan, Planner, name_of
+        from rag_eval.shards.plan import SHARD_ROWS, Plan
 
-        # Left by a run that was killed while it read.
-        shutil.rmtree(self._folder.input(0).parent, ignore_errors=True)
+        self._folder.remove_inputs()  # left by a run that was killed while it read
         shard_rows = self._options.shard_rows or SHARD_ROWS
-        planner = Planner(self._folder, shard_rows, is_one_file=len(self._files) == 1)
-        for path in self._files:
-            sha256 = fingerprint_of_file(path)
-            left = loaded.settings.evaluation.max_rows - planner.rows
-            table = self._read(path, loaded, left)
-            planner.add(name_of(path, self._files), table, sha256, left)
+        planner = self._read_all(loaded, shard_rows)
         return Plan(
             version=__version__,
             started=datetime.now().astimezone().isoformat(),
@@ -213,6 +223,33 @@ class ShardedJob(ShardReport):
             table=planner.table(),
             shards=tuple(planner.shards),
         )
+
+    def _mend_inputs(self, run: ShardedRun, loaded: "LoadedSettings") -> None:
+        """Rows that are still needed are written again from the input, which is what it was."""
+        damaged, shards = set(run.damaged_inputs(self._options)), run.plan.shards
+        if not damaged:
+            return
+        parts = "1 part is" if len(damaged) == 1 else f"{len(damaged):,} parts are"
+        warn(
+            f"{self._folder.all_inputs}: {parts} missing or damaged, and will be written again from the input."
+        )
+        kept = {number: shard.input for number, shard in enumerate(shards) if number not in damaged}
+        run.plan = run.plan.with_shards_of(self._read_all(loaded, run.plan.shard_rows, kept))
+
+    def _read_all(
+        self, loaded: "LoadedSettings", shard_rows: int, kept: Mapping[int, str] | None = None
+    ) -> "Planner":
+        """Every file, cut into shards whose rows are written, except those that are `kept`."""
+        from rag_eval.shards.folder import fingerprint_of_file
+        from rag_eval.shards.plan import Planner, name_of
+
+        planner = Planner(self._folder, shard_rows, is_one_file=len(self._files) == 1, kept=kept)
+        for path in self._files:
+            sha256 = fingerprint_of_file(path)
+            left = loaded.settings.evaluation.max_rows - planner.rows
+            table = self._read(path, loaded, left)
+            planner.add(name_of(path, self._files), table, sha256, left)
+        return planner
 
     def _asked(self, settings: "Settings") -> dict[str, Any]:
         """Everything that decides how files become rows, by the name that users know it by."""

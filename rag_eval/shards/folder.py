@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from pydantic import TypeAdapter
 from rag_eval.errors import InputError, OutputError, how_to_install
 from rag_eval.records import TOXICITY, CaseResult, Row, RunFacts
 from rag_eval.results.stored import State, from_json, load_state, save_state
+from rag_eval.store.leftovers import sweep
 from rag_eval.store.replacement import Replacement, write_text
 
 _ROW = TypeAdapter(Row)
@@ -50,6 +53,23 @@ class RunFolder:
         """The journal of a shard; for None, the one that all of them share."""
         return self.all_replies / ("all.sqlite" if number is None else f"part-{number:05}.sqlite")
 
+    def require_files(self, numbers: Iterable[int]) -> None:
+        """Raises OutputError if the parts of one of these shards cannot be written, since a folder has their name."""
+        for number in numbers:
+            for path in (self.input(number), self.results(number), self.tallies(number)):
+                require_file(path)
+
+    def remove_inputs(self) -> None:
+        """The rows that were read, and the temporary file of a run that was killed while it wrote the next ones."""
+        written = sum(1 for _ in self.all_inputs.glob("part-*.parquet"))
+        sweep(self.input(number) for number in range(written + 1))
+        _remove(self.all_inputs, _INPUTS)
+
+    def remove_replies(self) -> None:
+        """The journals, but for those that were set aside as damaged, and the grants."""
+        _remove(self.all_replies, _REPLIES)
+        _remove(self.all_grants, _GRANTS)
+
 
 def fingerprint(value: object) -> str:
     """Of values that JSON knows."""
@@ -57,16 +77,30 @@ def fingerprint(value: object) -> str:
 
 
 def fingerprint_of_file(path: Path) -> str:
-    """Empty for a file that is not there."""
+    """Empty for a file that is not there, as when a folder has its name."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
+    except OSError:
+        if path.exists() and not path.is_dir():
+            raise
         return ""
+
+
+def require_file(path: Path) -> None:
+    """Raises OutputError if no file can be written there, since a folder has its name, or a file that of its folder."""
+    again = "move it away, and run the same command again"
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder, but a run in shards writes a file of this name; {again}")
+    if path.parent.is_file():
+        raise OutputError(
+            f"{path.parent}: is a file, but a run in shards writes a folder of this name; {again}"
+        )
 
 
 def write_json(target: Path, value: object) -> None:
     """Raises OutputError."""
+    require_file(target)
     write_text(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n", "-o")
 
 
@@ -160,6 +194,21 @@ def require_parquet() -> None:
 
 
 _ABOUT = b"rag-eval"
+_INPUTS = re.compile(r"part-\d{5,}\.parquet")
+_REPLIES = re.compile(
+    r"(all|part-\d{5,})\.sqlite(-wal|-shm|-journal)?|\.rag-eval-(all|part-\d{5,})\.sqlite\.(new|lock)"
+)
+_GRANTS = re.compile(r"[0-9a-f]{16}")
+"""Names of files that a run in shards removes; -o may name a folder where others keep theirs."""
+
+
+def _remove(folder: Path, ours: re.Pattern[str]) -> None:
+    """The files of such names, and the folder if it is empty then. What cannot be removed stays."""
+    with suppress(OSError):
+        for path in [each for each in folder.iterdir() if ours.fullmatch(each.name) and each.is_file()]:
+            with suppress(OSError):
+                path.unlink()
+        folder.rmdir()
 
 
 def measures_of(facts: RunFacts) -> tuple[str, ...]:
@@ -217,6 +266,7 @@ def _encodable(text: str) -> str:
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
     from pyarrow import ArrowException
 
+    require_file(target)
     replacement = Replacement(target)
     try:
         try:

@@ -84,10 +84,23 @@ def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_done(folder: RunFolder, spec: ShardSpec) -> bool:
     """Whether the part is there as a whole, and is what the specification asks for."""
-    about = read_state(folder.tallies(spec.number)).get("about", {})
+    about = _about_tallies(folder, spec)
+    return about.get("counting") == spec.counting and _are_of_results(about, folder, spec)
+
+
+def is_judged(folder: RunFolder, spec: ShardSpec) -> bool:
+    """The same of its results; its tallies may need to be counted again."""
+    return _are_of_results(_about_tallies(folder, spec), folder, spec)
+
+
+def _about_tallies(folder: RunFolder, spec: ShardSpec) -> State:
+    about: State = read_state(folder.tallies(spec.number)).get("about", {})
+    return about
+
+
+def _are_of_results(about: State, folder: RunFolder, spec: ShardSpec) -> bool:
     return bool(
         about.get("judging") == spec.judging
-        and about.get("counting") == spec.counting
         and about.get("results") == fingerprint_of_file(folder.results(spec.number))
     )
 
@@ -129,6 +142,7 @@ class _Shard:
 
     def _judge(self) -> ShardOutcome:
         spec = self._spec
+        self._folder.require_files([spec.number])
         rows = self._rows()
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
@@ -163,8 +177,8 @@ class _Shard:
         path = self._folder.input(self._spec.number)
         if fingerprint_of_file(path) != self._spec.input:
             raise InputError(
-                f"{path}: is not what was read when the run began; run rag-eval INPUT -o {self._folder.root} again, or "
-                "use another -o"
+                f"{path}: is not what was read when the run began; run rag-eval INPUT -o {self._folder.root} again, "
+                "which writes it again from INPUT"
             )
         return read_rows(path)
 

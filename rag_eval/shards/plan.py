@@ -75,6 +75,18 @@ class Plan(_Written):
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
 
+    def with_shards_of(self, planner: "Planner") -> "Plan":
+        """With the rows that were written again. Raises InputError unless the shards are cut as they were."""
+        is_same_cut = [(shard.source, shard.rows) for shard in planner.shards] == [
+            (shard.source, shard.rows) for shard in self.shards
+        ]
+        if tuple(planner.sources) != self.sources or not is_same_cut:
+            raise InputError(
+                f"the input is now read as other rows than when the run began with RAG Eval {self.version}; use that "
+                "version, or another -o for a new run"
+            )
+        return self.model_copy(update={"shards": tuple(planner.shards)})
+
     @property
     def inputs_hash(self) -> str:
         """SHA-256 of the input file, or of those of several files."""
@@ -160,10 +172,14 @@ def name_of(path: Path, paths: Sequence[Path]) -> str:
 class Planner:
     """Cuts tables into shards, one file after the other, and writes the rows of each."""
 
-    def __init__(self, folder: RunFolder, shard_rows: int, *, is_one_file: bool) -> None:
+    def __init__(
+        self, folder: RunFolder, shard_rows: int, *, is_one_file: bool, kept: Mapping[int, str] | None = None
+    ) -> None:
+        """`kept` are shards whose rows are not written again, with the fingerprints that these have."""
         self._folder = folder
         self._shard_rows = shard_rows
         self._is_one_file = is_one_file
+        self._kept = kept or {}
         self.sources: list[InputFile] = []
         self.shards: list[Shard] = []
         self._table: Table | None = None
@@ -182,7 +198,8 @@ class Planner:
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
         wanted = islice(rows, taken)
         while some := list(islice(wanted, min(self._shard_rows, sys.maxsize))):
-            digest = write_rows(self._folder.input(len(self.shards)), some)
+            number = len(self.shards)
+            digest = self._kept.get(number) or write_rows(self._folder.input(number), some)
             self.shards.append(Shard(source=name, rows=len(some), input=digest))
         release_memory()
         self.sources.append(InputFile(name=name, sha256=sha256, rows=taken))

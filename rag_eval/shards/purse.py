@@ -29,6 +29,8 @@ class Purse:
         self._clock = clock
         self._began = clock()
         self._calls, self._cost = 0, 0.0
+        self._lost = _Held()
+        """What workers that died had been given: as much as that may be gone."""
         self._held: dict[int, _Held] = {}
 
     def fill(self, spec: ShardSpec) -> ShardSpec | None:
@@ -36,11 +38,12 @@ class Purse:
         max_calls, max_cost, max_minutes = self._caps
         parts = max(1, self._slots - len(self._held))
         held, given = _Held(), dict[str, float | int]()
+        handed_out = (self._lost, *self._held.values())
         if max_calls is not None:
-            free = max_calls - self._calls - sum(each.calls for each in self._held.values())
+            free = max_calls - self._calls - sum(each.calls for each in handed_out)
             given["max_calls"] = held.calls = -(-free // parts)
         if max_cost is not None:
-            free_cost = max_cost - self._cost - sum(each.cost for each in self._held.values())
+            free_cost = max_cost - self._cost - sum(each.cost for each in handed_out)
             given["max_cost"] = held.cost = free_cost / parts
         if max_minutes is not None:
             given["max_minutes"] = max_minutes - (self._clock() - self._began) / 60
@@ -53,23 +56,38 @@ class Purse:
     def settle(self, outcome: ShardOutcome) -> None:
         """Put what a shard took in place of what was held back for it."""
         held = self._held.pop(outcome.number, _Held())
-        is_lost = outcome.code == GRANT_USED  # by a worker that died; as much as that may be gone
-        self._calls += held.calls if is_lost else outcome.requests
-        self._cost += held.cost if is_lost else outcome.cost
+        if outcome.code == GRANT_USED:
+            self._lost.calls += held.calls
+            self._lost.cost += held.cost
+            return
+        self._calls += outcome.requests
+        self._cost += outcome.cost
 
     def reached(self) -> RunStoppedError:
         """Why nothing more is handed out."""
         max_calls, max_cost, max_minutes = self._caps
         taken = [
-            *(
-                [f"{self._calls:,} of {max_calls:,} requests are sent (--max-calls)"]
-                if max_calls is not None
-                else []
-            ),
-            *([f"{self._cost:.4f} of {max_cost:g} is spent (--max-cost)"] if max_cost is not None else []),
+            *([self._sent(max_calls)] if max_calls is not None else []),
+            *([self._spent(max_cost)] if max_cost is not None else []),
             *([f"the limit is {minutes(max_minutes)} (--max-minutes)"] if max_minutes is not None else []),
         ]
         return RunStoppedError(
             "limits",
             f"the limits of the run are reached: {', '.join(taken)}; run the same command again to continue",
+        )
+
+    def _sent(self, most: int) -> str:
+        if not self._lost.calls:
+            return f"{self._calls:,} of {most:,} requests are sent (--max-calls)"
+        return (
+            f"{self._calls:,} requests are known to be sent and {self._lost.calls:,} more were given to workers that "
+            f"died; --max-calls is {most:,}"
+        )
+
+    def _spent(self, most: float) -> str:
+        if not self._lost.cost:
+            return f"{self._cost:.4f} of {most:g} is spent (--max-cost)"
+        return (
+            f"{self._cost:.4f} is known to be spent and {self._lost.cost:.4f} more was given to workers that died; "
+            f"--max-cost is {most:g}"
         )

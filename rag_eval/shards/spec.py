@@ -1,15 +1,18 @@
 """What one shard is to be judged with, as JSON that any machine may read: it holds no secret."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from rag_eval.configuration.effective import secrets_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
+from rag_eval.judge.addresses import safe_path, safe_url
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import RunFacts, Usage
 from rag_eval.shards.folder import fingerprint
@@ -118,8 +121,9 @@ def plain_facts(facts: RunFacts) -> dict[str, Any]:
 def plain_settings(settings: Settings) -> dict[str, Any]:
     """In values that JSON knows, as they were given, without secrets and without judges that are not asked.
 
-    Raises InputError if the address of the judge holds a secret.
+    Raises InputError if the address of the judge may hold a secret, or another setting has one.
     """
+    _refuse_hidden_address(settings)
     others = {
         name: type(getattr(settings, name))()
         for name, provider in PROVIDERS.items()
@@ -134,6 +138,36 @@ def plain_settings(settings: Settings) -> dict[str, Any]:
             "settings to files: use api_key, or the environment"
         )
     return plain
+
+
+def _refuse_hidden_address(settings: Settings) -> None:
+    """The address would be plain in these files, since a shard needs all of it.
+
+    A report hides more of it, but what it hides is a name more often than a key. The model is no secret either: its
+    name is in the settings as it is.
+    """
+    provider = settings.provider
+    if provider.is_offline:
+        return
+    url, model = (getattr(settings.section, key) for key in (provider.url_key, provider.model_key))
+    segments = urlsplit(url).path.split("/")
+    if not any(_may_be_key(segment) for segment in segments if segment not in (safe_path(segment), model)):
+        return
+    variable = next(name for name, key in provider.variables.items() if key == "api_key")
+    raise InputError(
+        f"[{provider.name}] {provider.url_key}: {safe_url(url)} may hold a key where it has …, and a run in shards "
+        "writes the address to files; use an address without it and give the key as api_key or in the environment "
+        f"variable {variable}, or judge one file without shards"
+    )
+
+
+def _may_be_key(segment: str) -> bool:
+    """Whether it is long and not made of words and numbers, such as my-project-123."""
+    return len(segment) >= _SHORTEST_KEY and not all(map(_NAME.fullmatch, re.split(r"[-_.]", segment)))
+
+
+_SHORTEST_KEY = 10
+_NAME = re.compile(r"[A-Za-z]?[a-z]{0,14}\d{0,3}|[A-Z]{1,15}\d{0,3}|\d+[a-z]{0,2}")
 
 
 def judging_fingerprint(settings: Settings, rubric: str, version: str) -> str:
