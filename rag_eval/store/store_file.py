@@ -10,7 +10,8 @@ from pathlib import Path
 
 from rag_eval.errors import StoreError
 from rag_eval.store import store_format
-from rag_eval.store.store_format import APPLICATION_ID, FIRST_VERSION, TABLES, VERSION
+from rag_eval.store.pages import Pages, page_sizes
+from rag_eval.store.store_format import APPLICATION_ID, FIRST_VERSION, LASTING_TABLES, TABLES, VERSION
 
 PATIENCE = 30.0
 """Seconds to wait for another process that uses the same store."""
@@ -50,14 +51,12 @@ def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connection
     elif not path.exists():
         with _new_store(path) as (temporary, _):
             temporary.replace(path)
-    with ExitStack() as undo:
-        writer = undo.enter_context(closing(_connection(path)))
-        writer.execute(f"PRAGMA journal_mode = {journal}")
-        if found.damaged_rows or found.version != VERSION:
-            _bring_up_to_date(writer, path, on_damage)
-        reader = _connection(path)
-        undo.pop_all()
-    return Connections(writer, reader)
+    try:
+        return _opened(path, found, on_damage, journal)
+    except _READING_FAILED as error:
+        # Not all damage shows before something is written. Left as it is, it would end every command.
+        _begin_again(path, _damage_told_by(error), on_damage)
+        return _opened(path, _Findings(), on_damage, journal)
 
 
 def open_file_unchanged(path: Path, on_damage: Tell | None) -> Connections:
@@ -84,6 +83,17 @@ def remove(path: Path) -> None:
     """Remove a store that nobody has open."""
     for each in (*_companions(path), path):
         each.unlink(missing_ok=True)
+
+
+def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str) -> Connections:
+    with ExitStack() as undo:
+        writer = undo.enter_context(closing(_connection(path)))
+        writer.execute(f"PRAGMA journal_mode = {journal}")
+        if found.damaged_rows or found.version != VERSION:
+            _bring_up_to_date(writer, path, on_damage)
+        reader = _connection(path)
+        undo.pop_all()
+    return Connections(writer, reader)
 
 
 # What there is
@@ -116,9 +126,14 @@ def _inspect(path: Path) -> _Findings:
         with closing(_connection(path)) as connection:
             return _look_through(connection, path)
     except _READING_FAILED as error:
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _FAULTS_OF_THE_FILE:
-            raise
-        return _Findings(" ".join(str(error).split()))
+        return _Findings(_damage_told_by(error))
+
+
+def _damage_told_by(error: Exception) -> str:
+    """What is wrong with the file. An error that is no fault of the file is raised again."""
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _FAULTS_OF_THE_FILE:
+        raise error
+    return " ".join(str(error).split())
 
 
 def _look_through(connection: sqlite3.Connection, path: Path) -> _Findings:
@@ -204,16 +219,21 @@ def _take_over(damaged: Path, target: sqlite3.Connection) -> int:
         target.execute("BEGIN")
         for table, row in _intact_rows(damaged):
             target.execute(*store_format.insertion(table, row))
+        # What SQLite finds comes first: a page that it does not reach may hold an earlier state of the same row.
+        for table, row in _rows_of_pages(damaged):
+            target.execute(*store_format.insertion(table, row, replaces=False))
     (replies,) = target.execute("SELECT count(*) FROM replies").fetchone()
     return int(replies)
 
 
 def _intact_rows(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
-    """As far as the file can be read from either end of a table. The file is not changed, nor made."""
+    """As far as SQLite can read the file from either end of a table. The file is not changed, nor made."""
     try:
         with closing(
             sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as connection:
+            # SQLite refuses a file that is shorter than its header says, unless it is told to expect damage.
+            connection.execute("PRAGMA writable_schema = ON")
             store_format.define_functions(connection)
             for table in TABLES:
                 for is_reversed in (False, True):
@@ -222,6 +242,24 @@ def _intact_rows(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
                             yield table, row
     except _READING_FAILED:
         return
+
+
+def _rows_of_pages(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
+    """The intact rows of every page of the file, whatever became of the pages that lead to it.
+
+    SQLite reads a table from either end as far as the first bad page, and not at all if the page where the table
+    begins is bad. The pages between can be read one by one: a row is known by its checksum.
+    """
+    if not damaged.exists():
+        return
+    with damaged.open("rb") as file:
+        for size, usable in page_sizes(file):
+            pages = Pages(file, size, usable)
+            free = pages.free()
+            for values in pages.records(free or set()):
+                found = store_format.recognized(values)
+                if found and (free is not None or found[0] in LASTING_TABLES):
+                    yield found
 
 
 def _set_aside(path: Path, now: datetime) -> Path:

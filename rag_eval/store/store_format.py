@@ -7,7 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 VERSION = 3
 FIRST_VERSION = 1
@@ -59,8 +59,12 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 """By table; the first column is the key."""
 TABLES = tuple(_COLUMNS)
+LASTING_TABLES = ("replies", "notes")
+"""A deleted row of theirs is still true. One of the others is not: a failure was mended, or a batch fetched."""
 _NEW_TABLES = ("jobs", "batches", "batch_calls")
 """Those that earlier versions did not have."""
+_TYPES: Mapping[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (float, int)}
+"""In the file, SQLite keeps a whole number of type REAL as an integer."""
 _CHECKSUM = "checksum"
 _NO_CHECKSUM = b""
 
@@ -73,12 +77,11 @@ def begin(connection: sqlite3.Connection) -> None:
     )
 
 
-def insertion(table: str, values: Row) -> tuple[str, tuple[Value | bytes, ...]]:
-    """The statement, with its arguments, that stores a row and replaces one with the same key."""
+def insertion(table: str, values: Row, *, replaces: bool = True) -> tuple[str, tuple[Value | bytes, ...]]:
+    """The statement, with its arguments, that stores a row. It replaces one with the same key, or gives way to it."""
     places = ", ".join("?" * (len(values) + 1))
-    statement = f"INSERT OR REPLACE INTO {table} VALUES ({places})"  # noqa: S608
-    columns = (value.encode() if isinstance(value, str) else value for value in values)
-    return statement, (*values, _checksum(table, columns))
+    statement = f"INSERT OR {'REPLACE' if replaces else 'IGNORE'} INTO {table} VALUES ({places})"  # noqa: S608
+    return statement, (*values, _checksum(table, _encoded(values)))
 
 
 def define_functions(connection: sqlite3.Connection) -> None:
@@ -148,6 +151,17 @@ def intact_rows(connection: sqlite3.Connection, table: str, *, is_reversed: bool
     )
 
 
+def recognized(values: Sequence[Value | bytes | None]) -> tuple[str, Row] | None:
+    """The table of a row of which only the values are known, and the row without its checksum; None if none fits."""
+    *columns, checksum = values
+    row = tuple(each for each in columns if each is not None and not isinstance(each, bytes))
+    if len(row) == len(columns):
+        for table in TABLES:
+            if _has_types(table, row) and _checksum(table, _encoded(row)) == checksum:
+                return table, row
+    return None
+
+
 def difference(connection: sqlite3.Connection, version: int) -> str:
     """What is different from the tables of a store of that version, in words; empty if nothing is."""
     for table in _tables_of(version):
@@ -155,6 +169,10 @@ def difference(connection: sqlite3.Connection, version: int) -> str:
         columns = [*_COLUMNS[table].items(), *([(_CHECKSUM, "BLOB")] if version >= _WITH_CHECKSUMS else [])]
         if found != [(name, kind, int(place == 0)) for place, (name, kind) in enumerate(columns)]:
             return f"it has no table of {table}" if not found else f"its table of {table} has other columns"
+    # One bit makes an earlier version of a later one. To migrate such a file would fail for ever.
+    for table in set(TABLES).difference(_tables_of(version)):
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE lower(name) = ?", (table,)).fetchone():
+            return f"it says version {version}, but has tables of a later one"
     return ""
 
 
@@ -185,6 +203,19 @@ def _typed_columns(table: str) -> str:
         value = f"CAST({name} AS BLOB)" if kind == "TEXT" else name
         expressions.append(f"CASE WHEN {condition} THEN {value} END")
     return ", ".join(expressions)
+
+
+def _has_types(table: str, row: Row) -> bool:
+    """Whether the values are what `_typed_columns` lets through."""
+    columns = _COLUMNS[table]
+    return len(row) == len(columns) and all(
+        isinstance(value, _TYPES[kind]) and (name != _TIME or abs(float(value)) < _YEAR_3000)
+        for (name, kind), value in zip(columns.items(), row, strict=True)
+    )
+
+
+def _encoded(row: Row) -> Iterator[bytes | int | float]:
+    return (value.encode() if isinstance(value, str) else value for value in row)
 
 
 def _fits(table: str, checksum: object, *columns: bytes | int | float | None) -> bool:
