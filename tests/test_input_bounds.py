@@ -33,7 +33,7 @@ from rag_eval.tables.labels import parse_score
 from rag_eval.tables.old_excel import _container, _needed, _read_workbook, _shared_lengths, extract_workbook
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
-from rag_eval.tables.parquet import _rows_of_a_batch, open_parquet
+from rag_eval.tables.parquet import _rows_of_a_batch, _Texts, open_parquet
 from rag_eval.tables.record_files import open_records
 from rag_eval.tables.sheets import _extent
 from rag_eval.texts.injection import find_flags
@@ -632,6 +632,17 @@ def test_the_workbook_in_its_new_container_reads_as_it_did(
     assert one == other
     assert one[0][0][:2] == ["Query", "Bot_A"]
     assert len(content) % 4_096 == 0
+
+
+def test_a_text_of_a_dictionary_takes_its_size_once() -> None:
+    """In Python and in Arrow it is about as long; only the difference is taken in addition."""
+    import pyarrow
+
+    room = Room("a.parquet", 0)  # 100 MB
+    texts = _Texts(room, None)
+    assert [len(each) for each in texts.of(pyarrow.array(["a" * 60_000_000]))] == [60_000_000]
+    with pytest.raises(TableError, match="more than 100 MB"):
+        texts.of(pyarrow.array(["b" * 60_000_000]))
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,7 @@ def test_an_address_that_may_hold_a_key_is_refused_before_anything_is_written(
     assert token not in ended.out + ended.err
     assert not (tmp_path / "out").exists()
     assert not judge.requests
-    if not more:
+    if not more and token.isalpha():  # once is enough: a key that is given as one is in no file
         (tmp_path / "config.ini").write_text(
             f"[judge]\nprovider = openai\n[openai]\nbase_url = {judge.url}/gw/v1\n"
         )

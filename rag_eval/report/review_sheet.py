@@ -120,7 +120,6 @@ class _ReviewBook:
             _RaterSheet(sheet, self._formats, review, self._lists).write(rater)
         self._write_hidden(SAMPLE, SAMPLE_COLUMNS, self._sample_rows())
         self._write_hidden(STRATA, STRATA_COLUMNS, self._strata_rows())
-        instructions.activate()
         self._book.set_properties(
             {
                 "title": f"Review sheet: {shorten(review.facts.input_name, 80)}",
