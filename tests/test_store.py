@@ -67,6 +67,21 @@ def test_what_the_replies_of_a_run_took_counts_once_whoever_paid(tmp_path: Path)
     assert not (tmp_path / "s").exists()
 
 
+def test_what_a_store_lacks_is_looked_up_in_another_which_stays(tmp_path: Path) -> None:
+    for name, reply in (("a", "[1]"), ("b", "[2]")):
+        store = Store(tmp_path / name)
+        store.put_reply(name, reply=reply, **PAID)
+        store.put_note(f"note of {name}", reply)
+        store.end(keep=True)
+    another = (tmp_path / "b").read_bytes()
+    both = Store(tmp_path / "a", another=tmp_path / "b")
+    assert [both.reply(name) for name in ("a", "b", "c")] == ["[1]", "[2]", None]
+    assert [both.note(f"note of {name}") for name in ("a", "b")] == ["[1]", "[2]"]
+    both.end(keep=False)
+    assert (tmp_path / "b").read_bytes() == another
+    assert not (tmp_path / "a").exists()
+
+
 def test_r43_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
     """`fresh` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
     before = Store(tmp_path / "s")
