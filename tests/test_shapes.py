@@ -1226,7 +1226,7 @@ def test_every_form_in_which_a_frame_is_written_as_json_is_read(tmp_path: Path, 
 
 
 def test_objects_in_columns_that_a_pattern_ignores_stay_closed(rag_eval: Run, tmp_path: Path) -> None:
-    rows = [["Query", "Bot_A", "input"], *(["q", "a", '{"contexts": "c"}'] for _ in range(2))]
+    rows = [["question", "answer", "input"], *(["q", "a", '{"contexts": "c"}'] for _ in range(2))]
     as_csv(tmp_path / "a.csv", rows)
     ended = rag_eval("a.csv", "--show", "--judge", "offline", "--map", "*put=ignore")
     assert "'input' (C) -> not used" in ended.out
