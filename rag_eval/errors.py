@@ -9,6 +9,7 @@ RagEvalError
 ├── LockedError         another run writes to the same place; the same command works later  exit 75
 ├── RunStoppedError     no further call can succeed, or a limit was reached               exit 4
 └── JudgeError          one call has no usable reply; only its score fails
+    └── RefusedReplyError   a reply came whole, and is not taken
 """
 
 import errno
@@ -39,9 +40,17 @@ OVER_LIMIT = "over_limit"
 """Code of a call that was not sent, because its prompt is longer than the user allows."""
 
 CONTENT_CODES = frozenset(
-    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", OVER_LIMIT}
+    {"blocked_by_filter", "output_filtered", "refused", "too_long", "truncated", "loop", OVER_LIMIT}
 )
 """Failures that are caused by the judged text, not by the endpoint."""
+
+UNPARSEABLE, INCOMPLETE, ECHO = "unparseable", "incomplete", "echo"
+REFUSALS = {
+    UNPARSEABLE: "the judge's reply does not fit its schema",
+    INCOMPLETE: "the judge's reply leaves out what it was asked about",
+    ECHO: "the judge repeated the prompt's example",
+}
+"""Codes of replies that came whole and are not taken, and how messages begin that name them."""
 
 
 def how_to_install(extra: str = "") -> str:
@@ -129,3 +138,16 @@ class JudgeError(RagEvalError):
     def __init__(self, code: str, message: str) -> None:
         self.code = code
         super().__init__(message)
+
+
+class RefusedReplyError(JudgeError):
+    """A reply came whole, and is not taken. It was paid for, so it is stored as it is; whoever reads it refuses it."""
+
+    def __init__(self, code: str, problem: str, text: str) -> None:
+        """`code` is one of REFUSALS; `problem` says what is wrong, without quoting `text`, the reply."""
+        super().__init__(code, f"{REFUSALS[code]}: {problem}")
+        self.problem = problem
+        self.text = text
+        self.attempts = 1
+        self.prompt_tokens = 0
+        self.completion_tokens = 0

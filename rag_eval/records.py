@@ -105,6 +105,11 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+INCOMPLETE_FLAG = "possibly incomplete"
+LEFT_OUT = "possibly not judged"
+"""Verdict on what the judge's replies do not seem to speak of. It enters no score."""
+
+
 # Not frozen: there are very many of them, and frozen ones take three times as long to make.
 @dataclass(slots=True)
 class Evidence:
@@ -237,6 +242,15 @@ class CaseResult:
         """Those of the metrics, of the query's toxicity and of the additional metrics, by name."""
         return {**self.scores, TOXICITY: self.toxicity, **self.further}
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What a reader should know of the scores, score by score."""
+        return tuple(
+            f"{SCORE_LABELS.get(name, name)}: {INCOMPLETE_FLAG}"
+            for name, score in self.all_scores.items()
+            if any(each.verdict == LEFT_OUT for each in score.evidence)
+        )
+
     def value(self, metric: str) -> float | None:
         """The metric's value, or None when it is switched off, not applicable or failed."""
         score = self.scores.get(metric)
@@ -280,6 +294,8 @@ class Usage:
     completion_tokens: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
     """Failed calls by code."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Replies that came and were not taken, by code; those included that another reply made good."""
     possibly_billed: int = 0
     """Requests that ended without an answer after they were sent."""
     cost: float | None = None
@@ -358,3 +374,7 @@ class RunFacts:
     """What does not fit into the outputs that are finished, one sentence each."""
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+
+    def flags_of(self, result: CaseResult) -> tuple[str, ...]:
+        """Marks of a case: text that seems to address the judge, and scores that may be incomplete."""
+        return (*self.flags.get((result.case.row, result.case.bot), ()), *result.flags)

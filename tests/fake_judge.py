@@ -304,12 +304,8 @@ def _classification(given: dict[str, Any]) -> Any:
 
 def _case(given: dict[str, Any]) -> Any:
     """Verdicts by the same counting as for the prompts of ragas."""
-    response, ground_truth, chunks = (
-        given.get("response", ""),
-        given.get("ground_truth", ""),
-        given.get("chunks", {}),
-    )
-    ours, theirs = _sentences(response), _sentences(ground_truth)
+    ours, theirs, chunks = (given.get(text, {}) for text in ("response", "ground_truth", "chunks"))
+    response, ground_truth = (" ".join(sentences.values()) for sentences in (ours, theirs))
 
     def chunk(statement: str) -> int:
         if _share(statement, "\n".join(chunks.values())) < 0.5:
@@ -317,23 +313,27 @@ def _case(given: dict[str, Any]) -> Any:
         return int(max(chunks, key=lambda number: _share(statement, chunks[number])))
 
     everything = {
-        "response_statements": [
+        "response_claims": [
             {
-                "statement": each,
+                "sentence": int(number),
+                "claim": "",
                 "chunk": chunk(each) if chunks else 0,
-                "in_ground_truth": int(_among(each, theirs)),
+                "in_ground_truth": int(_among(each, [*theirs.values()])),
                 "reason": "shared words",
             }
-            for each in ours
+            for number, each in ours.items()
         ],
-        "ground_truth_statements": [
+        "response_without_claim": [],
+        "ground_truth_claims": [
             {
-                "statement": each,
+                "sentence": int(number),
+                "claim": "",
                 "chunk": chunk(each) if chunks else 0,
-                "in_response": int(_among(each, ours)),
+                "in_response": int(_among(each, [*ours.values()])),
             }
-            for each in theirs
+            for number, each in theirs.items()
         ],
+        "ground_truth_without_claim": [],
         "useful_chunks": [
             int(number) for number, text in chunks.items() if _share(ground_truth or response, text) >= 0.4
         ],

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fake_judge import honest_reply
 
-from rag_eval.errors import JudgeError, RunStoppedError
+from rag_eval.errors import RunStoppedError
 from rag_eval.judge.calls import Answer, Call
 from rag_eval.judge.replies import read_reply
 from rag_eval.judge.scheduler import Scheduler
@@ -56,10 +56,7 @@ class ObjectJudge:
                 self._in_flight -= 1
         if isinstance(text, Exception):
             raise text
-        try:
-            return Answer(text, read_reply(text, call), prompt_tokens=10, completion_tokens=2)
-        except ValueError as error:
-            raise JudgeError("unparseable", str(error)) from None
+        return Answer(text, read_reply(text, call), prompt_tokens=10, completion_tokens=2)
 
     def usage(self) -> Usage:
         return Usage(requests=len(self.prompts))
@@ -80,8 +77,11 @@ class DictStore:
         code = self.failures.get(key)
         return None if code is None else (code, "journaled before")
 
-    def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
+    def put_reply(self, key: str, *, reply: str, failure: tuple[str, str] | None = None, **paid: Any) -> None:
         self.replies[key] = reply
+        self.failures.pop(key, None)
+        if failure:
+            self.failures[key] = failure[0]
 
     def put_failure(self, key: str, *, code: str, **failure: Any) -> None:
         self.failures[key] = code

@@ -24,7 +24,7 @@ from in_process import DictStore, ObjectJudge, prompt_of, run
 from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
-from rag_eval.errors import JudgeError
+from rag_eval.errors import JudgeError, RefusedReplyError
 from rag_eval.evaluators import (
     AnswerRelevance,
     AnswerRelevanceResult,
@@ -48,7 +48,7 @@ from rag_eval.evaluators import (
 from rag_eval.evaluators.report_metrics import AnswerCoverage, ChunkRelevanceShare
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, render
 from rag_eval.judge.endpoint import Endpoint, strict_schema
-from rag_eval.judge.replies import read_reply, read_stored
+from rag_eval.judge.replies import read_reply
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.records import Case, Evidence, Outcome
@@ -364,9 +364,8 @@ def test_an_answer_that_claims_something_has_statements(
     statements = [] if statement is None else [{"statement": statement, "supporting_chunk_ids": []}]
     call = Faithfulness.call(QUESTION, answer, CHUNKS)
     reply = json.dumps({"statements": statements})
-    for read in (read_reply, read_stored):
-        with pytest.raises(ValueError, match="there is no statement") if is_refused else nullcontext():
-            assert isinstance(read(reply, call), FaithfulnessResult)
+    with pytest.raises(RefusedReplyError, match="there is no statement") if is_refused else nullcontext():
+        assert isinstance(read_reply(reply, call), FaithfulnessResult)
 
 
 def test_answer_relevance_is_the_mean_over_the_parts_of_the_question() -> None:

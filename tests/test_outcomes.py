@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
+from rag_eval.errors import RefusedReplyError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.outcomes import (
     Action,
@@ -25,7 +26,7 @@ from rag_eval.judge.outcomes import (
     timed_out,
     unreachable,
 )
-from rag_eval.judge.replies import first_problem, read_reply, strip_fence
+from rag_eval.judge.replies import read_reply, strip_fence
 
 ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}
 """Resets, timeouts, connections and keys: what there is to prove stands in test_transport.py."""
@@ -52,8 +53,8 @@ def outcome(case: ProviderCase) -> Completion | Fault:
         if isinstance(found, Completion):
             try:
                 read_reply(strip_fence(found.content), CALL)
-            except ValueError as error:
-                return Fault.unparseable(first_problem(error))
+            except RefusedReplyError as error:
+                return Fault(Action.REJECT, error.code, str(error), reply=found.content)
         return found
     return read_status(case.status, case.headers, case.text, "/deployments/m/chat/completions")
 
@@ -173,13 +174,7 @@ def test_a_quota_that_is_used_up_is_told_by_code_or_type(place: str, kind: str) 
 
 def test_what_is_tried_again_only_so_often() -> None:
     """Exactly: an attempt more is paid for, an attempt fewer loses scores."""
-    assert Fault.unparseable("it is empty") == Fault(
-        Action.RETRY,
-        "unparseable",
-        "the judge's reply does not fit its schema: it is empty",
-        most_attempts=3,
-    )
-    assert Fault.truncated("cut") == Fault(Action.RETRY, "truncated", "cut", most_attempts=2)
+    assert Fault.truncated("cut") == Fault(Action.RETRY, "truncated", "cut")
     for fault, attempts in ((timed_out(1.5), 3), (oversized(2_000_000), 2)):
         assert (fault.action, fault.most_attempts, fault.possibly_billed) == (Action.RETRY, attempts, True)
     assert "within 1.5 s" in timed_out(1.5).message
@@ -352,7 +347,7 @@ def test_r17_only_what_may_have_been_sent_is_possibly_billed() -> None:
 def is_reply(text: str) -> bool:
     try:
         read_reply(strip_fence(text), CALL)
-    except ValueError:
+    except RefusedReplyError:
         return False
     return True
 
@@ -421,10 +416,12 @@ def test_j1_a_reply_is_never_searched_for(before: str, after: str) -> None:
 
 
 def test_the_problem_is_told_without_quoting_the_reply() -> None:
-    with pytest.raises(ValueError, match="n") as caught:
-        read_reply('{"n": "secret text"}', CALL)
-    assert "secret text" not in first_problem(caught.value)
-    assert first_problem(caught.value).startswith("n: ")
+    for reply, problem in (('{"n": "secret text"}', "n: "), ('{"n": 1, "secret text": 2}', "reply: ")):
+        with pytest.raises(RefusedReplyError) as caught:
+            read_reply(reply, CALL)
+        assert "secret text" not in str(caught.value)
+        assert caught.value.problem.startswith(problem)
+        assert (caught.value.code, caught.value.text) == ("unparseable", reply)
 
 
 def test_a_reply_may_have_to_agree_with_its_call() -> None:
@@ -443,5 +440,5 @@ def test_a_reply_may_have_to_agree_with_its_call() -> None:
 
     call = Call("t", (), Counted, agrees_with={"count": 2})
     assert read_reply('{"items": ["a", "b"]}', call) == Counted.model_construct(items=["a", "b"])
-    with pytest.raises(ValueError, match="another number"):
+    with pytest.raises(RefusedReplyError, match="another number"):
         read_reply('{"items": ["a"]}', call)

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import threading
 import time
 import weakref
@@ -9,13 +10,14 @@ from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 from in_process import DictStore, ObjectJudge, run
 from pydantic import BaseModel
 
-from rag_eval.errors import JudgeError, RunStoppedError, StoreError
+from rag_eval.errors import JudgeError, RefusedReplyError, RunStoppedError, StoreError
 from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
 from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
@@ -31,7 +33,7 @@ def call(n: int, task: str = "t", deployment: str = "") -> Call[Number]:
 
 
 def echo(prompt: str) -> str:
-    return json.dumps({"n": int(prompt)})
+    return json.dumps({"n": int(prompt.split()[0])})
 
 
 async def ask(n: int) -> int:
@@ -76,7 +78,7 @@ def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
     scheduler = Scheduler(judge, store, workers=1)
     assert list(scheduler.run([ask(3), ask(3), ask(4), ask(5)], window=1)) == [3, 3, 4, 5]
     scheduler.close()
-    assert judge.prompts == ["3", "4", "5"]
+    assert [prompt.split()[0] for prompt in judge.prompts] == ["3", "4", "5"]
     assert scheduler.counts.outdated == 1, "the new calls and the repeated one are not"
 
 
@@ -171,7 +173,7 @@ def test_a_failure_is_journaled_and_ends_its_own_coroutine_alone() -> None:
 @pytest.mark.parametrize(
     ("code", "asked"),
     [("blocked_by_filter", 0), ("output_filtered", 0), ("refused", 0), ("too_long", 0), ("truncated", 0),
-     ("unparseable", 0), ("timeout", 1), ("server_error", 1), ("rate_limited", 1), ("not_run", 1)],
+     ("loop", 0), ("unparseable", 1), ("timeout", 1), ("server_error", 1), ("rate_limited", 1), ("not_run", 1)],
 )  # fmt: skip
 def test_r42_a_journaled_failure_that_would_come_again_is_served_and_another_is_asked_again(
     code: str, asked: int
@@ -185,12 +187,151 @@ def test_r42_a_journaled_failure_that_would_come_again_is_served_and_another_is_
 
 def test_a_journaled_failure_is_counted_and_does_not_stop_the_run() -> None:
     judge, store = ObjectJudge(echo), DictStore()
-    store.failures = {judge.key(call(n)): "unparseable" for n in range(BREAKER_LIMIT + 5)}
+    store.failures = {judge.key(call(n)): "refused" for n in range(BREAKER_LIMIT + 5)}
     scheduler = Scheduler(judge, store, workers=1)
     list(scheduler.run([outcome(n) for n in range(BREAKER_LIMIT + 5)], window=1))
     scheduler.close()
     assert scheduler.stopped is None
-    assert scheduler.counts.failures == {"unparseable": BREAKER_LIMIT + 5}
+    assert scheduler.counts.failures == {"refused": BREAKER_LIMIT + 5}
+
+
+# Replies that are refused
+
+
+def told(prompt: str) -> list[str]:
+    """What the prompt says of earlier replies."""
+    return re.findall(r"earlier repl.* could not be used.*?: (.*?)\. Reply again", prompt)
+
+
+class Answers:
+    """Replies to the question "1" one after the other, the last one from then on."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = [*texts]
+
+    def __call__(self, prompt: str) -> str:
+        return self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+
+
+GOOD = '{"n": 7}'
+
+
+@pytest.mark.parametrize(
+    ("texts", "problems", "ends"),
+    [
+        ([GOOD], [[]], 7),
+        (["one", GOOD], [[], ["Expecting value"]], 7),
+        (['{"n": "x"}', "{", GOOD], [[], ["n: Input should be"], ["Expecting property name"]], 7),
+        (["one", "two", "three", GOOD], [[], ["Expecting value"], ["Expecting value"]], "unparseable"),
+        (["one"], [[], ["Expecting value"]], "unparseable"),  # byte for byte: no third
+        (["one", "two", "one"], [[], ["Expecting value"], ["Expecting value"]], "unparseable"),
+        (["", GOOD], [[], ["it is empty"]], 7),
+    ],
+)
+def test_a_repeat_says_what_was_wrong_and_none_follows_the_same_bytes(
+    texts: list[str], problems: list[list[str]], ends: int | str
+) -> None:
+    judge, store = ObjectJudge(Answers(*texts)), DictStore()
+    assert run([outcome(1)], judge, store) == [ends]
+    assert len(judge.prompts) == len(set(judge.prompts)) == len(problems)
+    for prompt, expected in zip(judge.prompts, problems, strict=True):
+        assert len(told(prompt)) == len(expected)
+        assert all(part in problem for part, problem in zip(expected, told(prompt), strict=True))
+    # Each reply is stored under the key of its own request, refused ones too; nothing is asked for again.
+    assert [store.replies[f"/Number/{prompt}"] for prompt in judge.prompts] == texts[
+        : len(judge.prompts)
+    ] or (len(texts) < len(judge.prompts))
+    again = ObjectJudge(Answers("never"))
+    assert run([outcome(1)], again, store) == [ends]
+    assert again.prompts == []
+
+
+def test_a_correction_is_part_of_the_system_message_if_there_is_one() -> None:
+    """The user message holds what others wrote, and nothing there is an instruction."""
+    messages = (Message("system", "Reply with JSON."), Message("user", '{"query": "x"}'))
+    first = Call("t", messages, Number)
+    second = first.corrected(RefusedReplyError("unparseable", "it is empty", ""))
+    assert second is not None
+    assert [message.text for message in second.messages[1:]] == ['{"query": "x"}']
+    assert told(second.messages[0].text) == ["it is empty"]
+    third = second.corrected(RefusedReplyError("echo", "it is about an example", "{}"))
+    assert third is not None
+    assert told(third.messages[0].text) == ["it is about an example"]  # of the last reply only
+    assert third.corrected(RefusedReplyError("echo", "it is about an example", "x")) is None
+
+
+@pytest.mark.parametrize("tries", [1, 2, 3, 20])
+def test_no_more_tries_than_max_attempts_allows(tries: int) -> None:
+    numbers = count()
+    judge = ObjectJudge(lambda prompt: f"no {next(numbers)}")
+    scheduler = Scheduler(judge, DictStore(), workers=1, tries=tries)
+    assert list(scheduler.run([outcome(1)], window=1)) == ["unparseable"]
+    scheduler.close()
+    assert len(judge.prompts) == min(tries, 3)
+    assert scheduler.counts.refused == {"unparseable": min(tries, 3)}
+    assert scheduler.counts.failures == {"unparseable": 1}
+
+
+def test_who_waits_for_a_refused_reply_waits_for_the_next_one() -> None:
+    judge = ObjectJudge(Answers("one", GOOD), seconds=0.01)
+    scheduler = Scheduler(judge, DictStore(), workers=2)
+    assert list(scheduler.run([outcome(1) for _ in range(5)], window=5)) == [7] * 5
+    scheduler.close()
+    assert (len(judge.prompts), scheduler.counts.refused, scheduler.counts.failures) == (
+        2,
+        {"unparseable": 1},
+        {},
+    )
+
+
+def test_a_chain_that_was_cut_goes_on_where_it_ended() -> None:
+    """After a kill, what was refused is not paid for again."""
+    judge, store = ObjectJudge(Answers("one", "two", GOOD)), DictStore()
+    run([outcome(1)], judge, store)
+    _, second, third = judge.prompts
+    del store.replies[f"/Number/{third}"]
+    again = ObjectJudge(Answers(GOOD))
+    assert run([outcome(1)], again, store) == [7]
+    assert again.prompts == [third]
+    del store.replies[f"/Number/{second}"], store.replies[f"/Number/{third}"]
+    store.failures.pop(f"/Number/{second}")
+    again = ObjectJudge(Answers(GOOD))
+    assert run([outcome(1)], again, store) == [7]
+    assert again.prompts == [second]
+
+
+def test_failures_that_are_to_be_retried_begin_again_and_replies_that_helped_are_kept() -> None:
+    judge, store = ObjectJudge(Answers("one", "two", "three")), DictStore()
+    run([outcome(1)], judge, store)
+    store.failures.clear()  # as with --retry-errors
+    again = ObjectJudge(Answers(GOOD))
+    assert run([outcome(1) for _ in range(3)], again, store) == [7] * 3
+    assert again.prompts == judge.prompts[:1]
+    judge, store = ObjectJudge(Answers("one", GOOD)), DictStore()
+    run([outcome(1)], judge, store)
+    store.failures.clear()
+    again = ObjectJudge(Answers("never"))
+    assert run([outcome(1)], again, store) == [7]
+    assert again.prompts == []
+
+
+def test_a_retry_that_is_refused_again_comes_to_its_end() -> None:
+    judge, store = ObjectJudge(Answers("one", "two", "three")), DictStore()
+    run([outcome(1)], judge, store)
+    store.failures.clear()
+    again = ObjectJudge(Answers("one"))
+    assert run([outcome(1)], again, store) == ["unparseable"]
+    assert again.prompts == judge.prompts[:1]
+
+
+def test_a_stored_reply_that_is_no_longer_taken_is_followed_by_a_call_that_says_why() -> None:
+    judge, store = ObjectJudge(Answers(GOOD)), DictStore()
+    store.replies["/Number/1"] = '{"n": null}'
+    scheduler = Scheduler(judge, store, workers=1)
+    assert list(scheduler.run([outcome(1)], window=1)) == [7]
+    scheduler.close()
+    assert [len(told(prompt)) for prompt in judge.prompts] == [1]
+    assert scheduler.counts.outdated == 1
 
 
 def test_the_failure_of_a_batch_is_not_journaled_for_its_parts() -> None:

@@ -24,7 +24,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, json_answe
 from provider_cases import CASES, ProviderCase
 from pydantic import BaseModel, Field
 
-from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
+from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
@@ -535,10 +535,87 @@ def test_r15_the_finish_reason_comes_before_the_content(make: Make, judge: FakeJ
     assert failure(make()).code == "output_filtered"
 
 
-def test_a30_a_reply_is_asked_for_again_at_once(make: Make, judge: FakeJudge, timeline: Timeline) -> None:
-    judge.faults.extend([completion("one"), completion('{"n": 7}')])
-    assert make().ask(call()).attempts == 3
-    assert timeline.waits == []
+def test_a30_a_refused_reply_is_handed_over_with_what_it_cost(make: Make, judge: FakeJudge) -> None:
+    """The scheduler stores it, and decides on a further call, which says what was wrong."""
+    judge.faults.extend([Answer(500), completion('{"n": 7}')])
+    raised = failure(make())
+    assert isinstance(raised, RefusedReplyError)
+    assert (raised.text, raised.attempts, raised.completion_tokens) == ('{"n": 7}', 2, 2)
+    assert len(judge.requests) == 2
+
+
+FOREVER = "The loan is a loan that is a loan. " * 40
+VERDICTS = ", ".join(
+    f'{{"statement": "Branch {n} of the library opens at {n}.", "reason": "It is in the context.", "verdict": 1}}'
+    for n in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ('{"reason": "' + FOREVER, "loop"),
+        ('{"statements": [' + '"Albert was extended to four weeks.",\n' * 12, "loop"),
+        ('{"statements": [' + VERDICTS, "truncated"),
+        ("{", "truncated"),
+        ("............ 1000000000000", "truncated"),
+    ],
+    ids=["a sentence", "a list", "equal reasons", "short", "dots"],
+)
+def test_a_reply_that_never_ends_gets_no_more_room(
+    content: str, code: str, make: Make, judge: FakeJudge
+) -> None:
+    judge.always = completion(content, finish="length")
+    assert failure(make(), call(max_tokens=100)).code == code
+    limits = [request.body["max_tokens"] for request in judge.requests]
+    assert limits == ([100] if code == "loop" else [100, 400])
+
+
+def cut_with(tokens: int, **message: Any) -> Answer:
+    document = json.loads(completion('{"n": 1', finish="length").body)
+    document["choices"][0]["message"].update(message)
+    document["usage"] = {"prompt_tokens": 10, "completion_tokens": tokens}
+    return json_answer(200, document)
+
+
+def test_the_first_limit_is_what_is_enough_and_an_honest_cut_raises_it_for_all(
+    make: Make, judge: FakeJudge
+) -> None:
+    """Not as large as it gets: most replies that reach a limit would reach any."""
+    transport = make()
+    judge.faults.extend([cut_with(50), cut_with(200), cut_with(500)])
+    assert transport.ask(call(max_tokens=500, room=50)).attempts == 4
+    transport.ask(call("another", max_tokens=500, room=60))
+    transport.ask(call("a third", max_tokens=500))
+    assert [request.body["max_tokens"] for request in judge.requests] == [50, 200, 800, 2000, 240, 500]
+
+
+def test_room_is_no_part_of_the_key(make: Make) -> None:
+    transport = make()
+    assert transport.key(call(max_tokens=500, room=50)) == transport.key(call(max_tokens=500))
+    assert transport.key(call(max_tokens=500)) != transport.key(call(max_tokens=400))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [{"content": ""}, {"content": "<think>Let me see"}, {"content": None, "reasoning_content": "Well"}],
+)
+def test_a_model_that_thinks_gets_all_the_room_at_once(
+    message: dict[str, Any], make: Make, judge: FakeJudge
+) -> None:
+    judge.faults.append(cut_with(50, **message))
+    transport = make()
+    transport.ask(call(max_tokens=500, room=50))
+    transport.ask(call("another", max_tokens=500, room=60))
+    assert [request.body["max_tokens"] for request in judge.requests] == [50, 500, 500]
+
+
+def test_a_context_that_is_full_is_named_with_both_numbers(make: Make, judge: FakeJudge) -> None:
+    """More room changes nothing where the server's own limit cuts the reply."""
+    judge.always = cut_with(90)
+    raised = failure(make(), call(max_tokens=1000))
+    assert (raised.code, len(judge.requests)) == ("truncated", 2)
+    assert "the model's context is full (10 + 90 tokens)" in str(raised)
 
 
 # Preflight

@@ -271,6 +271,7 @@ class JudgeComparisonJob(Job):
         self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]", paths: list[Path]
     ) -> None:
         from rag_eval.report.judge_tables import summary_lines, table_lines
+        from rag_eval.results.findings import unfit_words
         from rag_eval.results.judge_comparison import headline
 
         self._say("")
@@ -285,6 +286,8 @@ class JudgeComparisonJob(Job):
         for run in runs:
             if run.facts.partial:
                 warn(f"PARTIAL: {run.letter}: {run.facts.partial}")
+            if unfit_words(run.facts):
+                warn(f"{run.letter}: {unfit_words(run.facts)}")
         if paths[0] != self._target:
             warn(f"{self._target} is open in another program; the workbook was saved next to it.")
         for path in paths[1:]:

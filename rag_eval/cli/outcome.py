@@ -58,7 +58,7 @@ class RunOutcome:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""
         from rag_eval.report.annotation_lines import annotation_lines
         from rag_eval.report.baseline_sheet import change_lines
-        from rag_eval.results.findings import verdict
+        from rag_eval.results.findings import unfit_words, verdict
 
         summary, findings, facts = self.summary, self.findings, self.facts
         changes = (
@@ -68,6 +68,8 @@ class RunOutcome:
         )
         for line in ("", *leaderboard_lines(summary), ""):
             say(line)
+        if unfit_words(facts):
+            say(unfit_words(facts), bold=True)
         say(verdict(summary, findings), bold=True)
         for line in (*bot_lines(summary, findings), *annotation_lines(findings), *changes):
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))

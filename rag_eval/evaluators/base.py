@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk
 from rag_eval.evaluators.clients import ValidationContext, creator, is_judge
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render, shows_examples
-from rag_eval.judge.calls import Call, Judge, Message
+from rag_eval.judge.calls import Call, Judge, Message, answered
 
 if TYPE_CHECKING:
     from instructor import AsyncInstructor, Instructor
@@ -62,7 +62,7 @@ class ContextEvaluation(BaseModel, Generic[Result]):
     ) -> Result:
         """The judge's result. Waits for it."""
         if is_judge(client):
-            return cast(Result, client.ask(self.call(question, answer, context)).reply)
+            return cast(Result, answered(client, self.call(question, answer, context)).reply)
         create = creator(client, is_async=False)
         return cast(Result, create(**self._request(question, answer, context)))
 
@@ -75,8 +75,8 @@ class ContextEvaluation(BaseModel, Generic[Result]):
     ) -> Result:
         """As `grade`, without holding up the event loop."""
         if is_judge(client):
-            answered = await asyncio.to_thread(client.ask, self.call(question, answer, context))
-            return cast(Result, answered.reply)
+            answer_given = await asyncio.to_thread(answered, client, self.call(question, answer, context))
+            return cast(Result, answer_given.reply)
         create = creator(client, is_async=True)
         return cast(Result, await create(**self._request(question, answer, context)))
 

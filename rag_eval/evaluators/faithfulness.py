@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from rag_eval.evaluators.base import ContextEvaluation, mean
 from rag_eval.evaluators.chunk_ids import ChunkId, refuse_unknown
+from rag_eval.judge.replies import incomplete
 from rag_eval.texts.words import has_words, sentences
 
 
@@ -37,7 +38,7 @@ class FaithfulnessResult(BaseModel):
         cls, statements: list[StatementEvaluation], info: ValidationInfo
     ) -> list[StatementEvaluation]:
         if not any(has_words(each.statement) for each in statements) and _claims_something(info):
-            raise ValueError("there is no statement, though the answer makes one")
+            raise incomplete("there is no statement, though the answer makes one")
         return statements
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 from rag_eval.judge.calls import Answer, Call
 from rag_eval.judge.endpoint import Dialect
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes import Action, Fault, Tokens
+from rag_eval.judge.outcomes import TRUNCATED, Action, Fault, Tokens
 
 
 @dataclass(slots=True)
@@ -22,6 +22,14 @@ class Deployment:
     """The number of requests in a row that were larger than the rate limit."""
     is_held_back: bool = False
     """Whether requests had to wait for its rate limits, which is announced once."""
+    more_room: int = 1
+    """What `Call.room` is multiplied by, since replies that need more than is enough have been cut."""
+
+    def room(self, call: Call[Any]) -> int:
+        """The token limit of the first request of a call."""
+        if call.room is None or self.dialect.thinks:
+            return call.max_tokens
+        return min(call.max_tokens, call.room * self.more_room)
 
 
 @dataclass(slots=True)
@@ -37,12 +45,14 @@ class Attempt:
     """That of the last request: meanwhile, another worker may have adapted the deployment's."""
     max_tokens: int = field(init=False)
     tokens: Tokens = field(default_factory=Tokens)
+    cut_at: int = 0
+    """Tokens of the last reply that was cut."""
     met: Counter[str] = field(default_factory=Counter)
     """The number of faults by code."""
 
     def __post_init__(self) -> None:
         self.dialect = self.deployment.dialect
-        self.max_tokens = self.call.max_tokens
+        self.max_tokens = self.deployment.room(self.call)
 
     @property
     def estimated_tokens(self) -> int:
@@ -62,17 +72,27 @@ class Attempt:
         if outcome.action is Action.ADAPT:
             return True
         self.met[outcome.code] += 1
+        if outcome.code == TRUNCATED and not self._gets_more_room(outcome):
+            return False
         if outcome.action is not Action.RETRY or (self.retry_only and outcome.code not in self.retry_only):
             return False
         limited = self.met["rate_limited"]
         tries = limited if outcome.code == "rate_limited" else self.met.total() - limited
-        worth = (
-            _WITH_FALLBACK
-            if outcome.code == "unparseable" and self.call.has_fallback
-            else outcome.most_attempts
-        )
-        return tries < most and self.met[outcome.code] < worth
+        return tries < most and self.met[outcome.code] < outcome.most_attempts
+
+    def _gets_more_room(self, cut: Fault) -> bool:
+        """Raise the limit of the next request after a reply that was cut; False if it was as large as it gets."""
+        largest = _MORE_ROOM * self.call.max_tokens
+        if self.max_tokens >= largest:
+            return False
+        if self.max_tokens < self.call.max_tokens:
+            self.deployment.more_room = max(self.deployment.more_room, _MORE_ROOM)
+            if cut.thinks:
+                self.deployment.more_room = self.max_tokens = self.call.max_tokens
+                return True
+        self.max_tokens = min(largest, _MORE_ROOM * self.max_tokens)
+        return True
 
 
-_WITH_FALLBACK = 2
-"""The number of unusable replies after which a caller that has another way takes it."""
+_MORE_ROOM = 4
+"""A reply that was cut is requested again with its token limit multiplied by this."""

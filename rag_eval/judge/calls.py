@@ -11,7 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from rag_eval.errors import JudgeError
+from rag_eval.errors import JudgeError, RefusedReplyError
+from rag_eval.judge.echoes import Examples
 from rag_eval.records import Usage
 from rag_eval.texts.tokens import estimated_tokens
 
@@ -19,11 +20,27 @@ T = TypeVar("T")
 Reply = TypeVar("Reply", bound=BaseModel)
 
 
+def room_for(texts: Iterable[str] = ()) -> int:
+    """Tokens that are enough for a reply that writes each of the texts again, with a verdict and a reason."""
+    return 200 + sum(120 + 2 * int(estimated_tokens(text)) for text in texts)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     role: str
     """'system' for what we say, 'user' for what was written by others."""
     text: str
+    examples: "Examples | None" = field(default=None, compare=False)
+    """What the text shows of other cases."""
+    case: str = field(default="", compare=False)
+    """What the text says of the case, if it has examples."""
+    room_at: int | None = field(default=None, compare=False)
+    """Where more words of ours can be put; None for the end."""
+
+    def with_words(self, words: str) -> "Message":
+        place = len(self.text) if self.room_at is None else self.room_at
+        before, after = self.text[:place].rstrip(), self.text[place:]
+        return replace(self, text="\n\n".join(filter(None, (before, words, after))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +54,11 @@ class Call(Generic[Reply]):
     agrees_with: Mapping[str, object] = field(default_factory=dict)
     """What the reply must agree with, handed to its validators as pydantic's validation context."""
     max_tokens: int = 2048
+    """A limit of the reply. It is part of the key."""
+    room: int | None = None
+    """Tokens that are enough for an honest reply, at most `max_tokens`; None for `max_tokens`. The first request has no
+    more, so that a judge that does not come to an end is stopped early. A reply that is whole does not depend on it, so
+    it is no part of the key."""
     deployment: str = ""
     """Name of another deployment than the judge's own; empty for that one."""
     bundle: "Bundle | None" = None
@@ -44,7 +66,13 @@ class Call(Generic[Reply]):
     sample: int = 0
     """The number of the repetition, from 0: a repeated question is another call."""
     has_fallback: bool = False
-    """The caller has another way: an unusable reply is requested only once more, and never stops the run."""
+    """The caller has another way: failures of the reply never stop the run."""
+    tries: int = 3
+    """Requests at most, while replies are refused. Each but the first says what was wrong with the reply before."""
+    refused: tuple[str, ...] = ()
+    """The replies that were refused so far."""
+    question: "Call[Reply] | None" = None
+    """The call as it was before anything was said about a refused reply; None if nothing was."""
     origin: str = ""
     """What made the call first, such as 'row 7', for the log; set when the call is sent."""
 
@@ -55,6 +83,47 @@ class Call(Generic[Reply]):
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)
+
+    def corrected(self, refusal: RefusedReplyError) -> "Call[Reply] | None":
+        """The call that says what was wrong with a refused reply; None if a further request is not worth its price.
+
+        A reply that comes back byte for byte shows that the judge cannot be told.
+        """
+        refused = (*self.refused, refusal.text)
+        if len(refused) >= self.tries or refusal.text in self.refused:
+            return None
+        which = _FIRST if len(refused) == 1 else _LATER.format(len(refused))
+        return replace(self.followed_by(f"{which} {_NOT_USED.format(refusal.problem)}"), refused=refused)
+
+    def followed_by(self, words: str) -> "Call[Reply]":
+        """The question with more words of ours, which make it another request with another key.
+
+        They belong to the system message, if there is one: all of the user message was written by others then.
+        """
+        first = self.question or self
+        place = next((n for n, message in enumerate(first.messages) if message.role == "system"), -1)
+        messages = list(first.messages)
+        messages[place] = messages[place].with_words(words)
+        return replace(self, messages=tuple(messages), question=first, bundle=None)
+
+
+_FIRST, _LATER = (
+    "An earlier reply could not be used:",
+    "{} earlier replies could not be used, the last one because:",
+)
+_NOT_USED = "{}. Reply again, with one complete JSON object about the given texts."
+
+
+def answered(judge: "Judge", call: Call[Reply]) -> "Answer":
+    """The judge's answer without a scheduler: refused replies are requested again as by one."""
+    while True:
+        try:
+            return judge.ask(call)
+        except RefusedReplyError as refusal:
+            corrected = call.corrected(refusal)
+            if corrected is None:
+                raise
+            call = corrected
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +210,8 @@ class Judge(Protocol):
     def ask(self, call: Call[Any]) -> Answer:
         """Raise JudgeError when this call has no usable reply, RunStoppedError when no call can have one.
 
-        Raise PendingError when the reply comes at another time.
+        A reply that came and is not usable is a RefusedReplyError. Raise PendingError when the reply comes at
+        another time.
         """
 
     def usage(self) -> Usage:
@@ -161,8 +231,18 @@ class ReplyStore(Protocol):
     def reply(self, key: str) -> str | None: ...
     def failure(self, key: str) -> tuple[str, str] | None: ...
     def put_reply(
-        self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
-    ) -> None: ...
+        self,
+        key: str,
+        *,
+        task: str,
+        reply: str,
+        attempts: int,
+        prompt_tokens: int,
+        completion_tokens: int,
+        failure: tuple[str, str] | None = None,
+    ) -> None:
+        """Store a reply and, if it was refused, code and message of the failure."""
+
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None: ...
     def end(self, *, keep: bool) -> None: ...
     def note(self, name: str) -> str | None: ...

@@ -16,6 +16,8 @@ class CallCounts:
     """The number of calls with a stored reply by task."""
     failures: Counter[str] = field(default_factory=Counter)
     """The number of failed calls by code."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """The number of replies that were not taken by code, those included that another reply made good."""
     outdated: int = 0
     """The number of stored replies that were requested again, because they were empty or no longer valid."""
 
@@ -29,6 +31,7 @@ class CallCounts:
             cached=self.cached.total(),
             failed=self.failures.total(),
             failures=dict(self.failures),
+            refused=dict(self.refused),
             by_task={
                 task: usage.by_task.get(task, TaskUsage(cost=free))
                 + TaskUsage(self.answered[task], self.cached[task])

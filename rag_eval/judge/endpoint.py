@@ -127,8 +127,12 @@ class Dialect:
 
     def reply_limit(self, max_tokens: int) -> int:
         """The tokens that a reply may have, so that `max_tokens` of it are left for what is wanted."""
-        thinks = self.token_limit == "max_completion_tokens"  # noqa: S105 - no password
-        return max_tokens * _ROOM_TO_THINK if thinks else max_tokens
+        return max_tokens * _ROOM_TO_THINK if self.thinks else max_tokens
+
+    @property
+    def thinks(self) -> bool:
+        """Whether replies count what the model thinks before it writes them."""
+        return self.token_limit == "max_completion_tokens"  # noqa: S105 - no password
 
     def most_prompt_tokens(self, call: Call[Any]) -> int:
         """No prompt of the call has more tokens, as far as vocabularies are built on bytes.

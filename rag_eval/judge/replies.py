@@ -3,32 +3,41 @@
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
+from rag_eval.errors import ECHO, INCOMPLETE, REFUSALS, UNPARSEABLE, RefusedReplyError
 from rag_eval.judge.calls import Call
 from rag_eval.texts.strict_json import parse_json
 
-NEW = "is_new"
-"""Is true in the validation context of a reply that has just come, and not in that of a stored one."""
 A_REASON = "A reason of one sentence, as judges give them when they are asked to explain a verdict."
 """Stands in replies that are made up for an estimate."""
 
 
 def read_reply(text: str, call: Call[Any]) -> BaseModel:
-    """A new reply as its type, from text that is exactly one JSON object.
+    """A reply as its type, from text that is exactly one JSON object.
 
     No repeated or unknown keys, no NaN or infinity, no booleans or texts for numbers, whatever the type itself
-    would let through. Raises ValueError (pydantic's ValidationError is one) for anything else.
+    would let through. Raises RefusedReplyError for anything else, and for a reply about an example of the prompt.
     """
+    if not text:
+        raise RefusedReplyError(UNPARSEABLE, "it is empty", text)
     try:
-        parse_json(text)  # pydantic's own parser lets more pass
+        document = parse_json(text)  # pydantic's own parser lets more pass
+        if any(each.examples and each.examples.are_repeated(document, each.case) for each in call.messages):
+            raise RefusedReplyError(ECHO, "it is about an example, not about the given texts", text)
+        reply: BaseModel = call.reply_type.model_validate_json(
+            text, strict=True, extra="forbid", context=call.agrees_with
+        )
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    return _validated(text, call, is_new=True)
+        raise RefusedReplyError(UNPARSEABLE, "it is nested too deeply", text) from None
+    except ValueError as error:
+        raise RefusedReplyError(*_named(error), text) from None
+    return reply
 
 
-def read_stored(text: str, call: Call[Any]) -> BaseModel:
-    """A reply that `read_reply` took once. Raises ValueError for one that it would not take any more."""
-    return _validated(text, call, is_new=False)
+def incomplete(problem: str) -> PydanticCustomError:
+    """What a reply type raises for a reply of the right form that leaves something out."""
+    return PydanticCustomError(INCOMPLETE, "{problem}", {"problem": problem})
 
 
 def strip_fence(text: str) -> str:
@@ -39,16 +48,17 @@ def strip_fence(text: str) -> str:
     return text.strip()
 
 
-def first_problem(error: ValueError) -> str:
-    """What is wrong with a reply, in one phrase that does not quote the reply."""
-    if isinstance(error, ValidationError):
-        problem = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"[:200]
-    return str(error)[:200]
+def _named(error: ValueError) -> tuple[str, str]:
+    """Code of a refusal, and what is wrong in one phrase that does not quote the reply."""
+    if not isinstance(error, ValidationError):
+        return UNPARSEABLE, str(error)[:200]
+    problem = error.errors(include_url=False, include_input=False)[0]
+    if problem["type"] in REFUSALS:
+        return problem["type"], problem["msg"][:200]
+    return UNPARSEABLE, f"{_place(problem)}: {problem['msg']}"[:200]
 
 
-def _validated(text: str, call: Call[Any], *, is_new: bool) -> BaseModel:
-    reply: BaseModel = call.reply_type.model_validate_json(
-        text, strict=True, extra="forbid", context={**call.agrees_with, NEW: is_new}
-    )
-    return reply
+def _place(problem: ErrorDetails) -> str:
+    """Where in the reply, without the name of a field that the judge made up."""
+    known = problem["loc"][:-1] if problem["type"] == "extra_forbidden" else problem["loc"]
+    return ".".join(map(str, known)) or "reply"

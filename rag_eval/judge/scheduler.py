@@ -8,7 +8,7 @@ import inspect
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,10 +17,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RunStoppedError
+from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge.calls import Bundle, Call, Gather, Judge, PendingError, ReplyStore, T, awaited
 from rag_eval.judge.counts import CallCounts
-from rag_eval.judge.replies import read_stored
+from rag_eval.judge.replies import read_reply
 from rag_eval.judge.workers import Part, Request, Workers
 from rag_eval.records import Usage
 
@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 BREAKER_LIMIT = 10
 """The number of failures in a row with one code that stops the run."""
 
-_LASTING_CODES = CONTENT_CODES - {OVER_LIMIT} | {"unparseable"}
-"""Failures that the same request would meet again: the journaled one is served rather than paid for twice."""
+_LASTING_CODES = CONTENT_CODES - {OVER_LIMIT}
+"""Failures that the same request would meet again: the journaled one is served rather than paid for twice. Refused
+replies are stored themselves."""
 
 
 class Scheduler:
@@ -48,16 +49,19 @@ class Scheduler:
         store: ReplyStore,
         *,
         workers: int,
+        tries: int = 3,
         grace_seconds: float = 10.0,
         origin: Callable[[int], str] = "coroutine {}".format,
         in_batches: bool = False,
     ) -> None:
-        """`origin` names a coroutine, counted from 0, in the log. With `in_batches`, every call is asked alone, and
-        the run does not stop for equal failures: what was sent is sent.
+        """A call is sent at most `tries` times while replies to it are refused, and no more often than it wants.
+        `origin` names a coroutine, counted from 0, in the log. With `in_batches`, every call is asked alone, and the
+        run does not stop for equal failures: what was sent is sent.
         """
         self._judge = judge
         self._store = store
         self._workers = Workers(judge, store, workers, settle=self._settle)
+        self._tries = tries
         self._grace_seconds = grace_seconds
         self._origin = origin
         self._in_batches = in_batches
@@ -68,8 +72,11 @@ class Scheduler:
         self._ticket = count()
         self._unsent: dict[Bundle, list[Part]] = {}
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
+        self._sent: set[int] = set()
         self._prepared: set[str] = set()
-        self._held: dict[str, list[tuple[_Task, Call[Any]]]] = {}  # by deployment, while it is prepared
+        self._held: dict[
+            str, list[tuple[Sequence[_Task], Call[Any]]]
+        ] = {}  # by deployment, while it is prepared
         self._streak = ("", 0)
         self._stop_request: RunStoppedError | None = None
         self._give_up_at: float | None = None
@@ -157,7 +164,7 @@ class Scheduler:
 
     def _serve(self, task: "_Task", wanted: object) -> None:
         if isinstance(wanted, Call):
-            self._request(task, wanted)
+            self._request([task], wanted)
         elif isinstance(wanted, Gather):
             task.expect(len(wanted.parts))
             for slot, part in enumerate(wanted.parts):
@@ -169,45 +176,77 @@ class Scheduler:
 
     # Calls
 
-    def _request(self, task: "_Task", call: Call[Any]) -> None:
+    def _request(self, tasks: Sequence["_Task"], call: Call[Any], *, replaces_stored: bool = False) -> None:
+        """Serve the call from the store, or send it. `replaces_stored` if an earlier version took the reply before."""
         if call.deployment in self._held:
-            self._held[call.deployment].append((task, call))
+            self._held[call.deployment].append((tasks, call))
             return
         key = self._judge.key(call)
-        is_new = self._is_new(key)
+        is_new = self._is_new(self._met, key)
         stored = self._store.reply(key)
         known = None if stored is None else _read(stored, call)
-        if known is not None:
+        if isinstance(known, RefusedReplyError):
+            self._refuse_stored(tasks, key, call, known, is_new=is_new)
+        elif known is not None:
             self.counts.cached[call.task] += is_new
             if is_new and log.isEnabledFor(logging.DEBUG):
-                log.debug("%s, %s: stored", call.task, self._origin(task.order))
-            self._ready.append(_Step(task, known))
+                log.debug("%s, %s: stored", call.task, self._origin(tasks[0].order))
+            self._resume(tasks, known, None)
         elif key in self._waiting:
-            self._waiting[key].append(task)
+            self._waiting[key].extend(tasks)
         elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
             self.counts.failures[failure[0]] += is_new
-            self._ready.append(_Step(task, None, JudgeError(*failure)))
+            self._resume(tasks, None, JudgeError(*failure))
         else:
-            self.counts.outdated += is_new and stored is not None
-            self._ask(task, key, call)
+            self.counts.outdated += is_new and replaces_stored
+            self._ask(tasks, key, call)
 
-    def _ask(self, task: "_Task", key: str, call: Call[Any]) -> None:
+    def _refuse_stored(
+        self, tasks: Sequence["_Task"], key: str, call: Call[Any], refusal: RefusedReplyError, *, is_new: bool
+    ) -> None:
+        """Go on as when the reply came. Where no further call follows, failures that are to be retried begin again."""
+        self.counts.refused[refusal.code] += is_new
+        is_journaled = self._store.failure(key) is not None
+        if further := self._corrected(call, refusal):
+            self._request(tasks, further, replaces_stored=not is_journaled)
+            return
+        first = call.question or call
+        first_key = self._judge.key(first)
+        if first_key in self._waiting:
+            self._waiting[first_key].extend(tasks)
+        elif is_journaled or hash(first_key) in self._sent:
+            self.counts.failures[refusal.code] += is_new
+            self._resume(tasks, None, refusal)
+        else:
+            self.counts.outdated += is_new
+            self._ask(tasks, first_key, first)
+
+    def _corrected(self, call: Call[Any], refusal: RefusedReplyError) -> Call[Any] | None:
+        return None if len(call.refused) + 1 >= self._tries else call.corrected(refusal)
+
+    def _ask(self, tasks: Sequence["_Task"], key: str, call: Call[Any]) -> None:
         if self.stopped:
-            self._ready.append(_Step(task, None, self._not_run()))
+            self._resume(tasks, None, self._not_run())
         elif call.deployment not in self._prepared:
             # Other coroutines go on meanwhile, as far as their first call.
-            self._held[call.deployment] = [(task, call)]
+            self._held[call.deployment] = [(tasks, call)]
             self._prepared.add(call.deployment)
             self._workers.prepare(call.deployment, partial(self._begin, call.deployment))
         else:
-            self._waiting[key] = [task]
-            self._send(Part(key, replace(call, origin=self._origin(task.order)), task.order))
+            self._waiting[key] = [*tasks]
+            self._is_new(self._sent, key)
+            order = min(task.order for task in tasks)
+            self._send(Part(key, replace(call, origin=self._origin(order)), order))
 
-    def _is_new(self, key: str) -> bool:
-        """Whether the run meets the call for the first time."""
-        met = len(self._met)
-        self._met.add(hash(key))
-        return len(self._met) > met
+    def _resume(self, tasks: Iterable["_Task"], reply: BaseModel | None, error: JudgeError | None) -> None:
+        self._ready.extend(_Step(task, reply, error) for task in tasks)
+
+    @staticmethod
+    def _is_new(known: set[int], key: str) -> bool:
+        """Whether the key was not among the known ones; it is now."""
+        before = len(known)
+        known.add(hash(key))
+        return len(known) > before
 
     def _begin(self, deployment: str, preparing: Future[None]) -> None:
         """Send the calls that were held back while the deployment was prepared, unless it cannot be used."""
@@ -220,8 +259,8 @@ class Scheduler:
 
     def _release(self, deployment: str) -> None:
         """Request the calls that were held back. Their keys are made only now: the dialect may have changed."""
-        for task, call in self._held.pop(deployment, ()):
-            self._request(task, call)
+        for tasks, call in self._held.pop(deployment, ()):
+            self._request(tasks, call)
 
     def _send(self, part: Part) -> None:
         bundle = None if self._in_batches else part.call.bundle
@@ -288,15 +327,28 @@ class Scheduler:
             self._fail(request, self._not_run())
         elif not isinstance(error, JudgeError):
             raise error
+        elif isinstance(error, RefusedReplyError) and self._is_corrected(request, error):
+            return
         elif len(request.parts) > 1 and not self.stopped:
             for part in request.parts:
                 self._workers.submit(Request(part.call, (part,)))
         else:
             self._fail(request, error)
 
+    def _is_corrected(self, request: Request, refusal: RefusedReplyError) -> bool:
+        """Send the call that says what is wrong with a reply, if it is worth it. It is another one for the store."""
+        self.counts.refused[refusal.code] += 1
+        further = None if self.stopped else self._corrected(request.call, refusal)
+        if further is None:
+            return False
+        if len(request.parts) == 1:
+            self._request(self._waiting.pop(request.parts[0].key), further)
+        else:
+            self._workers.submit(Request(further, request.parts))
+        return True
+
     def _resolve(self, key: str, reply: BaseModel | None, error: JudgeError | None) -> None:
-        for task in self._waiting.pop(key):
-            self._ready.append(_Step(task, reply, error))
+        self._resume(self._waiting.pop(key), reply, error)
 
     def _fail(self, request: Request, error: JudgeError) -> None:
         for part in request.parts:
@@ -304,7 +356,7 @@ class Scheduler:
         self.counts.failures[error.code] += 1
         if self._in_batches or error.code in CONTENT_CODES or error.code == NOT_RUN:
             return
-        if error.code == "unparseable" and request.call.has_fallback:
+        if isinstance(error, RefusedReplyError) and request.call.has_fallback:
             return
         code, length = self._streak
         self._streak = (error.code, length + 1 if code == error.code else 1)
@@ -334,12 +386,11 @@ class Scheduler:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
 
 
-def _read(stored: str, call: Call[Any]) -> BaseModel | None:
-    """The stored reply, or None for one that this version would not accept."""
+def _read(stored: str, call: Call[Any]) -> BaseModel | RefusedReplyError:
     try:
-        return read_stored(stored, call)
-    except ValueError:
-        return None
+        return read_reply(stored, call)
+    except RefusedReplyError as refusal:
+        return refusal
 
 
 class _Task:

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
-from rag_eval.errors import NOT_RUN, JudgeError, RunStoppedError
+from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
@@ -31,10 +31,10 @@ from rag_eval.judge.endpoint import (
 )
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
-from rag_eval.judge.outcomes import Action, Completion, Fault, Tokens
+from rag_eval.judge.outcomes import TRUNCATED, Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import Proxy
-from rag_eval.judge.replies import first_problem, read_reply, strip_fence
+from rag_eval.judge.replies import read_reply, strip_fence
 from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
@@ -97,16 +97,16 @@ class Transport:
         Raises what `ask` raises when the last fault is final.
         """
         attempt = Attempt(call, self._deployment(call))
+        final: Fault | None = None
         for outcome in outcomes:
             attempt.number += 1
             attempt.add(outcome.tokens)
             meaning = self._meaning(outcome, attempt)
             if isinstance(meaning, Answer):
                 return meaning
-            if not attempt.wants_another(meaning, self.endpoint.max_attempts):
-                raise self.error(meaning)
-            if meaning.code == "truncated":
-                attempt.max_tokens *= _MORE_ROOM
+            final = None if attempt.wants_another(meaning, self.endpoint.max_attempts) else meaning
+        if final:
+            raise self.error(final, attempt)
         attempt.dialect = attempt.deployment.dialect
         return attempt
 
@@ -157,13 +157,13 @@ class Transport:
         """Send the call until it is answered or its fault is final: the only place where anything is retried."""
         retrying = Retrying(
             retry=retry_if_result(lambda outcome: attempt.wants_another(outcome, self.endpoint.max_attempts)),
-            wait=lambda state: self._wait_before_next(attempt, state),
+            wait=_wait_before_next,
             sleep=self.rest,
         )
         outcome = retrying(self._try, attempt)
         if isinstance(outcome, Answer):
             return outcome
-        raise self.error(outcome)
+        raise self.error(outcome, attempt)
 
     def _try(self, attempt: Attempt) -> Answer | Fault:
         """Send one request.
@@ -263,8 +263,8 @@ class Transport:
         text = strip_fence(completion.content)
         try:
             reply = read_reply(text, attempt.call)
-        except ValueError as error:
-            return Fault.unparseable(first_problem(error))
+        except RefusedReplyError as error:
+            return Fault(Action.REJECT, error.code, error.problem, tokens=completion.tokens, reply=text)
         return Answer(text, reply, attempt.number, attempt.tokens.prompt, attempt.tokens.completion)
 
     def _second_thought(self, fault: Fault, attempt: Attempt) -> Fault:
@@ -279,32 +279,42 @@ class Transport:
             return replace(fault, action=Action.RETRY)  # it is sometimes missing for a moment
         if fault.code == "exceeds_rate_limit" and self._is_refused_for_size_again(attempt.deployment):
             return replace(fault, action=Action.STOP)
-        if fault.code == "bad_request" and attempt.met["truncated"]:
-            return replace(fault, code="truncated")  # the larger limit was more than the model allows
+        if fault.code == "bad_request" and attempt.met[TRUNCATED]:
+            return replace(fault, code=TRUNCATED)  # the larger limit was more than the model allows
+        if fault.code == TRUNCATED:
+            return self._cut_at_the_same_place(fault, attempt)
         return fault
+
+    @staticmethod
+    def _cut_at_the_same_place(fault: Fault, attempt: Attempt) -> Fault:
+        """A larger limit of the reply that changed nothing shows that the model's context is full."""
+        before, attempt.cut_at = attempt.cut_at, fault.tokens.completion
+        if not before or before != attempt.cut_at:
+            return fault
+        full = f"the model's context is full ({fault.tokens.prompt:,} + {attempt.cut_at:,} tokens)"
+        return replace(fault, action=Action.REJECT, message=f"{fault.message}: {full}; give it a larger one")
 
     def _is_refused_for_size_again(self, deployment: Deployment) -> bool:
         with self._lock:
             deployment.refusals_for_size += 1
             return deployment.refusals_for_size >= _MOST_REFUSALS_FOR_SIZE
 
-    def _wait_before_next(self, attempt: Attempt, state: RetryCallState) -> float:
-        """Seconds before the next try: 0 if the limiter makes everyone wait, or if the next request differs."""
-        fault = state.outcome.result() if state.outcome else None
-        if not isinstance(fault, Fault) or fault.action is Action.ADAPT or fault.wait:
-            return 0.0
-        if fault.code == "truncated":
-            attempt.max_tokens *= _MORE_ROOM
-            return 0.0
-        return 0.0 if fault.code in _TRIED_AGAIN_AT_ONCE else _BACKOFF(state)
-
-    def error(self, fault: Fault) -> JudgeError | RunStoppedError:
-        """A fault as an error that quotes no secret."""
+    def error(self, fault: Fault, attempt: Attempt | None = None) -> JudgeError | RunStoppedError:
+        """The final fault of an attempt as an error that quotes no secret."""
         tokens = self._connection.tokens if self._connection else frozenset()
         message = masked(fault.message, self.endpoint.secrets | tokens)
         if fault.action is Action.STOP:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
-        return JudgeError(fault.code, message)
+        if fault.reply is None:
+            return JudgeError(fault.code, message)
+        refusal = RefusedReplyError(fault.code, message, fault.reply)
+        if attempt:
+            refusal.attempts = attempt.number
+            refusal.prompt_tokens, refusal.completion_tokens = (
+                attempt.tokens.prompt,
+                attempt.tokens.completion,
+            )
+        return refusal
 
     # Deployments
 
@@ -373,6 +383,16 @@ class Transport:
             raise _not_run()
 
 
+def _wait_before_next(state: RetryCallState) -> float:
+    """Seconds before the next try: 0 if the limiter makes everyone wait, or if the next request differs."""
+    fault = state.outcome.result() if state.outcome else None
+    if not isinstance(fault, Fault) or fault.action is Action.ADAPT or fault.wait:
+        return 0.0
+    return (
+        0.0 if fault.code in ("rate_limited", TRUNCATED) else _BACKOFF(state)
+    )  # for that one, the limiter waits
+
+
 def _log(attempt: Attempt, result: Answer | Fault, seconds: float, tokens: Tokens) -> None:
     """One line a request, without any text of it."""
     call = attempt.call
@@ -397,12 +417,8 @@ _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
     "timeout",
     "exceeds_rate_limit",
 }
-_TRIED_AGAIN_AT_ONCE = frozenset({"unparseable", "rate_limited"})
-"""Codes. A reply that does not fit is requested again at once; for a rate limit, the limiter waits."""
 _MOST_REFUSALS_FOR_SIZE = 3
 """The number of requests in a row, each larger than the rate limit, that stops the run."""
-_MORE_ROOM = 4
-"""A reply that was cut is requested once more with its token limit multiplied by this."""
 _REMARKS = {
     "possibly_billed": "Requests without an answer that may still be billed: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",

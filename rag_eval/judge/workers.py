@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_eval.errors import JudgeError, StoreError
+from rag_eval.errors import JudgeError, RefusedReplyError, StoreError
 from rag_eval.judge.calls import Answer, Call, Judge, ReplyStore
 
 
@@ -126,8 +126,7 @@ class Workers:
             answer = self._judge.ask(request.call)
         except JudgeError as error:
             if len(request.parts) == 1:  # which part of a bundle is to blame shows when each is asked alone
-                (part,) = request.parts
-                self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
+                self._keep_failure(request.parts[0], error)
             raise
         if len(request.parts) == 1:
             self._keep(request.parts[0], answer.text, answer)
@@ -148,12 +147,26 @@ class Workers:
         if errors:
             raise errors[0]
 
-    def _keep(self, part: Part, text: str, answer: Answer | None) -> None:
+    def _keep_failure(self, part: Part, error: JudgeError) -> None:
+        """With the reply, if one came: it was paid for, and the call that follows it depends on it."""
+        if isinstance(error, RefusedReplyError):
+            self._keep(part, error.text, error, failure=(error.code, str(error)))
+        else:
+            self._store.put_failure(part.key, task=part.call.task, code=error.code, message=str(error))
+
+    def _keep(
+        self,
+        part: Part,
+        text: str,
+        paid: Answer | RefusedReplyError | None,
+        failure: tuple[str, str] | None = None,
+    ) -> None:
         self._store.put_reply(
             part.key,
             task=part.call.task,
             reply=text,
-            attempts=answer.attempts if answer else 0,
-            prompt_tokens=answer.prompt_tokens if answer else 0,
-            completion_tokens=answer.completion_tokens if answer else 0,
+            attempts=paid.attempts if paid else 0,
+            prompt_tokens=paid.prompt_tokens if paid else 0,
+            completion_tokens=paid.completion_tokens if paid else 0,
+            failure=failure,
         )

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from rag_eval.judge.calls import Call, gather
+from rag_eval.judge.calls import Call, gather, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import CaseVerdicts
+from rag_eval.metrics.case_verdicts import CaseVerdicts, claim_text
 from rag_eval.metrics.faithfulness import statements_of
-from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo
+from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo, left_out_evidence
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
+from rag_eval.metrics.omissions import fuller_reply, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
@@ -37,24 +38,40 @@ class _AnswerCorrectness(Metric):
         )
         if settled := _one_sided(ours, theirs):
             return settled
-        reply = await Call(
+        call = Call(
             task="answer_correctness.classification",
             messages=prompts.classification_prompt(case.query, ours, theirs),
             reply_type=replies.Classification,
             agrees_with={"response_statements": ours, "reference_statements": theirs},
             max_tokens=4096,
+            room=room_for([*ours, *theirs]),
         )
-        return _f1(
-            *([(each.statement, each.reason) for each in found] for found in (reply.TP, reply.FP, reply.FN))
+        reply, missing = await fuller_reply(
+            call, lambda reply: [*_left_out_of_response(ours, reply), *_left_out_of_reference(theirs, reply)]
         )
+        hits, extra, lacking = (
+            [(each.statement, each.reason) for each in found] for found in (reply.TP, reply.FP, reply.FN)
+        )
+        return _f1(hits, extra, lacking, missing)
 
 
-def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
-    ours, theirs = verdicts.response_statements, verdicts.ground_truth_statements
+def _left_out_of_response(sent: Sequence[str], reply: replies.Classification) -> list[str]:
+    return unmatched_statements(sent, [each.statement for each in (*reply.TP, *reply.FP)])
+
+
+def _left_out_of_reference(sent: Sequence[str], reply: replies.Classification) -> list[str]:
+    """A statement of the response that agrees with the ground truth may stand for several of its statements."""
+    hits, extra, missing = ([each.statement for each in found] for found in (reply.TP, reply.FP, reply.FN))
+    return unmatched_statements(sent, missing, hits, extra)
+
+
+def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
+    ours, theirs = verdicts.response_claims, verdicts.ground_truth_claims
+    response, reference = case.response, case.reference or ""
     return _one_sided(ours, theirs) or _f1(
-        [(each.statement, "") for each in ours if each.in_ground_truth],
-        [(each.statement, each.reason) for each in ours if not each.in_ground_truth],
-        [(each.statement, "") for each in theirs if not each.in_response],
+        [(claim_text(each, response), "") for each in ours if each.in_ground_truth],
+        [(claim_text(each, response), each.reason) for each in ours if not each.in_ground_truth],
+        [(claim_text(each, reference), "") for each in theirs if not each.in_response],
     )
 
 
@@ -68,7 +85,7 @@ def _one_sided(ours: Sequence[object], theirs: Sequence[object]) -> Score | None
     return Score.scored(name, 0.0, f"the {'ground truth' if ours else 'response'} makes no statement")
 
 
-def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned) -> Score:
+def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned, left_out: Sequence[str] = ()) -> Score:
     """`hits` and `extra`: statements of the response, in the ground truth or not; `missing`: not in the response."""
     f1 = 2 * len(hits) / (2 * len(hits) + len(extra) + len(missing)) if hits else 0.0
     kinds = (
@@ -81,6 +98,7 @@ def _f1(hits: _Reasoned, extra: _Reasoned, missing: _Reasoned) -> Score:
         for statements, subject, verdict, is_favourable in kinds
         for statement, reason in statements
     )
+    evidence += left_out_evidence("statement", left_out)
     return Score.scored(_AnswerCorrectness.name, f1, evidence=evidence)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar
 
-from rag_eval.judge.calls import Call, Message
+from rag_eval.judge.calls import Call, Message, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
@@ -33,10 +33,11 @@ class _AnswerRelevancy(Metric):
     async def judge(self, case: Case) -> Score:
         guess = await Call(
             task="answer_relevancy.question",
-            messages=prompts.question_prompt(case.response),
+            messages=prompts.question_prompt(case.response, case.query),
             reply_type=replies.GeneratedQuestion,
             agrees_with={"text": case.response},
             max_tokens=512,
+            room=room_for(),
         )
         if guess.noncommittal:
             seen = Evidence("question", guess.question, EVASIVE, favourable=False)
@@ -46,6 +47,7 @@ class _AnswerRelevancy(Metric):
             messages=_closeness_prompt(case.query, guess.question),
             reply_type=replies.Closeness,
             max_tokens=512,
+            room=room_for(),
         )
         verdict = _CLOSENESS[rating.closeness]
         seen = Evidence("question", guess.question, verdict, rating.closeness >= _FAVOURABLE, rating.reason)

@@ -2,19 +2,23 @@
 
 The judge gives verdicts, never scores: each metric computes its score from them by its own formula. A call shows the
 judge only the texts that its metrics need. It names neither thresholds nor bots, so other thresholds cost no call.
+
+The sentences of a text are numbered, and a verdict names its sentence. So the judge need not write the texts again, and
+whether it leaves one out does not depend on words or languages.
 """
 
 import json
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
+from itertools import chain
 from typing import Any, Self, cast, get_args
 
 from pydantic import ValidationInfo, create_model, model_validator
 
-from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.replies import NEW
+from rag_eval.judge.calls import Call, Message, room_for
+from rag_eval.judge.replies import incomplete
 from rag_eval.metrics.numbered import DATA_ONLY
-from rag_eval.metrics.omissions import skipped_sentence, skips_most
+from rag_eval.metrics.omissions import claims_among
 from rag_eval.metrics.reply_types import ClosenessLevel, StrictReply, Verdict
 from rag_eval.records import Case
 from rag_eval.texts.tokens import estimated_tokens
@@ -25,15 +29,17 @@ NO_CHUNK = 0
 
 
 # No docstrings in the types: they would be sent along with the schema. Judges write the fields in this order.
-class ResponseStatement(StrictReply):
-    statement: str
+class ResponseClaim(StrictReply):
+    sentence: int
+    claim: str
     chunk: int
     in_ground_truth: Verdict
     reason: str
 
 
-class GroundTruthStatement(StrictReply):
-    statement: str
+class GroundTruthClaim(StrictReply):
+    sentence: int
+    claim: str
     chunk: int
     in_response: Verdict
 
@@ -57,8 +63,10 @@ class _Checked(StrictReply):
 
 
 class CaseVerdicts(_Checked):
-    response_statements: list[ResponseStatement]
-    ground_truth_statements: list[GroundTruthStatement]
+    response_claims: list[ResponseClaim]
+    response_without_claim: list[int]
+    ground_truth_claims: list[GroundTruthClaim]
+    ground_truth_without_claim: list[int]
     useful_chunks: list[int]
     useless_chunks: list[int]
     relevancy: Relevancy
@@ -79,21 +87,41 @@ def verdicts_call(
             Message("user", json.dumps({"query": case.query, **texts}, ensure_ascii=False)),
         ),
         reply_type=_reply_type(frozenset(metrics)),
-        agrees_with={**texts, "has_fallback": has_fallback},
-        max_tokens=_max_tokens(metrics, len(texts.get("chunks", ()))),
+        agrees_with=texts,
+        max_tokens=4096,
+        room=_room(metrics, texts),
         has_fallback=has_fallback,
+        tries=2 if has_fallback else 3,
     )
 
 
+def claim_text(claim: ResponseClaim | GroundTruthClaim, text: str) -> str:
+    """The claim in words: its own, or the whole sentence of the text that it stands for."""
+    return claim.claim.strip() or numbered_sentences(text)[str(claim.sentence)]
+
+
+def numbered_sentences(text: str) -> Mapping[str, str]:
+    """The sentences of a text by their numbers; a text without words is one."""
+    return {str(number): sentence for number, sentence in enumerate(sentences(text) or [text], 1)}
+
+
 _FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "faithfulness": {"response_statements": ("statement", "chunk", "reason")},
+    "faithfulness": {
+        "response_claims": ("sentence", "claim", "chunk", "reason"),
+        "response_without_claim": (),
+    },
     "answer_correctness": {
-        "response_statements": ("statement", "in_ground_truth", "reason"),
-        "ground_truth_statements": ("statement", "in_response"),
+        "response_claims": ("sentence", "claim", "in_ground_truth", "reason"),
+        "response_without_claim": (),
+        "ground_truth_claims": ("sentence", "claim", "in_response"),
+        "ground_truth_without_claim": (),
     },
     "answer_relevancy": {"relevancy": ("reason", "evasive", "closeness")},
     "context_precision": {"useful_chunks": (), "useless_chunks": ()},
-    "context_recall": {"ground_truth_statements": ("statement", "chunk")},
+    "context_recall": {
+        "ground_truth_claims": ("sentence", "claim", "chunk"),
+        "ground_truth_without_claim": (),
+    },
 }
 """By metric, what its formula needs of each part of a reply."""
 _SHOWN: Mapping[str, Set[str]] = {
@@ -104,7 +132,8 @@ _SHOWN: Mapping[str, Set[str]] = {
     "context_recall": {"chunks", "ground_truth"},
 }
 """By metric, the texts that the judge sees in addition to the query."""
-_TEXT_OF = {"response_statements": "response", "ground_truth_statements": "ground_truth"}
+_SIDES = ("response", "ground_truth")
+"""The texts that are taken apart into claims."""
 
 
 def _texts(case: Case, metrics: Set[str]) -> dict[str, Any]:
@@ -113,9 +142,9 @@ def _texts(case: Case, metrics: Set[str]) -> dict[str, Any]:
     if "context_precision" in metrics and case.reference is None:
         shown |= {"response"}
     texts = {
-        "ground_truth": case.reference,
+        "ground_truth": None if case.reference is None else numbered_sentences(case.reference),
         "chunks": {str(number): chunk for number, chunk in enumerate(case.chunks or (), 1)},
-        "response": case.response,
+        "response": numbered_sentences(case.response),
     }
     return {name: text for name, text in texts.items() if name in shown and text is not None}
 
@@ -129,10 +158,16 @@ def _fields(metrics: Set[str]) -> dict[str, set[str]]:
     return parts
 
 
-def _max_tokens(metrics: Set[str], chunks: int) -> int:
-    """Many models write no more than 4,096 tokens. A reply that repeats no text needs fewer."""
-    repeats_texts = any(part in _TEXT_OF for part in _fields(metrics))
-    return 4096 if repeats_texts else min(4096, 512 + 8 * chunks)
+def _room(metrics: Set[str], texts: Mapping[str, Any]) -> int:
+    """Enough if the judge writes every sentence again, with a reason."""
+    taken_apart = [texts[side] for side in _SIDES if f"{side}_claims" in _fields(metrics)]
+    return room_for(chain.from_iterable(text.values() for text in taken_apart)) + _A_CHUNK * len(
+        texts.get("chunks", ())
+    )
+
+
+_A_CHUNK = 8
+"""Tokens of its number in a list."""
 
 
 # The prompt
@@ -154,21 +189,22 @@ _TASK = (
 )
 _RULES: Sequence[tuple[Set[str], str]] = (
     (
-        {"response_statements", "ground_truth_statements"},
-        "Statements are single claims, each clear without the others. They cover their whole text in its order and add "
-        "nothing; a text without a claim is one statement.",
+        {"response_claims", "ground_truth_claims"},
+        'The sentences are numbered. One entry for each claim: "sentence": its number; "claim": empty, but in a '
+        "sentence with several claims one of them in words. Sentences that claim nothing, such as greetings, are "
+        "listed as without a claim; no other is left out.",
     ),
     (
-        {"response_statements.chunk", "ground_truth_statements.chunk"},
-        '"chunk" of a statement: number of the chunk that supports it, also together with others; 0 if none does.',
+        {"response_claims.chunk", "ground_truth_claims.chunk"},
+        '"chunk": number of the chunk that supports the claim, also together with others; 0 if none does.',
     ),
     (
-        {"response_statements.in_ground_truth"},
-        '"in_ground_truth", "in_response": 1 if that text supports the statement, otherwise 0.',
+        {"response_claims.in_ground_truth"},
+        '"in_ground_truth", "in_response": 1 if that text supports the claim, otherwise 0.',
     ),
     (
-        {"response_statements.reason"},
-        '"reason" of a statement: a few words if one of its verdicts is 0, otherwise empty.',
+        {"response_claims.reason"},
+        '"reason" of a claim: a few words if one of its verdicts is 0, otherwise empty.',
     ),
     (
         {"useful_chunks"},
@@ -181,7 +217,13 @@ _RULES: Sequence[tuple[Set[str], str]] = (
         "3 nearly, with slightly more, less or other detail, 2 in part, 1 same topic only, 0 unrelated.",
     ),
 )
-_VALUES = {"statement": "text", "reason": "text", "chunk": "number", "closeness": "0 to 4"}
+_VALUES = {
+    "sentence": "number",
+    "claim": "text",
+    "reason": "text",
+    "chunk": "number",
+    "closeness": "0 to 4",
+}
 """What a field holds, in words; any other is a verdict."""
 
 
@@ -216,8 +258,8 @@ def _reply_type(metrics: frozenset[str]) -> type[CaseVerdicts]:
 
 
 _ITEMS: Mapping[str, type[StrictReply]] = {
-    "response_statements": ResponseStatement,
-    "ground_truth_statements": GroundTruthStatement,
+    "response_claims": ResponseClaim,
+    "ground_truth_claims": GroundTruthClaim,
 }
 
 
@@ -235,87 +277,94 @@ def _trimmed(
 
 def _made_up(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """Everything that can be asked, as unfavourable as can be."""
-    verdicts = {"chunk": NO_CHUNK, "in_ground_truth": 0, "in_response": 0, "reason": _A_FEW_WORDS}
-    statements = {
-        part: [{"statement": each, **verdicts} for each in sentences(str(about.get(text) or "")) or ["-"]]
-        for part, text in _TEXT_OF.items()
+    verdicts = {
+        "claim": "",
+        "chunk": NO_CHUNK,
+        "in_ground_truth": 0,
+        "in_response": 0,
+        "reason": _A_FEW_WORDS,
+    }
+    claims = {
+        f"{side}_claims": [{"sentence": int(number), **verdicts} for number in about.get(side) or ("1",)]
+        for side in _SIDES
     }
     return {
-        **statements,
+        **claims,
+        **{f"{side}_without_claim": [] for side in _SIDES},
         "useful_chunks": [],
-        "useless_chunks": list(_numbers(about)),
+        "useless_chunks": list(_numbers(about.get("chunks"))),
         "relevancy": {"reason": _A_FEW_WORDS, "evasive": 0, "closeness": 0},
     }
 
 
-def _numbers(about: Mapping[str, Any]) -> range:
-    """Of the chunks."""
-    return range(1, len(about.get("chunks") or ()) + 1)
+def _numbers(texts: Mapping[str, str] | None) -> range:
+    return range(1, len(texts or ()) + 1)
 
 
 _A_FEW_WORDS = "the texts do not say this"
 
 
 def _check(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
-    """Raises ValueError for a reply that is silent about a text, skips or invents something, or contradicts itself.
+    """Raises ValueError for a reply that leaves out or invents something, or contradicts itself.
 
     `about` holds the texts of the call.
     """
     asked = type(reply).model_fields.keys()
-    numbers = _numbers(about)
-    for part, name in _TEXT_OF.items():
-        if part in asked:
-            _check_statements(name.replace("_", " "), about.get(name) or "", getattr(reply, part), numbers)
-    if "useful_chunks" in asked and sorted(reply.useful_chunks + reply.useless_chunks) != [*numbers]:
-        raise ValueError(f"expected each chunk from 1 to {len(numbers)} to be either useful or useless")
-    if about.get(NEW):
-        _refuse_omissions(reply, about)
+    chunks = _numbers(about.get("chunks"))
+    for side in _SIDES:
+        if (part := f"{side}_claims") in asked:
+            _check_claims(
+                side.replace("_", " "),
+                about[side],
+                getattr(reply, part),
+                getattr(reply, f"{side}_without_claim"),
+                chunks,
+            )
+    if "useful_chunks" in asked and sorted(reply.useful_chunks + reply.useless_chunks) != [*chunks]:
+        raise incomplete(f"expected each chunk from 1 to {len(chunks)} to be either useful or useless")
     _refuse_contradiction(reply)
 
 
-def _check_statements(
-    name: str, text: str, given: Sequence[ResponseStatement | GroundTruthStatement], numbers: range
+def _check_claims(
+    name: str,
+    text: Mapping[str, str],
+    claims: Sequence[ResponseClaim | GroundTruthClaim],
+    without_claim: Sequence[int],
+    chunks: range,
 ) -> None:
-    statements = [each.statement for each in given]
-    if not all(each.strip() for each in statements):
-        raise ValueError(f"a statement of the {name} is empty")
-    if has_words(text) and not any(map(has_words, statements)):
-        raise ValueError(f"there is no statement of the {name}, though it has words")
-    if has_words(text) and not all(map(has_words, statements)):
-        raise ValueError(f"a statement of the {name} has no words")
-    if len(statements) > _FEW + estimated_tokens(text):
-        raise ValueError(f"{len(statements)} statements are more than the {name} can make")
-    unknown = [each for each in map(_chunk_of, given) if each != NO_CHUNK and each not in numbers]
-    if unknown:
-        raise ValueError(f"there is no chunk {unknown[0]}: they are numbered from 1 to {len(numbers)}")
+    """`text` has the sentences of the side called `name` by number."""
+    numbers = _numbers(text)
+    judged = [claim.sentence for claim in claims]
+    for number in (*judged, *without_claim):
+        if number not in numbers:
+            raise ValueError(f"the {name} has no sentence {number}; they are numbered from 1 to {len(text)}")
+    for chunk in (getattr(claim, "chunk", NO_CHUNK) for claim in claims):
+        if chunk != NO_CHUNK and chunk not in chunks:
+            raise ValueError(f"there is no chunk {chunk}; they are numbered from 1 to {len(chunks)}")
+    whole = " ".join(text.values())
+    if len(claims) > _FEW + estimated_tokens(whole):
+        raise ValueError(f"{len(claims)} claims are more than the {name} can make")
+    if has_words(whole) and any(claim.claim and not has_words(claim.claim) for claim in claims):
+        raise incomplete(f"a claim of the {name} has no words")
+    if has_words(whole) and not claims:
+        raise incomplete(f"there is no claim of the {name}, though it has words")
+    left_out = {*numbers} - {*judged, *without_claim}
+    claiming = claims_among(text.values()) if left_out else ()
+    if missing := [number for number in sorted(left_out) if text[str(number)] in claiming]:
+        named = ", ".join(map(str, missing[:_NAMED]))
+        raise incomplete(f"sentence {named} of the {name} is neither judged nor listed as without a claim")
 
 
 _FEW = 5
-"""So many statements can be made of the shortest text; of a longer one, no more than it has tokens in addition."""
-
-
-def _chunk_of(statement: ResponseStatement | GroundTruthStatement) -> int:
-    """NO_CHUNK also where chunks were not asked about."""
-    return getattr(statement, "chunk", NO_CHUNK)
-
-
-def _refuse_omissions(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
-    """A response may hold courtesies, which claim nothing: it must be covered only if there is another way to judge."""
-    ours, theirs = (
-        [each.statement for each in getattr(reply, part, ())]
-        for part in ("response_statements", "ground_truth_statements")
-    )
-    if theirs and skipped_sentence(about.get("ground_truth") or "", theirs):
-        raise ValueError("a sentence of the ground truth is not among the statements")
-    if ours and about.get("has_fallback") and skips_most(about.get("response") or "", ours):
-        raise ValueError("most sentences of the response are not among the statements")
+"""So many claims can be made of the shortest text; of a longer one, no more than it has tokens in addition."""
+_NAMED = 20
 
 
 def _refuse_contradiction(reply: CaseVerdicts) -> None:
     """The whole ground truth cannot be in a response of which nothing is in the ground truth."""
-    found = [getattr(each, "in_ground_truth", 1) for each in getattr(reply, "response_statements", ())]
-    said = [getattr(each, "in_response", 0) for each in getattr(reply, "ground_truth_statements", ())]
+    found = [getattr(each, "in_ground_truth", 1) for each in getattr(reply, "response_claims", ())]
+    said = [getattr(each, "in_response", 0) for each in getattr(reply, "ground_truth_claims", ())]
     if found and said and all(said) and not any(found):
-        raise ValueError(
-            "the response says all of the ground truth, but no statement of it is in the ground truth"
+        raise incomplete(
+            "the response says all of the ground truth, but no claim of it is in the ground truth"
         )

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from rag_eval.judge.calls import Call, gather
+from rag_eval.judge.calls import Call, gather, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
@@ -45,6 +45,7 @@ class _ContextPrecision(Metric):
                 messages=prompts.usefulness_prompt(case.query, chunk, answer),
                 reply_type=replies.ContextVerdict,
                 max_tokens=512,
+                room=room_for(),
             )
             for chunk in chunks
         )

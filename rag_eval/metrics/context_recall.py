@@ -5,14 +5,22 @@ from functools import lru_cache
 from statistics import fmean
 from typing import ClassVar
 
-from rag_eval.judge.calls import Call
+from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
-from rag_eval.metrics.metric import NO_CONTEXT, NO_REFERENCE, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts, claim_text
+from rag_eval.metrics.metric import (
+    NO_CONTEXT,
+    NO_REFERENCE,
+    Metric,
+    MetricInfo,
+    left_out_evidence,
+    share_favourable,
+)
 from rag_eval.metrics.offline.support import support
+from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.words import has_words
+from rag_eval.texts.words import has_words, sentences
 
 
 class _ContextRecall(Metric):
@@ -28,7 +36,7 @@ class _ContextRecall(Metric):
         return None if case.chunks else Score.scored(self.name, 0.0, "empty context: nothing was retrieved")
 
     async def judge(self, case: Case) -> Score:
-        reply = await Call(
+        call = Call(
             task="context_recall.attributions",
             messages=prompts.attribution_prompt(
                 case.query, "\n".join(case.chunks or ()), case.reference or ""
@@ -36,17 +44,25 @@ class _ContextRecall(Metric):
             reply_type=replies.Attributions,
             agrees_with={"text": case.reference},
             max_tokens=4096,
+            room=room_for(sentences(case.reference or "")),
+        )
+        reply, missing = await fuller_reply(
+            call,
+            lambda reply: unclassified_sentences(
+                case.reference or "", [each.statement for each in reply.classifications]
+            ),
         )
         return _of_statements(
-            [_evidence(each.statement, bool(each.attributed), each.reason) for each in reply.classifications]
+            [_evidence(each.statement, bool(each.attributed), each.reason) for each in reply.classifications],
+            missing,
         )
 
 
-def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
+def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
     return _of_statements(
         [
-            _evidence(each.statement, bool(each.chunk), chunk=each.chunk)
-            for each in verdicts.ground_truth_statements
+            _evidence(claim_text(each, case.reference or ""), bool(each.chunk), chunk=each.chunk)
+            for each in verdicts.ground_truth_claims
         ]
     )
 
@@ -56,10 +72,11 @@ def _evidence(statement: str, is_found: bool, reason: str = "", chunk: int = NO_
     return Evidence("reference statement", statement, verdict, is_found, reason, rank=chunk or None)
 
 
-def _of_statements(statements: Sequence[Evidence]) -> Score:
+def _of_statements(statements: Sequence[Evidence], left_out: Sequence[str] = ()) -> Score:
     if not statements:
         return Score.not_applicable(_ContextRecall.name, "the ground truth makes no statement")
-    return Score.scored(_ContextRecall.name, share_favourable(statements), evidence=tuple(statements))
+    evidence = (*statements, *left_out_evidence("reference statement", left_out))
+    return Score.scored(_ContextRecall.name, share_favourable(statements), evidence=evidence)
 
 
 class _OfflineContextRecall(_ContextRecall):
@@ -76,11 +93,11 @@ class _OfflineContextRecall(_ContextRecall):
 def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
     if not has_words(reference):
         return Score.not_applicable(name, "the ground truth contains no words")
-    sentences = support(reference, chunks).sentences
-    evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in sentences)
+    parts = support(reference, chunks).sentences
+    evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in parts)
     # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.
-    lengths = [len(one.sentence.content) or 1 for one in sentences]
-    return Score.scored(name, fmean((one.value for one in sentences), lengths), evidence=evidence)
+    lengths = [len(one.sentence.content) or 1 for one in parts]
+    return Score.scored(name, fmean((one.value for one in parts), lengths), evidence=evidence)
 
 
 INFO = MetricInfo(

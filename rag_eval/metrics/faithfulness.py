@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rag_eval.judge.calls import Call
+from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts, claim_text
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.words import has_words, read, read_claim
+from rag_eval.texts.words import has_words, read, read_claim, sentences
 
 
 class _Faithfulness(Metric):
@@ -39,19 +39,25 @@ class _Faithfulness(Metric):
             task="faithfulness.verdicts",
             messages=prompts.verdicts_prompt("\n".join(case.chunks or ()), statements),
             reply_type=replies.StatementVerdicts,
-            agrees_with={"statements": len(statements)},
+            agrees_with={"statements": statements},
             max_tokens=4096,
+            room=room_for(statements),
         )
         return _score(
             [_evidence(each.statement, bool(each.verdict), each.reason) for each in reply.statements]
         )
 
 
-def _from_verdicts(_: Case, verdicts: CaseVerdicts) -> Score:
+def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
     return _score(
         [
-            _evidence(each.statement, bool(each.chunk), "" if each.chunk else each.reason, each.chunk)
-            for each in verdicts.response_statements
+            _evidence(
+                claim_text(each, case.response),
+                bool(each.chunk),
+                "" if each.chunk else each.reason,
+                each.chunk,
+            )
+            for each in verdicts.response_claims
         ]
     )
 
@@ -73,6 +79,7 @@ async def statements_of(question: str, answer: str) -> list[str]:
         messages=prompts.statements_prompt(question, answer),
         reply_type=replies.Statements,
         agrees_with={"text": answer},
+        room=room_for([answer]) + 40 * len(sentences(answer)),
     )
     return [statement for statement in reply.statements if statement.strip()]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rag_eval.errors import JudgeError
-from rag_eval.records import METRIC_LABELS, Case, Evidence, FailureMode, Score
+from rag_eval.records import LEFT_OUT, METRIC_LABELS, Case, Evidence, FailureMode, Score
 
 if TYPE_CHECKING:
     from rag_eval.metrics.case_verdicts import CaseVerdicts
@@ -84,6 +84,10 @@ class MetricInfo:
     def label(self) -> str:
         """Header of the column."""
         return METRIC_LABELS[self.name]
+
+
+def left_out_evidence(subject: str, statements: Iterable[str]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(subject, statement, LEFT_OUT, favourable=True) for statement in statements)
 
 
 def share_favourable(evidence: Sequence[Evidence]) -> float:

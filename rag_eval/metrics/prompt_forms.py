@@ -6,7 +6,7 @@ Both ask for the same verdicts, and the scores come from these by the formulas o
 
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 
-from rag_eval.errors import CONTENT_CODES, JudgeError
+from rag_eval.errors import CONTENT_CODES, REFUSALS, JudgeError
 from rag_eval.metrics.case_verdicts import CaseVerdicts, verdicts_call
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.metric import Metric, MetricInfo
@@ -106,5 +106,5 @@ class _Together:
             return None
 
 
-_ASKED_AGAIN_IN_VAIN = CONTENT_CODES | {"unparseable"}
+_ASKED_AGAIN_IN_VAIN = CONTENT_CODES | REFUSALS.keys()
 """Failures that the same request would meet again. A smaller one may do: it may lack the text that is to blame."""

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from rag_eval.judge.calls import Message
+from rag_eval.judge.echoes import Examples, texts_in
 
 _MARK = "\x00input\x00"
 
@@ -22,9 +23,12 @@ def verdicts_prompt(context: str, statements: list[str]) -> tuple[Message, ...]:
     return _prompt("faithfulness", "NLIStatementPrompt", context=context, statements=statements)
 
 
-def question_prompt(response: str) -> tuple[Message, ...]:
-    """Guess the question that a response answers, and whether the response is evasive."""
-    return _prompt("answer_relevancy", "AnswerRelevancePrompt", response=response)
+def question_prompt(response: str, query: str = "") -> tuple[Message, ...]:
+    """Guess the question that a response answers, and whether the response is evasive.
+
+    The query is not shown; but whoever guesses it repeats no example.
+    """
+    return _prompt("answer_relevancy", "AnswerRelevancePrompt", also_about=query, response=response)
 
 
 def usefulness_prompt(question: str, context: str, answer: str) -> tuple[Message, ...]:
@@ -50,20 +54,24 @@ def classification_prompt(question: str, answer: list[str], ground_truth: list[s
     )
 
 
-def _prompt(collection: str, name: str, **fields: Any) -> tuple[Message, ...]:
-    before, after, input_model = _template(collection, name)
+def _prompt(collection: str, name: str, *, also_about: str = "", **fields: Any) -> tuple[Message, ...]:
+    before, after, input_model, examples = _template(collection, name)
     document = input_model(**fields).model_dump_json(indent=4, exclude_none=True)
-    return (Message("user", f"{before}{document}{after}"),)
+    case = "\n".join((*texts_in(fields), also_about))
+    last_paragraph = before.rfind("\n\n") + 2
+    return (Message("user", f"{before}{document}{after}", examples, case, last_paragraph),)
 
 
 @cache
-def _template(collection: str, name: str) -> tuple[str, str, Any]:
-    """What ragas writes before and after the input, and the input's type."""
+def _template(collection: str, name: str) -> tuple[str, str, Any, Examples]:
+    """What ragas writes before and after the input, the input's type, and the examples."""
     from rag_eval.metrics.ragas_import import load
 
     prompt = getattr(load()[collection], name)()
     before, after = prompt.to_string(_Marked()).split(_MARK)
-    return before, after, prompt.input_model
+    given, replied = ([pair[side].model_dump() for pair in prompt.examples] for side in (0, 1))
+    examples = Examples(texts_in(given), texts_in(replied), prompt.instruction)
+    return before, after, prompt.input_model, examples
 
 
 class _Marked:

@@ -1,9 +1,8 @@
 """What judges may reply, type by type. Strict: nothing is coerced, added or left out.
 
 The types of the ragas prompts have ragas' own field names, and are stricter than ragas': a verdict is 0 or 1,
-and a reply that says nothing of a text with words, or skips a statement, is not a reply. What a reply must agree with
-comes as pydantic's validation context; NEW is in it for a reply that has just come. What is looked for only in those
-leaves earlier replies, which were paid for and scored, as they are.
+and a reply that says nothing of a text with words is not a reply. What a reply must agree with comes as pydantic's
+validation context.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from rag_eval.judge.replies import A_REASON, NEW
-from rag_eval.metrics.omissions import skipped_sentence, skipped_statement, unanswered_statement
+from rag_eval.judge.replies import A_REASON, incomplete
+from rag_eval.metrics.omissions import without_match
 from rag_eval.texts.words import has_words, sentences
 
 
@@ -70,9 +69,10 @@ class StatementVerdicts(StrictReply):
 
     @model_validator(mode="after")
     def _one_for_each_statement(self, info: ValidationInfo) -> Self:
-        expected = _expected(info, "statements")
-        if expected is not None and len(self.statements) != expected:
-            raise ValueError(f"{len(self.statements)} verdicts for {expected} statements")
+        sent = (info.context or {}).get("statements")
+        given = [each.statement for each in self.statements]
+        if sent is not None and len(given) != len(sent) and not _cover_each_other(sent, given):
+            raise incomplete(f"{len(given)} verdicts for {len(sent)} statements")
         return self
 
 
@@ -100,11 +100,8 @@ class Attributions(StrictReply):
         return cls(classifications=found)
 
     @model_validator(mode="after")
-    def _says_something_of_every_sentence(self, info: ValidationInfo) -> Self:
-        statements = [each.statement for each in self.classifications]
-        _refuse_silence(statements, info)
-        if _is_new(info) and skipped_sentence(_text(info), statements):
-            raise ValueError("a sentence of the text is not classified")
+    def _says_something(self, info: ValidationInfo) -> Self:
+        _refuse_silence([each.statement for each in self.classifications], info)
         return self
 
 
@@ -133,23 +130,12 @@ class Classification(StrictReply):
     def _speaks_of_both_sides(self, info: ValidationInfo) -> Self:
         ours, theirs = _statements(info, "response_statements"), _statements(info, "reference_statements")
         if ours and not self.TP and not self.FP:
-            raise ValueError("no statement of the response is classified")
+            raise incomplete("no statement of the response is classified")
         if theirs and not self.TP and not self.FN:
-            raise ValueError("no statement of the reference is classified")
+            raise incomplete("no statement of the ground truth is classified")
         if all(map(has_words, [*ours, *theirs])):
             _refuse_wordless([each.statement for each in (*self.TP, *self.FP, *self.FN)])
-        if _is_new(info):
-            self._refuse_omissions(ours, theirs)
         return self
-
-    def _refuse_omissions(self, ours: Sequence[str], theirs: Sequence[str]) -> None:
-        hits, extra, missing = (
-            [each.statement for each in statements] for statements in (self.TP, self.FP, self.FN)
-        )
-        if skipped_statement(ours, [*hits, *extra]):
-            raise ValueError("a statement of the response is not classified")
-        if unanswered_statement(theirs, missing, hits, extra):
-            raise ValueError("a statement of the reference is not classified")
 
 
 class GeneratedQuestion(StrictReply):
@@ -164,7 +150,7 @@ class GeneratedQuestion(StrictReply):
     def _asks_something(self) -> Self:
         """Of an evasive response nothing but the verdict counts."""
         if not self.noncommittal and not has_words(self.question):
-            raise ValueError("there is no question")
+            raise incomplete("there is no question")
         return self
 
 
@@ -198,7 +184,7 @@ class Advice(StrictReply):
     @model_validator(mode="after")
     def _advises(self) -> Self:
         if not has_words(self.recommendation):
-            raise ValueError("there is no recommendation")
+            raise incomplete("there is no recommendation")
         return self
 
 
@@ -220,7 +206,7 @@ class _Numbered(StrictReply):
         expected = _expected(info, "positions")
         found = sorted(item.position for item in self.items)
         if expected is not None and found != list(range(1, expected + 1)):
-            raise ValueError(f"expected one entry for each position from 1 to {expected}")
+            raise incomplete(f"expected one entry for each position from 1 to {expected}")
         return self
 
 
@@ -270,19 +256,21 @@ def _text(info: ValidationInfo) -> str:
     return (info.context or {}).get("text") or ""
 
 
-def _is_new(info: ValidationInfo) -> bool:
-    return bool((info.context or {}).get(NEW))
-
-
 def _refuse_silence(statements: Sequence[str], info: ValidationInfo) -> None:
     if not has_words(_text(info)):
         return
     if not any(map(has_words, statements)):
-        raise ValueError("there is no statement, though the text has words")
+        raise incomplete("there is no statement, though the text has words")
     _refuse_wordless(statements)
 
 
 def _refuse_wordless(statements: Sequence[str]) -> None:
     """Judges write "..." for "and so on", which would be counted as one more statement."""
     if not all(map(has_words, statements)):
-        raise ValueError("a statement has no words")
+        raise incomplete("a statement has no words")
+
+
+def _cover_each_other(sent: Sequence[str], given: Sequence[str]) -> bool:
+    """Whether a judge merged or split statements, and neither left one out nor added one."""
+    is_distinct = 0 < len(given) == len(set(given))
+    return is_distinct and not without_match(sent, given) and not without_match(given, sent)

@@ -112,7 +112,7 @@ def case_columns(
         ]
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
-    if facts.flags or facts.cut_contexts:
+    if facts.flags or facts.cut_contexts or not facts.is_proxy:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
         )
@@ -127,7 +127,7 @@ def score_headers(facts: RunFacts) -> dict[str, str]:
 def _flags(result: CaseResult, facts: RunFacts) -> str:
     case = result.case.row, result.case.bot
     cut = facts.cut_contexts.get(case)
-    return "; ".join((*facts.flags.get(case, ()), *([cut] if cut else [])))
+    return "; ".join((*facts.flags_of(result), *([cut] if cut else [])))
 
 
 _ABOUT_SOURCE_ROW = "Row number in that file."

@@ -49,7 +49,7 @@ class JsonReport:
 
     def __init__(self, target: Path, facts: RunFacts, provenance: Mapping[str, Any]) -> None:
         self._target = target
-        self._flags, self._cuts = facts.flags, facts.cut_contexts
+        self._facts = facts
         self._replacement = Replacement(target, option="--json")
         # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
         self._file = self._replacement.path.open(
@@ -67,7 +67,7 @@ class JsonReport:
         """Write one case. Raises OutputError if the disk is full."""
         key = result.case.row, result.case.bot
         members = CASE_RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
-        marks = {"flags": self._flags.get(key, ()), "cut_context": self._cuts.get(key, "")}
+        marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}
         self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1
 

@@ -23,6 +23,7 @@ from rag_eval.report.judge_tables import (
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import SheetTable
+from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, headline
 from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import shorten
@@ -81,6 +82,7 @@ def _fill(book: Any, names: Sequence[str], comparison: JudgeComparison, runs: Ru
     partial = [
         f"PARTIAL: {run.letter}: {shorten(run.facts.partial, 200)}" for run in runs if run.facts.partial
     ]
+    partial += [f"{run.letter}: {unfit_words(run.facts)}" for run in runs if unfit_words(run.facts)]
     stack = Stack(sheets[AGREEMENT], table.lines + 1, _BOX_WIDTH)
     stack.add_text(
         "\n".join([*partial, headline(comparison, *runs)]), {"size": 12, "bold": True, "color": BLUE}

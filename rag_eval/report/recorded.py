@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
-from rag_eval.records import TOXICITY, CaseResult, RunFacts
+from rag_eval.records import INCOMPLETE_FLAG, TOXICITY, CaseResult, RunFacts
 from rag_eval.report.json_file import FORMAT, Json
 from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.retrieval import doc_recall
@@ -139,9 +139,14 @@ def _facts(document: Json) -> Json:
         **end,
         "partial": end["reason"],
         "usage": {**end["usage"], "by_task": end["usage"].get("by_metric", {})},
-        "flags": {_key(case): case["flags"] for case in cases if case.get("flags")},
+        "flags": {_key(case): flags for case in cases if (flags := _of_texts(case.get("flags") or ()))},
         "cut_contexts": {_key(case): case["cut_context"] for case in cases if case.get("cut_context")},
     }
+
+
+def _of_texts(flags: Sequence[str]) -> list[str]:
+    """Without those that follow from the scores."""
+    return [flag for flag in flags if not flag.endswith(f": {INCOMPLETE_FLAG}")]
 
 
 def _key(case: Json) -> tuple[int, str]:

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult
+from rag_eval.errors import ECHO
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult, RunFacts
 from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
@@ -226,6 +227,20 @@ def flagged_words(findings: Findings) -> list[str]:
         for result in findings.flagged
     ]
     return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
+
+
+def unfit_words(facts: RunFacts) -> str:
+    """A sentence on a judge that repeats its prompt; empty for any other."""
+    echoes = facts.usage.refused.get(ECHO, 0)
+    if echoes < _ECHOES_OF_AN_UNFIT_JUDGE:
+        return ""
+    return (
+        f"The judge repeated examples of its prompt in {echoes:,} replies: this model is not fit to judge. "
+        "Use a larger model; rag-eval compare-judges shows whether one agrees with human labels."
+    )
+
+
+_ECHOES_OF_AN_UNFIT_JUDGE = 2
 
 
 def verdict(summary: Summary, findings: Findings) -> str:

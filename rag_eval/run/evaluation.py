@@ -47,6 +47,7 @@ class Evaluation:
             judges.judge,
             judges.store,
             workers=self._workers,
+            tries=settings.judge.max_attempts,
             origin=lambda number: f"row {self._rows[number]}",
             in_batches=in_batches,
         )

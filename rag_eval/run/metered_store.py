@@ -31,16 +31,10 @@ class MeteredStore:
         return self._store.failure(key)
 
     def put_reply(
-        self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
+        self, key: str, *, task: str, prompt_tokens: int, completion_tokens: int, **reply: Any
     ) -> None:
-        self._store.put_reply(
-            key,
-            task=task,
-            reply=reply,
-            attempts=attempts,
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
-        )
+        tokens: dict[str, Any] = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+        self._store.put_reply(key, task=task, **tokens, **reply)
         self._paid[key] = task, prompt_tokens, completion_tokens
 
     def put_failure(self, key: str, **failure: Any) -> None:

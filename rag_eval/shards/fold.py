@@ -80,6 +80,7 @@ def _together(usages: Iterator[Usage]) -> Usage:
         total = Usage(
             **counts,
             failures=Counter(total.failures) + Counter(usage.failures),
+            refused=Counter(total.refused) + Counter(usage.refused),
             cost=sum(costs) if costs else None,
             by_task=tasks,
         )

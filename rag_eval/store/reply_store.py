@@ -92,17 +92,32 @@ class Store:
         return None if row is None else (str(row[0]), str(row[1]))
 
     def put_reply(
-        self, key: str, *, task: str, reply: str, attempts: int, prompt_tokens: int, completion_tokens: int
+        self,
+        key: str,
+        *,
+        task: str,
+        reply: str,
+        attempts: int,
+        prompt_tokens: int,
+        completion_tokens: int,
+        failure: tuple[str, str] | None = None,
     ) -> None:
-        """Commit a validated reply; it replaces a failure journaled under the same key."""
+        """Commit a reply. A failure journaled under the same key is replaced by `failure`, or is gone."""
         tokens = min(prompt_tokens, _MOST), min(completion_tokens, _MOST)
+        now = time.time()
         self.commit(
-            insertion("replies", (key, task, encodable(reply), attempts, *tokens, time.time())),
-            ("DELETE FROM failures WHERE key = ?", (key,)),
+            insertion("replies", (key, task, encodable(reply), attempts, *tokens, now)),
+            self._failure(key, task, *failure, now)
+            if failure
+            else ("DELETE FROM failures WHERE key = ?", (key,)),
         )
 
     def put_failure(self, key: str, *, task: str, code: str, message: str) -> None:
-        self.commit(insertion("failures", (key, task, code, encodable(message), time.time())))
+        self.commit(self._failure(key, task, code, message, time.time()))
+
+    @staticmethod
+    def _failure(key: str, task: str, code: str, message: str, now: float) -> "Statement":
+        return insertion("failures", (key, task, code, encodable(message), now))
 
     def note(self, name: str) -> str | None:
         """A remembered fact about an endpoint, such as the parameters that it takes."""

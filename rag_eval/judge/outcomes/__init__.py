@@ -9,6 +9,7 @@
 from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.judge.outcomes.classes import (
     LONGEST_WAIT,
+    TRUNCATED,
     Action,
     Completion,
     Fault,
@@ -20,6 +21,7 @@ from rag_eval.judge.outcomes.statuses import read_status
 
 __all__ = [
     "LONGEST_WAIT",
+    "TRUNCATED",
     "Action",
     "Completion",
     "Fault",

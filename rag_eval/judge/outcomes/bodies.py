@@ -62,15 +62,36 @@ def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Faul
         advice = "the provider's content filter cut the judge's reply"
         return Fault(Action.REJECT, "output_filtered", advice, tokens=tokens)
     if finish == "length":
-        return Fault.truncated("the judge's reply was cut at its token limit", tokens)
+        return _cut(message, tokens)
     if message.get("refusal"):
         words = one_line(str(message["refusal"]))[:200]
         return Fault(Action.REJECT, "refused", f"the judge refused: {words}", tokens=tokens)
     content = message.get("content")
-    if not isinstance(content, str) or not content.strip():
-        return Fault.unparseable("it is empty", tokens)
     filtering = mapping(mapping(choice.get("content_filter_results")).get("error"))
-    return Completion(content, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+    text = content if isinstance(content, str) else ""
+    return Completion(text, tokens, is_unfiltered=filtering.get("code") == "content_filter_error")
+
+
+def _cut(message: Mapping[str, Any], tokens: Tokens) -> Fault:
+    """A reply that reached the token limit: because it needs more, or because it would never end."""
+    content, thoughts = (str(message.get(name) or "") for name in ("content", "reasoning_content"))
+    thinks = not content.strip() or (content.lstrip().startswith("<think>") and "</think>" not in content)
+    if repeats_itself(thoughts if thinks and thoughts else content):
+        advice = "the judge's reply repeats itself until its token limit"
+        return Fault(Action.REJECT, "loop", advice, tokens=tokens)
+    return Fault.truncated("the judge's reply was cut at its token limit", tokens, thinks=thinks)
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether a cut text ends with the same said three times or more. A list whose items differ does not."""
+    end = text[-_LOOKED_AT:]
+    return any(end.endswith(3 * end[-period:]) for period in range(_SHORTEST_LOOP // 3, len(end) // 3 + 1))
+
+
+_LOOKED_AT = 1500
+"""Characters."""
+_SHORTEST_LOOP = 60
+"""Characters in which the same is said three times; fewer may be dots of a table or a long number."""
 
 
 def _count(value: Any) -> int:

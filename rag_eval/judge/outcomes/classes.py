@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_eval.texts.display import without_half_pairs
 
+TRUNCATED = "truncated"
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
 
@@ -62,17 +63,16 @@ class Fault:
     most_attempts: int = 100
     """So many attempts at this fault are worth it, however many are allowed."""
     tokens: Tokens = Tokens()
+    reply: str | None = None
+    """The whole reply, if it is one that is not taken; `message` is then what is wrong with it."""
+
+    thinks: bool = False
+    """The reply was cut while the model was still thinking."""
 
     @classmethod
-    def unparseable(cls, reason: str, tokens: Tokens = Tokens()) -> "Fault":
-        """A reply that is not exactly one JSON document of the schema: requested twice more, then given up."""
-        message = f"the judge's reply does not fit its schema: {reason}"
-        return cls(Action.RETRY, "unparseable", message, most_attempts=3, tokens=tokens)
-
-    @classmethod
-    def truncated(cls, message: str, tokens: Tokens = Tokens()) -> "Fault":
-        """A reply that was cut: requested once more, with more tokens."""
-        return cls(Action.RETRY, "truncated", message, most_attempts=2, tokens=tokens)
+    def truncated(cls, message: str, tokens: Tokens = Tokens(), *, thinks: bool = False) -> "Fault":
+        """A reply that was cut: requested again with more tokens, as long as there are more."""
+        return cls(Action.RETRY, TRUNCATED, message, tokens=tokens, thinks=thinks)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -149,7 +149,7 @@ class HtmlReport:
     def _flag_bits(self, result: CaseResult) -> int:
         """By kinds of flags, of which there are few; a context that was cut is one."""
         key = result.case.row, result.case.bot
-        kinds = {flag.rpartition(": ")[2] for flag in self._facts.flags.get(key, ())}
+        kinds = {flag.rpartition(": ")[2] for flag in self._facts.flags_of(result)}
         kinds |= {_CUT} if key in self._facts.cut_contexts else set()
         numbers = (self._flags.setdefault(kind, len(self._flags)) for kind in sorted(kinds))
         return sum(1 << number for number in numbers if number < _MOST_FLAGS)

@@ -16,6 +16,7 @@ from rag_eval.report.judge_tables import (
 )
 from rag_eval.report.page.document import head
 from rag_eval.report.page.sections import folded, safe, table
+from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeDisagreement, headline
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import shorten
@@ -33,6 +34,8 @@ def _parts(comparison: JudgeComparison, runs: Runs, *, has_texts: bool) -> Itera
         if run.facts.partial:
             words = f"{run.letter}: {shorten(run.facts.partial, 300)}"
             yield f'<p class="partial"><strong>PARTIAL</strong> {safe(words)}</p>'
+        if unfit_words(run.facts):
+            yield f'<p class="partial">{run.letter}: {safe(unfit_words(run.facts))}</p>'
     about = [
         shorten(facts.input_name, 80),
         f"{comparison.cases:,} cases in {comparison.rows:,} rows",

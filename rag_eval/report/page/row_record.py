@@ -70,7 +70,7 @@ def _case(result: CaseResult, facts: RunFacts, bot: int, places: Mapping[str, in
             },
             "w": result.recommendation,
             "h": dict(case.human),
-            "f": [*facts.flags.get(key, ()), *([cut] if cut else [])],
+            "f": [*facts.flags_of(result), *([cut] if cut else [])],
             "d": None if case.gold_ids is None else [list(case.gold_ids), list(case.retrieved_ids or ())],
             "r": _rubric(result),
         }

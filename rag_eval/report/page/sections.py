@@ -24,6 +24,7 @@ from rag_eval.results.findings import (
     flagged_words,
     mean_words,
     noise_words,
+    unfit_words,
     verdict,
     verdict_on,
 )
@@ -56,6 +57,8 @@ def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         if facts.partial
         else ""
     )
+    if unfit_words(facts):
+        partial += f'<p class="partial">{safe(unfit_words(facts))}</p>'
     more = f'<p class="lead">{safe(rest)}</p>' if rest else ""
     byline = "".join(f"<li>{safe(each)}</li>" for each in _byline(facts, summary))
     return (

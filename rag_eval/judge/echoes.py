@@ -1,0 +1,92 @@
+"""Does a judge repeat the examples of its prompt, in place of judging the case? Small models do.
+
+Only what stands word for word in an example counts, says something of the example's subject, and has nothing of it in
+the case. A case may be about the same subject as an example, and an honest judge may then choose the same words.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rag_eval.texts.languages import have_one_language
+from rag_eval.texts.words import read
+
+_FEWEST_WORDS = 4
+"""Shorter texts, such as a name, may be anybody's."""
+_SHARED = 1 / 3
+"""Of the words about an example's subject: a case that has so many of them is about the same."""
+_REASON = "reason"
+"""The field of a reply that no other text decides: nobody has the same reason by chance."""
+_KNOWN_NAMES = {
+    "einstein": re.compile(
+        "einstein|эйнштейн|айнштайн|ейнштейн|爱因斯坦|愛因斯坦|アインシュタイン|아인슈타인|[أآا]ينشتاين|[إا]ينشتين"
+        "|איינשטיין|αϊνστάιν|आइंस्टीन|আইনস্টাইন|ไอน์สไตน์|انیشتین|آین ?شتین"
+    ),
+    "franc": re.compile(
+        "paris|parís|parigi|parij|france|franc[ie]|frank(?:reich|rig|rike|rijk)|fransa|ranska|francj|pháp|франц|париж"
+        "|法国|法國|巴黎|フランス|パリ|프랑스|파리|فرنسا|باريس|فرانسه|צרפת|γαλλία|παρίσι|फ़?्रांस|पेरिस|ฝรั่งเศส|ปารีส"
+    ),
+}
+"""By the stem of a name in the examples: its spellings in languages that inputs often have."""
+
+
+class Examples:
+    """The examples of one prompt."""
+
+    def __init__(self, inputs: Iterable[str], outputs: Iterable[str], instruction: str) -> None:
+        """The texts that the prompt shows as given and as replied, and what it says of the task."""
+        inputs, outputs = list(inputs), list(outputs)
+        self._text = " ".join([*inputs, *outputs])
+        self._words = "\n".join(f" {_plain(text)} " for text in (*inputs, *outputs))
+        self._subjects = read(" ".join(inputs)).stems - read(instruction).stems
+
+    def are_repeated(self, reply: Any, case: str) -> bool:
+        """Whether a reply, as JSON values, repeats an example; `case` is what the prompt says of the case."""
+        repeated = [(name, text) for name, text in _named_texts(reply) if self._has(text)]
+        if not repeated:
+            return False
+        known = read(case).stems
+        is_comparable = have_one_language(self._text, case)
+        return any(
+            self._is_evidence(name, text, case.casefold(), known, is_comparable) for name, text in repeated
+        )
+
+    def _has(self, text: str) -> bool:
+        plain = _plain(text)
+        return plain.count(" ") >= _FEWEST_WORDS - 1 and f" {plain} " in self._words
+
+    def _is_evidence(self, name: str, text: str, case: str, known: set[str], is_comparable: bool) -> bool:
+        if _plain(text) in _plain(case):
+            return False
+        about = read(text).stems & self._subjects
+        if not about or len(about & known) >= _SHARED * len(about):
+            return False
+        names = [spelled for name, spelled in _KNOWN_NAMES.items() if name in about]
+        if any(spelled.search(case) for spelled in names):
+            return False
+        has_number = any(stem[0].isdigit() for stem in about)
+        return is_comparable or bool(names) or has_number or name == _REASON
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in JSON values."""
+    return (text for _, text in _named_texts(value))
+
+
+def _named_texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts in JSON values, each with the name of its field."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _named_texts(member, key)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _named_texts(member, name)
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+_WORD = re.compile(r"\w+")
