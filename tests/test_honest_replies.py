@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
@@ -532,8 +533,9 @@ def test_a_judge_that_repeats_its_examples_fails_the_score_and_is_named_unfit(
     assert judge.tasks()["verdicts"] == 4  # once more for each, and no third
     unfit = "The judge repeated examples of its prompt in 4 replies: this model is not fit to judge."
     assert unfit in ended.out
-    (first, *_) = [row for row in read_sheet(tmp_path / "in_report.xlsx", "Leaderboard")]
-    assert first
+    with ZipFile(tmp_path / "in_report.xlsx") as package:
+        boxes = [package.read(name).decode() for name in package.namelist() if "drawings/drawing" in name]
+    assert any(unfit in box for box in boxes)
     assert unfit in (tmp_path / "page.html").read_text("utf-8")
 
 

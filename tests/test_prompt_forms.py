@@ -635,7 +635,7 @@ def test_whether_all_is_judged_does_not_depend_on_words_or_languages(language: s
         assert read_reply(json.dumps({**GOOD, part: items}), call)
         listed = {**GOOD, part: items[1:], part.replace("claims", "without_claim"): numbers[:1]}
         assert read_reply(json.dumps(listed), call)
-        with pytest.raises(RefusedReplyError, match="sentence 1 of the .* is neither judged nor listed"):
+        with pytest.raises(RefusedReplyError, match=r"sentence 1 of the .* is neither judged nor listed"):
             read_reply(json.dumps({**GOOD, part: items[1:]}), call)
 
 
