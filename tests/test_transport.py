@@ -610,6 +610,39 @@ def test_a_model_that_thinks_gets_all_the_room_at_once(
     assert [request.body["max_tokens"] for request in judge.requests] == [50, 500, 500]
 
 
+def test_a_reply_limit_that_does_not_fit_beside_the_prompt_is_lowered(make: Make, judge: FakeJudge) -> None:
+    """vLLM counts the limit of a reply as part of the context, and refuses a prompt that fits well."""
+
+    def small_context(request: Request) -> Answer | None:
+        wanted = request.body["max_tokens"]
+        told = (
+            f"However, you requested {900 + wanted} tokens (900 in the messages, {wanted} in the completion)."
+        )
+        fits = 900 + wanted <= 1000
+        return None if fits else error(400, "", f"This model's maximum context length is 1000 tokens. {told}")
+
+    judge.always = lambda request: small_context(request) or OK
+    assert make().ask(call(max_tokens=500)).attempts == 2
+    assert [request.body["max_tokens"] for request in judge.requests] == [500, 100]
+    judge.always = lambda request: small_context(request) or cut_with(100)
+    raised = failure(make(), call(max_tokens=500))  # it would need more than there is
+    assert (raised.code, len(judge.requests)) == ("truncated", 2 + 4)
+    assert "the model's context is full (10 + 100 tokens)" in str(raised)
+
+
+def test_a_server_that_loads_its_model_is_waited_for(
+    make: Make, judge: FakeJudge, timeline: Timeline, said: list[str]
+) -> None:
+    """As long as that takes: it uses up no attempt, and is announced once."""
+    loading = error(503, "", "Loading model")
+    judge.faults.extend([loading] * 50)
+    transport = make(max_attempts=2)
+    transport.prepare("")
+    assert transport.ask(call()).attempts == 1
+    assert timeline.waits == [5.0] * 50
+    assert said == ["m: the server is still loading its model; requests wait for it."]
+
+
 def test_a_context_that_is_full_is_named_with_both_numbers(make: Make, judge: FakeJudge) -> None:
     """More room changes nothing where the server's own limit cuts the reply."""
     judge.always = cut_with(90)

@@ -7,7 +7,7 @@ from typing import Any
 from rag_eval.judge.calls import Answer, Call
 from rag_eval.judge.endpoint import Dialect
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes import TRUNCATED, Action, Fault, Tokens
+from rag_eval.judge.outcomes import LOADING, TRUNCATED, Action, Fault, Tokens
 
 
 @dataclass(slots=True)
@@ -20,8 +20,8 @@ class Deployment:
     has_answered: bool = False
     refusals_for_size: int = 0
     """The number of requests in a row that were larger than the rate limit."""
-    is_held_back: bool = False
-    """Whether requests had to wait for its rate limits, which is announced once."""
+    announced: set[str] = field(default_factory=set)
+    """Sentences on it that were said; each is said once."""
     more_room: int = 1
     """What `Call.room` is multiplied by, since replies that need more than is enough have been cut."""
 
@@ -72,6 +72,11 @@ class Attempt:
         if outcome.action is Action.ADAPT:
             return True
         self.met[outcome.code] += 1
+        if outcome.code == LOADING:
+            return self.met[LOADING] < _MOST_LOOKS_AT_LOADING
+        if outcome.left and outcome.left[0] == self.dialect.reply_limit(self.max_tokens):
+            self.max_tokens = outcome.left[1]  # the prompt fits, only the limit of the reply does not
+            return True
         if outcome.code == TRUNCATED and not self._gets_more_room(outcome):
             return False
         if outcome.action is not Action.RETRY or (self.retry_only and outcome.code not in self.retry_only):
@@ -94,5 +99,7 @@ class Attempt:
         return True
 
 
+_MOST_LOOKS_AT_LOADING = 180
+"""A quarter of an hour: large models are read from slow disks."""
 _MORE_ROOM = 4
 """A reply that was cut is requested again with its token limit multiplied by this."""

@@ -31,7 +31,7 @@ from rag_eval.judge.endpoint import (
 )
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked
-from rag_eval.judge.outcomes import TRUNCATED, Action, Completion, Fault, Tokens
+from rag_eval.judge.outcomes import LOADING, TRUNCATED, Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import read_reply, strip_fence
@@ -173,7 +173,7 @@ class Transport:
         limiter = attempt.deployment.limiter
         with limiter.turn(attempt.estimated_tokens) as turn:
             if turn.is_held_back:
-                self._announce_once(attempt.deployment)
+                self._announce_once(attempt.deployment, _HELD_BACK)
             attempt.dialect = dialect = attempt.deployment.dialect
             held = self._budget.reserve(
                 attempt.deployment.name,
@@ -196,6 +196,8 @@ class Transport:
                 limiter.pause(outcome.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
             elif outcome.wait:
                 limiter.pause(outcome.wait)
+            if isinstance(outcome, Fault) and outcome.code == LOADING:
+                self._announce_once(attempt.deployment, _IS_LOADING)
         result = self._meaning(outcome, attempt)
         _log(attempt, result, seconds, outcome.tokens)
         return result
@@ -230,14 +232,13 @@ class Transport:
             is_refused = isinstance(outcome, Fault) and outcome.code == "rate_limited"
             deployment.limiter.learn(turn, read_quotas(response.headers, is_refused=is_refused))
 
-    def _announce_once(self, deployment: Deployment) -> None:
+    def _announce_once(self, deployment: Deployment, sentence: str) -> None:
         """Say once per deployment why the run is slower than its workers could be."""
         with self._lock:
-            is_known, deployment.is_held_back = deployment.is_held_back, True
+            is_known = sentence in deployment.announced
+            deployment.announced.add(sentence)
         if not is_known:
-            self._announce(
-                f"{deployment.name}: its rate limit is nearly used up; requests wait until enough is left."
-            )
+            self._announce(f"{deployment.name}: {sentence}")
 
     def _account(self, outcome: Completion | Fault, attempt: Attempt, cost: float | None) -> None:
         attempt.add(outcome.tokens)
@@ -409,7 +410,7 @@ def _log(attempt: Attempt, result: Answer | Fault, seconds: float, tokens: Token
 
 _BACKOFF = wait_random_exponential(max=60)
 """Seconds: exponential with full jitter."""
-_RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", "server_error", "no_choices", "connection_lost"})
+_RETRIED_AT_PREFLIGHT = frozenset({"rate_limited", LOADING, "server_error", "no_choices", "connection_lost"})
 _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
     "unreachable",
     "not_json",
@@ -419,6 +420,8 @@ _FATAL_AT_PREFLIGHT = _RETRIED_AT_PREFLIGHT | {
 }
 _MOST_REFUSALS_FOR_SIZE = 3
 """The number of requests in a row, each larger than the rate limit, that stops the run."""
+_HELD_BACK = "its rate limit is nearly used up; requests wait until enough is left."
+_IS_LOADING = "the server is still loading its model; requests wait for it."
 _REMARKS = {
     "possibly_billed": "Requests without an answer that may still be billed: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",

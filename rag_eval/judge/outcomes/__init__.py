@@ -8,6 +8,7 @@
 
 from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.judge.outcomes.classes import (
+    LOADING,
     LONGEST_WAIT,
     TRUNCATED,
     Action,
@@ -20,6 +21,7 @@ from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachabl
 from rag_eval.judge.outcomes.statuses import read_status
 
 __all__ = [
+    "LOADING",
     "LONGEST_WAIT",
     "TRUNCATED",
     "Action",

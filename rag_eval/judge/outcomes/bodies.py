@@ -14,6 +14,7 @@ from rag_eval.judge.outcomes.classes import (
     one_line,
 )
 from rag_eval.judge.outcomes.error_body import ErrorBody
+from rag_eval.judge.outcomes.statuses import read_status
 
 
 def read_body(body: str) -> Completion | Fault:
@@ -23,12 +24,14 @@ def read_body(body: str) -> Completion | Fault:
     except (ValueError, RecursionError):
         return _not_json(body)
     choices = document.get("choices") if isinstance(document, dict) else None
+    error = ErrorBody.of(document)
+    if not choices and error.exceeds_context:
+        return read_status(400, {}, body)  # some servers say 200 to everything
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        quoted = ErrorBody.of(document).quoted()
         return Fault(
             Action.RETRY,
             "no_choices",
-            f"HTTP 200 without a completion{quoted}: check that the endpoint serves chat completions",
+            f"HTTP 200 without a completion{error.quoted()}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
     usage = mapping(document.get("usage"))

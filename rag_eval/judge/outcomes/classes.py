@@ -8,6 +8,7 @@ from typing import Any
 from rag_eval.texts.display import without_half_pairs
 
 TRUNCATED = "truncated"
+LOADING = "loading"
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
 
@@ -68,6 +69,8 @@ class Fault:
 
     thinks: bool = False
     """The reply was cut while the model was still thinking."""
+    left: tuple[int, int] | None = None
+    """Tokens that a request wanted for its reply, and those that the model's context has left, if these are fewer."""
 
     @classmethod
     def truncated(cls, message: str, tokens: Tokens = Tokens(), *, thinks: bool = False) -> "Fault":

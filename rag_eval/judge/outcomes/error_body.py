@@ -19,6 +19,12 @@ class ErrorBody:
     filtered: tuple[str, ...] = ()
     """The content filter's categories that were hit."""
     is_filtered: bool = False
+    context: int | None = None
+    """Tokens that the model can read and write together, where a prompt did not fit."""
+    prompt: int | None = None
+    """Tokens of that prompt."""
+    reply: int | None = None
+    """Tokens that were wanted for the reply, if that is told apart."""
 
     @classmethod
     def parse(cls, body: str) -> "ErrorBody":
@@ -34,6 +40,7 @@ class ErrorBody:
             return cls(message=str(error) if error else "")
         inner = mapping(error.get("innererror") or error.get("inner_error"))
         results = mapping(inner.get("content_filter_result") or inner.get("content_filter_results"))
+        context, prompt, reply = _lengths(error)
         return cls(
             code=str(error.get("code") or ""),
             message=str(error.get("message") or error.get("detail") or ""),
@@ -42,12 +49,22 @@ class ErrorBody:
             filtered=tuple(str(name) for name, hit in results.items() if mapping(hit).get("filtered")),
             is_filtered="content_filter" in (error.get("code"), error.get("type"))
             or inner.get("code") == "ResponsibleAIPolicyViolation",
+            context=context,
+            prompt=prompt,
+            reply=reply,
         )
 
     @property
     def kinds(self) -> set[str]:
         """Code and type: servers put the same words into one or the other."""
         return {self.code.lower(), self.type.lower()}
+
+    @property
+    def exceeds_context(self) -> bool:
+        """Whether the prompt, or prompt and reply together, are too long for the model."""
+        return self.context is not None or bool(
+            self.kinds & {"context_length_exceeded", "exceed_context_size_error"}
+        )
 
     def quoted(self) -> str:
         """The code and message for an error line; empty when there is neither."""
@@ -72,3 +89,29 @@ class ErrorBody:
         ):
             return Parameter.RESPONSE_FORMAT
         return None
+
+
+def _lengths(error: dict[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Tokens of the model's context, of the prompt and of the reply, as far as they are told.
+
+    llama.cpp has fields for the first two, other servers have sentences.
+    """
+    if isinstance(context := error.get("n_ctx"), int):
+        prompt = error.get("n_prompt_tokens")
+        return context, prompt if isinstance(prompt, int) else None, None
+    text = str(error.get("message") or error.get("detail") or "")[:1000]
+    if not (found := _CONTEXT.search(text)):
+        return None, None, None
+    if both := _BOTH.search(text):
+        return int(found[1]), int(both[1]), int(both[2])
+    length = _PROMPT.search(text)
+    return int(found[1]), int(length[1]) if length else None, None
+
+
+_CONTEXT = re.compile(
+    r"(?:maximum context length is|available context size \(|context window of) ?(\d{1,9})", re.I
+)
+_BOTH = re.compile(r"(\d{1,9}) in the messages, (\d{1,9}) in the completion", re.IGNORECASE)
+_PROMPT = re.compile(
+    r"(?:messages resulted in|request has|requested tokens \(|request \() ?(\d{1,9})", re.IGNORECASE
+)

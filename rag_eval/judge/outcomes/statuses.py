@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Action, Fault, Parameter, one_line
+from rag_eval.judge.outcomes.classes import (
+    LOADING,
+    LONGEST_WAIT,
+    Action,
+    Fault,
+    Parameter,
+    one_line,
+)
 from rag_eval.judge.outcomes.error_body import ErrorBody
 from rag_eval.judge.outcomes.waits import asked_wait
 
@@ -23,6 +30,8 @@ def read_status(status: int, headers: Mapping[str, str], body: str, path: str = 
         status = 402
     if status in _FINAL:
         return refusal.fault(Action.STOP, *_FINAL[status])
+    if refusal.error.exceeds_context:
+        return _too_long(refusal)
     read = _BY_STATUS.get(status, _server_error if status >= 500 else _bad_request)
     return read(refusal)
 
@@ -44,8 +53,6 @@ def _bad_request(refusal: "_Refusal") -> Fault:
             "blocked_by_filter",
             f"the provider's content filter blocked the prompt{categories}",
         )
-    if "context_length_exceeded" in error.kinds or "maximum context length" in error.message:
-        return _too_long(refusal)
     if "output limit was reached" in error.message:
         return Fault.truncated(refusal.heading())
     parameter = error.refused_parameter()
@@ -57,9 +64,20 @@ def _bad_request(refusal: "_Refusal") -> Fault:
 
 
 def _too_long(refusal: "_Refusal") -> Fault:
-    return refusal.fault(
-        Action.REJECT, "too_long", "the prompt is too long for the model; nothing is cut to make it fit"
-    )
+    error = refusal.error
+    if error.context is None or error.prompt is None:
+        advice = "the prompt is too long for the model; nothing is cut to make it fit"
+        return refusal.fault(Action.REJECT, "too_long", advice)
+    room = error.context - error.prompt
+    lengths = f"{error.prompt:,} tokens of prompt, and the model's context has {error.context:,}"
+    advice = f"{lengths}; give it a larger one, or set [limits] max_prompt_tokens and long_prompts = truncate"
+    is_reply_too_long = error.reply is not None and room >= _LEAST_ROOM
+    left = (error.reply or 0, room) if is_reply_too_long else None
+    return refusal.fault(Action.REJECT, "too_long", advice, left=left)
+
+
+_LEAST_ROOM = 64
+"""Tokens. In fewer there is no reply."""
 
 
 def _too_many(refusal: "_Refusal") -> Fault:
@@ -86,6 +104,9 @@ def _exceeds_rate_limit(refusal: "_Refusal", reason: str) -> Fault:
 
 def _server_error(refusal: "_Refusal") -> Fault:
     wait = refusal.wait()
+    if refusal.status == 503 and "loading" in refusal.error.message.lower():
+        advice = "the server is still loading its model; run the same command again later to continue"
+        return refusal.fault(Action.RETRY, LOADING, advice, wait=wait or _LOADING_SECONDS)
     return refusal.fault(
         Action.RETRY,
         "server_error",
@@ -94,6 +115,8 @@ def _server_error(refusal: "_Refusal") -> Fault:
     )
 
 
+_LOADING_SECONDS = 5.0
+"""Between two looks whether the model is there."""
 _SPENT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _FINAL = {
     401: ("unauthorized", "the endpoint rejected the API key; check that it belongs to this endpoint"),
