@@ -131,9 +131,10 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
         (each.id_chunk, bool(each.score))
         for each in verdicts(ChunkPrecisionResult, context=["a"]).graded_chunks
     ] == [(0, True)]
-    case = verdicts(CaseVerdicts, query="Who?", response="Ada.", ground_truth="Bob.", chunks=["c"])
-    assert [(each.chunk, each.in_ground_truth) for each in case.response_statements] == [(0, 0)]
-    assert [(each.chunk, each.in_response) for each in case.ground_truth_statements] == [(0, 0)]
+    texts = {"response": {"1": "Ada."}, "ground_truth": {"1": "Bob.", "2": "Eve."}, "chunks": {"1": "c"}}
+    case = verdicts(CaseVerdicts, query="Who?", **texts)
+    assert [(each.sentence, each.chunk, each.in_ground_truth) for each in case.response_claims] == [(1, 0, 0)]
+    assert [(each.sentence, each.in_response) for each in case.ground_truth_claims] == [(1, 0), (2, 0)]
     assert (case.useful_chunks, case.useless_chunks, case.relevancy.closeness) == ([], [1], 0)
     question = verdicts(replies.GeneratedQuestion, text="t" * 101)
     assert (question.question, question.noncommittal) == (f"What about {'t' * 100}?", 0)

@@ -91,6 +91,8 @@ def test_defaults_are_the_documented_ones() -> None:
             "provider": "azure",
             "timeout_seconds": 120,
             "max_attempts": 5,
+            "prompt_tokens_per_second": None,
+            "reply_tokens_per_second": None,
             "structured_output": "auto",
             "prompts": "ragas",
         },

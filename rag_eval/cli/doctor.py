@@ -1,13 +1,13 @@
 """The command that looks at settings, installation and judge, and says what is wrong and what to do about it."""
 
+import math
 import os
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import Enum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
@@ -26,14 +26,15 @@ from rag_eval.errors import (
     SettingsError,
     how_to_install,
 )
+from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
-    from rag_eval.judge.calls import Call
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.judge.transport import Transport
+    from rag_eval.run.probing import Timed
 
 
 @click.command(
@@ -49,11 +50,19 @@ if TYPE_CHECKING:
 @click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Judge to check; offline needs no API key.")
 @click.option("--model", metavar="NAME", help="Deployment (Azure) or model (OpenAI) of the judge.")
 @click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
+@click.option("--probe", "is_probed", is_flag=True, help="Let the judge score three known cases.")
 @click.option("--all", "shows_all", is_flag=True, help="Also print the settings that have their default.")
 def command(
-    config: Path | None, judge: str | None, model: str | None, no_call: bool, shows_all: bool
+    config: Path | None,
+    judge: str | None,
+    model: str | None,
+    no_call: bool,
+    is_probed: bool,
+    shows_all: bool,
 ) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
+
+    A slow server on this computer gets one call more, which measures its speed. --probe sends up to six calls.
 
     Exits with 0 if there is no problem, 2 if you must change something here, 4 if the judge gave no usable reply.
     """
@@ -69,10 +78,19 @@ def command(
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
     hide(secrets_of(loaded.settings))
     has_llm = not loaded.settings.provider.is_offline
-    judge_findings = _judge(loaded, is_spared=no_call) if has_llm else _offline_judge(loaded.settings)
+    calls = _Calls.NONE if no_call else _Calls.PROBE if is_probed else _Calls.ONE
+    judge_findings = _judge(loaded, calls) if has_llm else _offline_judge(loaded.settings)
     code = _report(chain(_settings(loaded), _installation(has_llm), _environment(), judge_findings))
     _show_settings(loaded, shows_all=shows_all)
     sys.exit(code)
+
+
+class _Calls(Enum):
+    """How much of the judge is looked at."""
+
+    NONE = 0
+    ONE = 1
+    PROBE = 2
 
 
 class _State(StrEnum):
@@ -275,7 +293,7 @@ def _processes(settings: "Settings") -> _Finding:
     )
 
 
-def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
+def _judge(loaded: "LoadedSettings", calls: _Calls) -> Iterator[_Finding]:
     from rag_eval.configuration.effective import endpoint_of
 
     try:
@@ -287,10 +305,10 @@ def _judge(loaded: "LoadedSettings", *, is_spared: bool) -> Iterator[_Finding]:
     yield _ok(f"Credentials: {_credentials(loaded)}")
     yield from _caps(loaded.settings)
     yield from _place(endpoint, loaded.settings)
-    if is_spared:
+    if calls is _Calls.NONE:
         yield _ok("Call: skipped (--no-call)")
     else:
-        yield from _call(endpoint)
+        yield from _call(endpoint, loaded.settings, is_probed=calls is _Calls.PROBE)
 
 
 def _credentials(loaded: "LoadedSettings") -> str:
@@ -323,53 +341,108 @@ def _place(endpoint: "Endpoint", settings: "Settings") -> Iterator[_Finding]:
         yield _ok(f"Toxicity judge: {other} at the same endpoint; no call was made to it")
 
 
-def _call(endpoint: "Endpoint") -> Iterator[_Finding]:
+def _call(endpoint: "Endpoint", settings: "Settings", *, is_probed: bool) -> Iterator[_Finding]:
     """The outcome of one call, which takes another request for each parameter that the endpoint refuses."""
     from rag_eval.judge.endpoint import Dialect
     from rag_eval.judge.null_judges import NoStore
     from rag_eval.judge.transport import Transport
+    from rag_eval.run.probing import timed_call
 
     transport = Transport(endpoint, NoStore())
     try:
-        outcome = _ask(transport)
+        # Stricter than what goes ahead of a run: a run may hope that other calls fare better.
+        try:
+            timed = timed_call(transport)
+        except (JudgeError, RunStoppedError) as error:
+            yield _problem(f"Call: {error}", ExitCode.STOPPED)
+            yield from map(_warning, transport.adaptations)
+            return
+        yield _ok(
+            f"Call: answered in {timed.seconds:.1f} s, {timed.prompt_tokens} + {timed.reply_tokens} tokens"
+        )
+        yield from map(_warning, transport.adaptations)
+        if not transport.adaptations:
+            yield _ok(
+                f"Parameters: structured_output = {Dialect.initial(endpoint).output}, "
+                f"temperature = {endpoint.temperature:g} and max_tokens are accepted"
+            )
+        if endpoint.provider == "openai":
+            yield from _context(transport)
+            if is_loopback(endpoint.host) and timed.seconds >= _SLOW:
+                yield from _speed(transport, settings, timed)
+        if is_probed:
+            yield from _probe(transport, settings)
     finally:
         transport.close()
-    yield outcome
-    yield from map(_warning, transport.adaptations)
-    if outcome.state is _State.OK and not transport.adaptations:
-        yield _ok(
-            f"Parameters: structured_output = {Dialect.initial(endpoint).output}, "
-            f"temperature = {endpoint.temperature:g} and max_tokens are accepted"
-        )
 
 
-def _ask(transport: "Transport") -> _Finding:
-    """Stricter than what goes ahead of a run: a run may hope that other calls fare better."""
-    began = time.monotonic()
+_SLOW = 0.5
+"""Seconds of the small call. A server that takes longer needs other settings than those made for a provider."""
+_SHORT_CONTEXT = 4_096
+"""Tokens. Prompts of ragas have up to 1,400 without the texts."""
+
+
+def _context(transport: "Transport") -> Iterator[_Finding]:
+    from rag_eval.run.probing import context_size, listed_models
+
+    size = context_size(listed_models(transport), transport.endpoint.model)
+    if size is None:
+        return
+    text = f"Context: {size:,} tokens for a prompt and its reply, by the server's account"
+    if size < _SHORT_CONTEXT:
+        yield _warning(f"{text}; long contexts will not fit, so give the model a larger one")
+    else:
+        yield _ok(text)
+
+
+def _speed(transport: "Transport", settings: "Settings", short: "Timed") -> Iterator[_Finding]:
+    """How fast a slow server is, and the settings that suit it."""
+    from rag_eval.run.probing import speed_of, timed_call
+
     try:
-        transport.ask(_question())
+        speed = speed_of(short, timed_call(transport, long_prompt=True))
     except (JudgeError, RunStoppedError) as error:
-        return _problem(f"Call: {error}", ExitCode.STOPPED)
-    usage = transport.usage()
-    return _ok(
-        f"Call: answered in {time.monotonic() - began:.1f} s, "
-        f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
+        yield _warning(f"Speed: could not be measured ({error})")
+        return
+    if speed is None:
+        yield _warning("Speed: could not be measured, since the server does not count tokens")
+        return
+    usual = speed.usual_call
+    yield _ok(
+        f"Speed: reads about {speed.prompt:,.0f} and writes about {speed.reply:,.0f} tokens a second; a usual call "
+        f"takes about {usual:,.0f} s. For the time in --dry-run: "
+        f"[judge] prompt_tokens_per_second = {speed.prompt:.0f} and reply_tokens_per_second = {speed.reply:.0f}"
     )
+    workers = min(settings.evaluation.workers, _WORKERS_OF_A_SLOW_SERVER)
+    # Calls at the same time share the processor; a call may be twice as long as a usual one.
+    needed = 30 * math.ceil(2 * usual * workers / 30)
+    advice = [
+        f"[judge] timeout_seconds = {needed}" if settings.judge.timeout_seconds < needed else "",
+        f"[evaluation] max_workers = {workers}" if settings.evaluation.workers > workers else "",
+    ]
+    if any(advice):
+        yield _warning(f"Patience: a slow server needs {' and '.join(filter(None, advice))}")
 
 
-def _question() -> "Call[Any]":
-    from pydantic import BaseModel, ConfigDict
+_WORKERS_OF_A_SLOW_SERVER = 2
 
-    from rag_eval.judge.calls import Call
-    from rag_eval.judge.transport import ARE_YOU_READY
 
-    class Ready(BaseModel):
-        model_config = ConfigDict(extra="forbid", strict=True)
-        ready: bool
+def _probe(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
+    from rag_eval.run.probing import probe
 
-    return Call(
-        task="doctor",
-        messages=ARE_YOU_READY,
-        reply_type=Ready,
-        max_tokens=512,  # some models think before they reply
-    )
+    wrong = 0
+    try:
+        for each in probe(settings, transport):
+            is_right = each.score.value == each.expected
+            wrong += not is_right
+            found = f"{each.score.value:g}" if each.score.value is not None else each.score.reason
+            text = f"Probe: {each.name}: faithfulness {found}, expected {each.expected:g}"
+            yield _ok(text) if is_right else _warning(text)
+    except RunStoppedError as error:
+        yield _problem(f"Probe: {error}", ExitCode.STOPPED)
+        return
+    if wrong:
+        yield _problem(
+            f"Probe: {wrong} of 3 known cases were misjudged: this model is not fit to judge; use a larger one",
+            ExitCode.STOPPED,
+        )

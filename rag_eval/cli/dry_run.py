@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import fallback_notes
+from rag_eval.cli.terminal import duration
 from rag_eval.configuration.effective import batch_limits_of, endpoint_of, prices_of, store_path
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
@@ -76,6 +77,8 @@ def show_estimate(
     if too_long := evaluation.usage.failures.get(OVER_LIMIT):
         say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
     say(cost_line(judge.estimate.cost(prices), settings.prices.currency))
+    for line in () if in_batches else time_lines(judge.estimate, settings):
+        say(line)
     say(sending_line(table, endpoint))
     if in_batches:
         say(
@@ -135,6 +138,16 @@ def cost_line(cost: Range | None, currency: str) -> str:
     if cost is None:
         return "Cost: unknown (set [prices] input and output)"
     return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
+
+
+def time_lines(estimate: Estimate, settings: "Settings") -> Iterator[str]:
+    """How long the calls would take; nothing if the speed of the judge is not known."""
+    judge = settings.judge
+    if not (judge.prompt_tokens_per_second and judge.reply_tokens_per_second):
+        return
+    time = estimate.seconds(judge.prompt_tokens_per_second, judge.reply_tokens_per_second)
+    low, expected, high = (duration(each) for each in (time.low, time.expected, time.high))
+    yield f"Time: about {expected} ({low} to {high}) at the speed in [judge], one call at a time"
 
 
 def _range(tokens: Range) -> str:

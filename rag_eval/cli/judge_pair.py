@@ -150,7 +150,7 @@ def _overriding(loaded: "LoadedSettings") -> str:
     return f". From the environment, for both judges: {', '.join(variables)}" if variables else ""
 
 
-_PATIENCE = ("timeout_seconds", "max_attempts")
+_PATIENCE = ("timeout_seconds", "max_attempts", "prompt_tokens_per_second", "reply_tokens_per_second")
 """Keys of [judge] that do not change what a judge says."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import warn
-from rag_eval.cli.dry_run import call_lines, cost_line, sending_line
+from rag_eval.cli.dry_run import call_lines, cost_line, sending_line, time_lines
 from rag_eval.cli.facts import fallback_notes
 from rag_eval.cli.options import Options
 from rag_eval.configuration.effective import CACHE_NAME, endpoint_of, prices_of
@@ -72,6 +72,7 @@ class ShardEstimate:
             yield f"Not sent because they exceed [limits] max_prompt_tokens: {found.too_long} calls."
         prices, currency = prices_of(settings), settings.prices.currency
         yield cost_line(found.estimate.cost(prices), currency)
+        yield from time_lines(found.estimate, settings)
         if not is_shared and len(found.calls) > 1:
             shared = self._count(shards, is_shared=True)
             saved = sum(found.calls) - sum(shared.calls)

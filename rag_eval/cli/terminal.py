@@ -148,7 +148,7 @@ class _ProgressBar:
             return ""
         rate = self._done / seconds
         left = (self._total - self._done) / rate
-        return f", {rate:.1f}/s, {_duration(left)} left" if self._done < self._total else f", {rate:.1f}/s"
+        return f", {rate:.1f}/s, {duration(left)} left" if self._done < self._total else f", {rate:.1f}/s"
 
 
 class _ProgressLines:
@@ -176,7 +176,7 @@ class _ProgressLines:
     def _tell(self) -> None:
         seconds = time.monotonic() - self._started
         what = self._what.removesuffix("s") if self._total == 1 else self._what
-        self._stream.write(f"{self._done:,} of {self._total:,} {what} finished after {_duration(seconds)}\n")
+        self._stream.write(f"{self._done:,} of {self._total:,} {what} finished after {duration(seconds)}\n")
         self._stream.flush()
 
 
@@ -256,7 +256,7 @@ def _width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -193,6 +193,10 @@ class _Judge(_Frozen):
     """Total deadline of one attempt, from connecting to the last byte."""
     max_attempts: Attempts = 5
     """Attempts per call, the first included."""
+    prompt_tokens_per_second: Limit = None
+    """How fast the judge reads, as measured by `rag-eval doctor`; for the time in --dry-run."""
+    reply_tokens_per_second: Limit = None
+    """How fast it writes."""
     structured_output: StructuredOutput = "auto"
     prompts: PromptForm = "ragas"
     """How much one call asks: the prompts of ragas, one call per family of metrics, or one call per case."""

@@ -61,6 +61,19 @@ class Estimate:
         expected = self.replies[deployment]
         return Range(expected / 2, expected, expected * 2)
 
+    def seconds(self, prompt_speed: float, reply_speed: float) -> Range:
+        """At so many tokens a second, one call at a time."""
+        parts = [(self.prompt_tokens(each), self.completion_tokens(each)) for each in self.deployments]
+        return Range(
+            *(
+                sum(
+                    getattr(prompt, end) / prompt_speed + getattr(reply, end) / reply_speed
+                    for prompt, reply in parts
+                )
+                for end in ("low", "expected", "high")
+            )
+        )
+
     def cost(self, prices: Mapping[str, Price]) -> Range | None:
         """In the currency of the prices; None when one of them is unknown."""
         if any(deployment not in prices for deployment in self.deployments):

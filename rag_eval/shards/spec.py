@@ -33,7 +33,12 @@ _COUNTING: Mapping[str, tuple[str, ...]] = {
 }
 """Sections, or keys of them, that say what is made of the scores; none of them changes a score."""
 _CONDUCT: Mapping[str, tuple[str, ...]] = {
-    "judge": ("timeout_seconds", "max_attempts"),
+    "judge": (
+        "timeout_seconds",
+        "max_attempts",
+        "prompt_tokens_per_second",
+        "reply_tokens_per_second",
+    ),
     "cache": (),
     "evaluation": ("parallel", "max_workers", "max_rows", "min_coverage"),
     "limits": ("max_calls", "max_cost", "max_minutes", "requests_per_minute", "tokens_per_minute"),
