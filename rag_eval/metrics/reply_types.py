@@ -64,8 +64,10 @@ class StatementVerdicts(StrictReply):
 
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:
-        verdict = StatementVerdict(statement=A_REASON, reason=A_REASON, verdict=0)
-        return cls(statements=[verdict] * _number_of(about, "statements"))
+        sent = _sent(about, "statements")
+        return cls(
+            statements=[StatementVerdict(statement=each, reason=A_REASON, verdict=0) for each in sent]
+        )
 
     @model_validator(mode="after")
     def _one_for_each_statement(self, info: ValidationInfo) -> Self:
@@ -119,12 +121,11 @@ class Classification(StrictReply):
 
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:
-        one = ReasonedStatement(statement=A_REASON, reason=A_REASON)
-        return cls(
-            TP=[],
-            FP=[one] * _number_of(about, "response_statements"),
-            FN=[one] * _number_of(about, "reference_statements"),
+        ours, theirs = (
+            [ReasonedStatement(statement=each, reason=A_REASON) for each in _sent(about, name)]
+            for name in ("response_statements", "reference_statements")
         )
+        return cls(TP=[], FP=ours, FN=theirs)
 
     @model_validator(mode="after")
     def _speaks_of_both_sides(self, info: ValidationInfo) -> Self:
@@ -233,9 +234,15 @@ def _positions(about: Mapping[str, object]) -> range:
 
 
 def _number_of(about: Mapping[str, object], what: str) -> int:
-    """A number, or the length of a list; 1 when neither is known."""
+    """1 when it is not known."""
     known = about.get(what)
-    return known if isinstance(known, int) else len(known) if isinstance(known, list) and known else 1
+    return known if isinstance(known, int) else 1
+
+
+def _sent(about: Mapping[str, object], what: str) -> list[str]:
+    """The statements that the judge is asked about; one when they are not known."""
+    known = about.get(what)
+    return known if isinstance(known, list) and known else [A_REASON]
 
 
 def _sentences_of(about: Mapping[str, object]) -> list[str]:
