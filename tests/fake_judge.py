@@ -304,42 +304,36 @@ def _classification(given: dict[str, Any]) -> Any:
 
 def _case(given: dict[str, Any]) -> Any:
     """Verdicts by the same counting as for the prompts of ragas."""
-    ours, theirs, chunks = (given.get(text, {}) for text in ("response", "ground_truth", "chunks"))
-    response, ground_truth = (" ".join(sentences.values()) for sentences in (ours, theirs))
+    theirs, ours = (given.get(text, "") for text in ("ground_truth", "response"))
+    chunks = given.get("chunks", {})
+    response, ground_truth = (
+        " ".join(text.values()) if isinstance(text, dict) else text for text in (ours, theirs)
+    )
 
     def chunk(statement: str) -> int:
         if _share(statement, "\n".join(chunks.values())) < 0.5:
             return 0
         return int(max(chunks, key=lambda number: _share(statement, chunks[number])))
 
+    def claims(text: Any, others: Any, reason: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "sentence": int(number),
+                "claim": "",
+                "chunk": chunk(each) if chunks else 0,
+                "in_other": int(_among(each, [*others.values()])) if isinstance(others, dict) else 0,
+                "reason": reason,
+            }
+            for number, each in (text.items() if isinstance(text, dict) else ())
+        ]
+
+    target = ground_truth or response
+    useful = [int(number) for number, text in chunks.items() if _share(target, text) >= 0.4]
     everything = {
-        "response_claims": [
-            {
-                "sentence": int(number),
-                "claim": "",
-                "chunk": chunk(each) if chunks else 0,
-                "in_ground_truth": int(_among(each, [*theirs.values()])),
-                "reason": "shared words",
-            }
-            for number, each in ours.items()
-        ],
-        "response_without_claim": [],
-        "ground_truth_claims": [
-            {
-                "sentence": int(number),
-                "claim": "",
-                "chunk": chunk(each) if chunks else 0,
-                "in_response": int(_among(each, [*ours.values()])),
-            }
-            for number, each in theirs.items()
-        ],
-        "ground_truth_without_claim": [],
-        "useful_chunks": [
-            int(number) for number, text in chunks.items() if _share(ground_truth or response, text) >= 0.4
-        ],
-        "useless_chunks": [
-            int(number) for number, text in chunks.items() if _share(ground_truth or response, text) < 0.4
-        ],
+        "claims": [*claims(theirs, ours, ""), *claims(ours, theirs, "shared words")],
+        "without_claim": [],
+        "useful_chunks": useful,
+        "useless_chunks": [number for number in map(int, chunks) if number not in useful],
         "relevancy": _relevancy(given["query"], response),
     }
     return {

@@ -77,12 +77,12 @@ TEXT = "The library lends its books for four weeks. It is closed on Mondays and 
     [
         (replies.Statements, {"text": TEXT}, {"statements": 2}),
         (replies.Statements, {"text": ""}, {"statements": 1}),
-        (replies.StatementVerdicts, {"statements": 3}, {"statements": 3}),
+        (replies.StatementVerdicts, {"statements": ["a", "b", "c"]}, {"statements": 3}),
         (replies.StatementVerdicts, {}, {"statements": 1}),
         (replies.Attributions, {"text": TEXT}, {"classifications": 2}),
         (
             replies.Classification,
-            {"response_statements": 3, "reference_statements": 2},
+            {"response_statements": ["a", "b", "c"], "reference_statements": ["d", "e"]},
             {"TP": 0, "FP": 3, "FN": 2},
         ),
         (replies.Toxicities, {"positions": 3}, {"items": 3}),
@@ -112,7 +112,9 @@ def verdicts(reply_type: type[BaseModel], **about: object) -> Any:
 
 
 def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -> None:
-    assert [each.verdict for each in verdicts(replies.StatementVerdicts, statements=2).statements] == [0, 0]
+    assert [
+        each.verdict for each in verdicts(replies.StatementVerdicts, statements=["a", "b"]).statements
+    ] == [0, 0]
     assert [each.attributed for each in verdicts(replies.Attributions, text=TEXT).classifications] == [0, 0]
     assert verdicts(replies.ContextVerdict).verdict == 0
     assert verdicts(replies.Closeness).closeness == 0
@@ -131,10 +133,11 @@ def test_made_up_verdicts_are_unfavourable_so_that_every_advice_is_asked_for() -
         (each.id_chunk, bool(each.score))
         for each in verdicts(ChunkPrecisionResult, context=["a"]).graded_chunks
     ] == [(0, True)]
-    texts = {"response": {"1": "Ada."}, "ground_truth": {"1": "Bob.", "2": "Eve."}, "chunks": {"1": "c"}}
+    texts = {"ground_truth": {"1": "Bob.", "2": "Eve."}, "response": {"3": "Ada."}, "chunks": {"1": "c"}}
     case = verdicts(CaseVerdicts, query="Who?", **texts)
-    assert [(each.sentence, each.chunk, each.in_ground_truth) for each in case.response_claims] == [(1, 0, 0)]
-    assert [(each.sentence, each.in_response) for each in case.ground_truth_claims] == [(1, 0), (2, 0)]
+    assert [(each.sentence, each.chunk, each.in_other, bool(each.reason)) for each in case.claims] == [
+        (1, 0, 0, False), (2, 0, 0, False), (3, 0, 0, True)
+    ]  # fmt: skip
     assert (case.useful_chunks, case.useless_chunks, case.relevancy.closeness) == ([], [1], 0)
     question = verdicts(replies.GeneratedQuestion, text="t" * 101)
     assert (question.question, question.noncommittal) == (f"What about {'t' * 100}?", 0)

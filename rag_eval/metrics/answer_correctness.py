@@ -7,7 +7,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, gather, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import CaseVerdicts, claim_text
+from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo, left_out_evidence
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
@@ -66,12 +66,11 @@ def _left_out_of_reference(sent: Sequence[str], reply: replies.Classification) -
 
 
 def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
-    ours, theirs = verdicts.response_claims, verdicts.ground_truth_claims
-    response, reference = case.response, case.reference or ""
+    ours, theirs = (verdicts.claims_of(side, case) for side in ("response", "ground_truth"))
     return _one_sided(ours, theirs) or _f1(
-        [(claim_text(each, response), "") for each in ours if each.in_ground_truth],
-        [(claim_text(each, response), each.reason) for each in ours if not each.in_ground_truth],
-        [(claim_text(each, reference), "") for each in theirs if not each.in_response],
+        [(text, "") for text, each in ours if each.in_other],
+        [(text, each.reason) for text, each in ours if not each.in_other],
+        [(text, "") for text, each in theirs if not each.in_other],
     )
 
 

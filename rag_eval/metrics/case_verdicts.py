@@ -10,8 +10,8 @@ whether it leaves one out does not depend on words or languages.
 import json
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
-from itertools import chain
-from typing import Any, Self, cast, get_args
+from itertools import count
+from typing import Any, ClassVar, Self, cast, get_args
 
 from pydantic import ValidationInfo, create_model, model_validator
 
@@ -29,19 +29,12 @@ NO_CHUNK = 0
 
 
 # No docstrings in the types: they would be sent along with the schema. Judges write the fields in this order.
-class ResponseClaim(StrictReply):
+class Claim(StrictReply):
     sentence: int
     claim: str
     chunk: int
-    in_ground_truth: Verdict
+    in_other: Verdict
     reason: str
-
-
-class GroundTruthClaim(StrictReply):
-    sentence: int
-    claim: str
-    chunk: int
-    in_response: Verdict
 
 
 class Relevancy(StrictReply):
@@ -50,7 +43,10 @@ class Relevancy(StrictReply):
     closeness: ClosenessLevel
 
 
-class _Checked(StrictReply):
+class _VerdictsOnCase(StrictReply):
+    metrics: ClassVar[frozenset[str]] = frozenset()
+    """Whose verdicts they are."""
+
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:
         return cls.model_validate(_made_up(about), extra="ignore")
@@ -61,12 +57,19 @@ class _Checked(StrictReply):
             _check(cast(CaseVerdicts, self), info.context)
         return self
 
+    def claims_of(self, side: str, case: Case) -> list[tuple[str, Claim]]:
+        """The claims of the 'response' or the 'ground_truth', each in words: its own, or its whole sentence."""
+        text = _texts(case, self.metrics).get(side) or {}
+        return [
+            (claim.claim.strip() or text[str(claim.sentence)], claim)
+            for claim in cast(CaseVerdicts, self).claims
+            if str(claim.sentence) in text
+        ]
 
-class CaseVerdicts(_Checked):
-    response_claims: list[ResponseClaim]
-    response_without_claim: list[int]
-    ground_truth_claims: list[GroundTruthClaim]
-    ground_truth_without_claim: list[int]
+
+class CaseVerdicts(_VerdictsOnCase):
+    claims: list[Claim]
+    without_claim: list[int]
     useful_chunks: list[int]
     useless_chunks: list[int]
     relevancy: Relevancy
@@ -80,6 +83,7 @@ def verdicts_call(
     The same texts and metrics make the same call, whichever of the metrics asks. `has_fallback` is that of the call.
     """
     texts = _texts(case, metrics)
+    taken_apart = _sentences(texts)
     return Call(
         task=task,
         messages=(
@@ -89,39 +93,20 @@ def verdicts_call(
         reply_type=_reply_type(frozenset(metrics)),
         agrees_with=texts,
         max_tokens=4096,
-        room=_room(metrics, texts),
+        room=room_for(taken_apart.values()) + _A_CHUNK * len(texts.get("chunks", ())),
         has_fallback=has_fallback,
         tries=2 if has_fallback else 3,
     )
 
 
-def claim_text(claim: ResponseClaim | GroundTruthClaim, text: str) -> str:
-    """The claim in words: its own, or the whole sentence of the text that it stands for."""
-    return claim.claim.strip() or numbered_sentences(text)[str(claim.sentence)]
-
-
-def numbered_sentences(text: str) -> Mapping[str, str]:
-    """The sentences of a text by their numbers; a text without words is one."""
-    return {str(number): sentence for number, sentence in enumerate(sentences(text) or [text], 1)}
-
-
+_A_CHUNK = 8
+"""Tokens of its number in a list."""
 _FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "faithfulness": {
-        "response_claims": ("sentence", "claim", "chunk", "reason"),
-        "response_without_claim": (),
-    },
-    "answer_correctness": {
-        "response_claims": ("sentence", "claim", "in_ground_truth", "reason"),
-        "response_without_claim": (),
-        "ground_truth_claims": ("sentence", "claim", "in_response"),
-        "ground_truth_without_claim": (),
-    },
+    "faithfulness": {"claims": ("sentence", "claim", "chunk", "reason"), "without_claim": ()},
+    "answer_correctness": {"claims": ("sentence", "claim", "in_other", "reason"), "without_claim": ()},
     "answer_relevancy": {"relevancy": ("reason", "evasive", "closeness")},
     "context_precision": {"useful_chunks": (), "useless_chunks": ()},
-    "context_recall": {
-        "ground_truth_claims": ("sentence", "claim", "chunk"),
-        "ground_truth_without_claim": (),
-    },
+    "context_recall": {"claims": ("sentence", "claim", "chunk"), "without_claim": ()},
 }
 """By metric, what its formula needs of each part of a reply."""
 _SHOWN: Mapping[str, Set[str]] = {
@@ -132,21 +117,41 @@ _SHOWN: Mapping[str, Set[str]] = {
     "context_recall": {"chunks", "ground_truth"},
 }
 """By metric, the texts that the judge sees in addition to the query."""
-_SIDES = ("response", "ground_truth")
-"""The texts that are taken apart into claims."""
+_TAKEN_APART: Mapping[str, Set[str]] = {
+    "faithfulness": {"response"},
+    "answer_correctness": {"ground_truth", "response"},
+    "context_recall": {"ground_truth"},
+}
+"""By metric, the texts whose claims it is about."""
+_SIDES = ("ground_truth", "response")
 
 
 def _texts(case: Case, metrics: Set[str]) -> dict[str, Any]:
-    """What several bots share comes first: providers charge less for a beginning that they have just read."""
+    """What several bots share comes first: providers charge less for a beginning that they have just read.
+
+    The sentences of texts that are taken apart are numbered through, and so are the chunks.
+    """
     shown = set[str]().union(*(_SHOWN[metric] for metric in metrics))
     if "context_precision" in metrics and case.reference is None:
         shown |= {"response"}
-    texts = {
-        "ground_truth": None if case.reference is None else numbered_sentences(case.reference),
+    texts: dict[str, Any] = {
+        "ground_truth": case.reference,
         "chunks": {str(number): chunk for number, chunk in enumerate(case.chunks or (), 1)},
-        "response": numbered_sentences(case.response),
+        "response": case.response,
     }
+    number = count(1)
+    taken_apart = set[str]().union(*(_TAKEN_APART.get(metric, ()) for metric in metrics))
+    for side in _SIDES:
+        if side in taken_apart and texts[side] is not None:
+            parts = sentences(texts[side]) or [texts[side]]  # a text without words is one
+            texts[side] = {str(next(number)): sentence for sentence in parts}
     return {name: text for name, text in texts.items() if name in shown and text is not None}
+
+
+def _sentences(texts: Mapping[str, Any]) -> dict[str, str]:
+    """Those of the texts that are taken apart, by number."""
+    sides = [text for side in _SIDES if isinstance(text := texts.get(side), dict)]
+    return {number: sentence for side in sides for number, sentence in side.items()}
 
 
 def _fields(metrics: Set[str]) -> dict[str, set[str]]:
@@ -156,18 +161,6 @@ def _fields(metrics: Set[str]) -> dict[str, set[str]]:
         for part, fields in _FIELDS[metric].items():
             parts.setdefault(part, set()).update(fields)
     return parts
-
-
-def _room(metrics: Set[str], texts: Mapping[str, Any]) -> int:
-    """Enough if the judge writes every sentence again, with a reason."""
-    taken_apart = [texts[side] for side in _SIDES if f"{side}_claims" in _fields(metrics)]
-    return room_for(chain.from_iterable(text.values() for text in taken_apart)) + _A_CHUNK * len(
-        texts.get("chunks", ())
-    )
-
-
-_A_CHUNK = 8
-"""Tokens of its number in a list."""
 
 
 # The prompt
@@ -189,22 +182,22 @@ _TASK = (
 )
 _RULES: Sequence[tuple[Set[str], str]] = (
     (
-        {"response_claims", "ground_truth_claims"},
-        'The sentences are numbered. One entry for each claim: "sentence": its number; "claim": empty, but in a '
-        "sentence with several claims one of them in words. Sentences that claim nothing, such as greetings, are "
-        "listed as without a claim; no other is left out.",
+        {"claims"},
+        'The sentences are numbered. One entry for each claim: "sentence": the number of its sentence; "claim": empty, '
+        "or the claim in words if its sentence makes several. Sentences that claim nothing, such as greetings, go into "
+        '"without_claim". Leave out no sentence.',
     ),
     (
-        {"response_claims.chunk", "ground_truth_claims.chunk"},
+        {"claims.chunk"},
         '"chunk": number of the chunk that supports the claim, also together with others; 0 if none does.',
     ),
     (
-        {"response_claims.in_ground_truth"},
-        '"in_ground_truth", "in_response": 1 if that text supports the claim, otherwise 0.',
+        {"claims.in_other"},
+        '"in_other": 1 if the other text, ground truth or response, supports the claim; otherwise 0.',
     ),
     (
-        {"response_claims.reason"},
-        '"reason" of a claim: a few words if one of its verdicts is 0, otherwise empty.',
+        {"claims.reason"},
+        '"reason": a few words if a verdict on a claim of the response is 0; otherwise empty.',
     ),
     (
         {"useful_chunks"},
@@ -249,18 +242,12 @@ def _members(item: type[StrictReply]) -> str:
 def _reply_type(metrics: frozenset[str]) -> type[CaseVerdicts]:
     """CaseVerdicts without the fields that nobody needs: in a strict schema, every field is required."""
     fields = _fields(metrics)
-    items: dict[str, Any] = {
-        part: list[_trimmed(item, fields[part])]  # type: ignore[misc]  # made while the program runs
-        for part, item in _ITEMS.items()
-        if part in fields
-    }
-    return cast(type[CaseVerdicts], _trimmed(CaseVerdicts, fields.keys(), _Checked, **items))
-
-
-_ITEMS: Mapping[str, type[StrictReply]] = {
-    "response_claims": ResponseClaim,
-    "ground_truth_claims": GroundTruthClaim,
-}
+    items: dict[str, Any] = {}
+    if "claims" in fields:
+        items["claims"] = list[_trimmed(Claim, fields["claims"])]  # type: ignore[misc]  # made while the program runs
+    reply_type = cast(type[CaseVerdicts], _trimmed(CaseVerdicts, fields.keys(), _VerdictsOnCase, **items))
+    reply_type.metrics = metrics
+    return reply_type
 
 
 def _trimmed(
@@ -277,20 +264,14 @@ def _trimmed(
 
 def _made_up(about: Mapping[str, Any]) -> Mapping[str, Any]:
     """Everything that can be asked, as unfavourable as can be."""
-    verdicts = {
-        "claim": "",
-        "chunk": NO_CHUNK,
-        "in_ground_truth": 0,
-        "in_response": 0,
-        "reason": _A_FEW_WORDS,
-    }
-    claims = {
-        f"{side}_claims": [{"sentence": int(number), **verdicts} for number in about.get(side) or ("1",)]
-        for side in _SIDES
-    }
+    verdicts = {"claim": "", "chunk": NO_CHUNK, "in_other": 0}
+    of_response = about.get("response") or {}
     return {
-        **claims,
-        **{f"{side}_without_claim": [] for side in _SIDES},
+        "claims": [
+            {"sentence": int(number), **verdicts, "reason": _A_FEW_WORDS if number in of_response else ""}
+            for number in _sentences(about) or ("1",)
+        ],
+        "without_claim": [],
         "useful_chunks": [],
         "useless_chunks": list(_numbers(about.get("chunks"))),
         "relevancy": {"reason": _A_FEW_WORDS, "evasive": 0, "closeness": 0},
@@ -311,48 +292,43 @@ def _check(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
     """
     asked = type(reply).model_fields.keys()
     chunks = _numbers(about.get("chunks"))
-    for side in _SIDES:
-        if (part := f"{side}_claims") in asked:
-            _check_claims(
-                side.replace("_", " "),
-                about[side],
-                getattr(reply, part),
-                getattr(reply, f"{side}_without_claim"),
-                chunks,
-            )
+    if "claims" in asked:
+        _check_numbers(reply, _sentences(about), chunks)
+        for side in _SIDES:
+            if isinstance(text := about.get(side), dict):
+                _check_claims(side.replace("_", " "), text, reply)
     if "useful_chunks" in asked and sorted(reply.useful_chunks + reply.useless_chunks) != [*chunks]:
         raise incomplete(f"expected each chunk from 1 to {len(chunks)} to be either useful or useless")
-    _refuse_contradiction(reply)
+    _refuse_contradiction(reply, about)
 
 
-def _check_claims(
-    name: str,
-    text: Mapping[str, str],
-    claims: Sequence[ResponseClaim | GroundTruthClaim],
-    without_claim: Sequence[int],
-    chunks: range,
-) -> None:
-    """`text` has the sentences of the side called `name` by number."""
-    numbers = _numbers(text)
-    judged = [claim.sentence for claim in claims]
-    for number in (*judged, *without_claim):
-        if number not in numbers:
-            raise ValueError(f"the {name} has no sentence {number}; they are numbered from 1 to {len(text)}")
-    for chunk in (getattr(claim, "chunk", NO_CHUNK) for claim in claims):
+def _check_numbers(reply: CaseVerdicts, text: Mapping[str, str], chunks: range) -> None:
+    for number in (*(claim.sentence for claim in reply.claims), *reply.without_claim):
+        if str(number) not in text:
+            raise ValueError(f"there is no sentence {number}; they are numbered from 1 to {len(text)}")
+    for chunk in (getattr(claim, "chunk", NO_CHUNK) for claim in reply.claims):
         if chunk != NO_CHUNK and chunk not in chunks:
             raise ValueError(f"there is no chunk {chunk}; they are numbered from 1 to {len(chunks)}")
+
+
+def _check_claims(name: str, text: Mapping[str, str], reply: CaseVerdicts) -> None:
+    """`text` has the sentences of one side by number."""
+    claims = [claim for claim in reply.claims if str(claim.sentence) in text]
     whole = " ".join(text.values())
     if len(claims) > _FEW + estimated_tokens(whole):
         raise ValueError(f"{len(claims)} claims are more than the {name} can make")
-    if has_words(whole) and any(claim.claim and not has_words(claim.claim) for claim in claims):
+    if not has_words(whole):
+        return
+    if any(claim.claim and not has_words(claim.claim) for claim in claims):
         raise incomplete(f"a claim of the {name} has no words")
-    if has_words(whole) and not claims:
+    if not claims:
         raise incomplete(f"there is no claim of the {name}, though it has words")
-    left_out = {*numbers} - {*judged, *without_claim}
+    named = {str(claim.sentence) for claim in claims} | set(map(str, reply.without_claim))
+    left_out = [number for number in text if number not in named]
     claiming = claims_among(text.values()) if left_out else ()
-    if missing := [number for number in sorted(left_out) if text[str(number)] in claiming]:
-        named = ", ".join(map(str, missing[:_NAMED]))
-        raise incomplete(f"sentence {named} of the {name} is neither judged nor listed as without a claim")
+    if missing := [number for number in left_out if text[number] in claiming]:
+        numbers = ", ".join(missing[:_NAMED])
+        raise incomplete(f"sentence {numbers} of the {name} is neither judged nor listed as without a claim")
 
 
 _FEW = 5
@@ -360,11 +336,17 @@ _FEW = 5
 _NAMED = 20
 
 
-def _refuse_contradiction(reply: CaseVerdicts) -> None:
+def _refuse_contradiction(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
     """The whole ground truth cannot be in a response of which nothing is in the ground truth."""
-    found = [getattr(each, "in_ground_truth", 1) for each in getattr(reply, "response_claims", ())]
-    said = [getattr(each, "in_response", 0) for each in getattr(reply, "ground_truth_claims", ())]
-    if found and said and all(said) and not any(found):
+    theirs, ours = (
+        [
+            getattr(claim, "in_other", None)
+            for claim in getattr(reply, "claims", ())
+            if str(claim.sentence) in (about.get(side) or ())
+        ]
+        for side in _SIDES
+    )
+    if ours and theirs and all(theirs) and ours == [0] * len(ours):
         raise incomplete(
             "the response says all of the ground truth, but no claim of it is in the ground truth"
         )

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts, claim_text
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
 from rag_eval.metrics.metric import (
     NO_CONTEXT,
     NO_REFERENCE,
@@ -61,8 +61,8 @@ class _ContextRecall(Metric):
 def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
     return _of_statements(
         [
-            _evidence(claim_text(each, case.reference or ""), bool(each.chunk), chunk=each.chunk)
-            for each in verdicts.ground_truth_claims
+            _evidence(text, bool(each.chunk), chunk=each.chunk)
+            for text, each in verdicts.claims_of("ground_truth", case)
         ]
     )
 

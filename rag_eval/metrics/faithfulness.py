@@ -6,7 +6,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts, claim_text
+from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
@@ -51,13 +51,8 @@ class _Faithfulness(Metric):
 def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
     return _score(
         [
-            _evidence(
-                claim_text(each, case.response),
-                bool(each.chunk),
-                "" if each.chunk else each.reason,
-                each.chunk,
-            )
-            for each in verdicts.response_claims
+            _evidence(text, bool(each.chunk), "" if each.chunk else each.reason, each.chunk)
+            for text, each in verdicts.claims_of("response", case)
         ]
     )
 

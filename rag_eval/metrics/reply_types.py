@@ -65,9 +65,7 @@ class StatementVerdicts(StrictReply):
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:
         sent = _sent(about, "statements")
-        return cls(
-            statements=[StatementVerdict(statement=each, reason=A_REASON, verdict=0) for each in sent]
-        )
+        return cls(statements=[StatementVerdict(statement=each, reason=A_REASON, verdict=0) for each in sent])
 
     @model_validator(mode="after")
     def _one_for_each_statement(self, info: ValidationInfo) -> Self:
