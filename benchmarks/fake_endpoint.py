@@ -4,7 +4,8 @@ It is a process of its own. It answers every prompt of this project, of ragas an
 latency with a reply of the right form, embeds texts as counts of letters, and counts what it was sent. GET /stats gives
 the counts as JSON, GET /reset sets them to 0. It is one asyncio loop without a framework, and makes up the reply to a
 prompt once, so that it is no bottleneck: --self-test says how many requests a second it answers without latency, and
-how much later than wanted with it.
+how much later than wanted with it. With --realistic, replies are as long as those of real judges: sentences with two
+parts are two statements, and reasons are sentences where a prompt asks for them.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import statistics
 import struct
 import sys
 import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -28,7 +30,11 @@ from fake_judge import honest_reply, task_of
 
 
 class Endpoint:
-    def __init__(self, latency: float, sigma: float, seed: int, embedding_latency: float) -> None:
+    def __init__(
+        self, latency: float, sigma: float, seed: int, embedding_latency: float, *, is_realistic: bool = False
+    ) -> None:
+        self._is_realistic = is_realistic
+        self._count = token_counter()
         self._latency = latency
         self._embedding_latency = embedding_latency
         self._sigma = sigma
@@ -39,6 +45,7 @@ class Endpoint:
         """All counts are 0, and the latencies are drawn anew in the same order."""
         self._random = random.Random(self._seed)
         self.requests = self.embeddings = self.bytes = self.in_flight = self.most_in_flight = 0
+        self.prompt_tokens = self.reply_tokens = 0.0
         self.latency_seconds = 0.0
         self.first = self.last = 0.0
 
@@ -48,6 +55,8 @@ class Endpoint:
             "requests": self.requests,
             "embeddings": self.embeddings,
             "bytes": self.bytes,
+            "prompt_tokens": self.prompt_tokens,
+            "reply_tokens": self.reply_tokens,
             "most_in_flight": self.most_in_flight,
             "latency_seconds": self.latency_seconds,
             "span_seconds": self.last - self.first,
@@ -86,13 +95,31 @@ class Endpoint:
         seconds = self._draw(self._embedding_latency if is_embedding else self._latency)
         self.latency_seconds += seconds
         document = json.loads(body)
-        reply = json.dumps((embedding if is_embedding else completion)(document)).encode()
+        if is_embedding:
+            reply = json.dumps(embedding(document)).encode()
+        else:
+            answer = completion(document, is_realistic=self._is_realistic)
+            self._bill(document, answer)
+            reply = json.dumps(answer).encode()
         if not self.first and (is_embedding or task_of(_texts(document)[0]) != "preflight"):
             self.first = began
         await asyncio.sleep(max(0.0, began + seconds - time.perf_counter()))
         self.in_flight -= 1
         self.last = time.perf_counter()
         return reply
+
+    def _bill(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        """Count what a provider bills: texts, schemas and tools of the request, and the reply; not the preflight."""
+        texts = [str(message["content"]) for message in request["messages"]]
+        if task_of(texts[0]) == "preflight":
+            return
+        forms = [request[name] for name in ("response_format", "tools") if request.get(name)]
+        texts += [json.dumps(form, separators=(",", ":")) for form in forms]
+        self.prompt_tokens += sum(map(self._count, texts))
+        for choice in answer["choices"]:
+            message = choice["message"]
+            calls = [call["function"]["arguments"] for call in message.get("tool_calls", ())]
+            self.reply_tokens += sum(map(self._count, [message["content"] or "", *calls]))
 
     def _draw(self, latency: float) -> float:
         """Seconds; lognormal around the latency as its mean when sigma is not 0."""
@@ -101,9 +128,13 @@ class Endpoint:
         return latency * self._random.lognormvariate(-(self._sigma**2) / 2, self._sigma)
 
 
-def completion(body: dict[str, Any]) -> dict[str, Any]:
+def completion(body: dict[str, Any], *, is_realistic: bool = False) -> dict[str, Any]:
     """As many choices as are asked for, all the same."""
-    prompt, content = "\n".join(_texts(body)), _reply(_texts(body))
+    texts = _texts(body)
+    prompt, content = "\n".join(texts), _reply(texts)
+    if is_realistic:
+        reply = realistic(json.loads(content), texts)
+        content = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if body.get("tools"):  # instructor's way of asking for a form
         call = {"name": body["tools"][0]["function"]["name"], "arguments": content}
@@ -167,6 +198,87 @@ def _reply(texts: tuple[str, ...]) -> str:
         if task_of(text) != "unknown":
             return honest_reply("\n".join(texts[start:]))
     return other_reply()
+
+
+def token_counter() -> Callable[[str], float]:
+    """Tokens of o200k_base, if its vocabulary is at hand; otherwise characters divided by four."""
+    try:
+        import tiktoken
+
+        vocabulary = tiktoken.get_encoding("o200k_base")
+    except Exception:  # noqa: BLE001 - not installed, or without the file that it downloads
+        return lambda text: len(text) / 4
+    return lambda text: len(vocabulary.encode(text, disallowed_special=()))
+
+
+def realistic(reply: Any, prompt: Sequence[str]) -> Any:
+    """The reply with statements and reasons as real judges write them."""
+    if reply.get("TP") == reply.get("FN") == []:  # words say both, a judge would not
+        reply = {**reply, "TP": reply["FP"][:1], "FP": reply["FP"][1:]}
+    if "claims" not in reply:
+        return _realistic(reply, is_short="relevancy" in reply or "useful_chunks" in reply)
+    case = json.loads(prompt[-1])
+    texts = [case[name] for name in ("ground_truth", "response") if isinstance(case.get(name), dict)]
+    sentences = {number: sentence for text in texts for number, sentence in text.items()}
+    ours = [claim for claim in reply["claims"] if str(claim["sentence"]) in case.get("response", {})]
+    if ours and not any(claim.get("in_other", 1) for claim in ours):
+        ours[0]["in_other"] = 1
+    claims = []
+    for claim in reply["claims"]:
+        number = claim["sentence"]
+        has_reason = not claim.get("chunk", 1) or (not claim.get("in_other", 1) and number % 3 == 0)
+        reason = _SHORT_REASONS[number % 6] if has_reason and claim.get("reason") else ""
+        parts = _parts(sentences[str(number)])
+        for part in parts:
+            words = " ".join(part.split()[:8]) if len(parts) > 1 else ""
+            claims.append({**claim, "claim": words, **({"reason": reason} if "reason" in claim else {})})
+    return {**_realistic(reply, is_short=True), "claims": claims}
+
+
+def _realistic(value: Any, *, is_short: bool) -> Any:
+    if isinstance(value, list):
+        return [part for item in value for part in _split(_realistic(item, is_short=is_short))]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _realistic(member, is_short=is_short) for name, member in value.items()}
+    if "reason" in found:
+        reasons = _SHORT_REASONS if is_short or "toxicity" in found else _REASONS
+        found["reason"] = reasons[len(json.dumps(found)) % 6]
+    return found
+
+
+def _split(item: Any) -> list[Any]:
+    """A statement as its two parts, if it has two."""
+    if isinstance(item, str):
+        return _parts(item)
+    if isinstance(item, dict) and "attributed" in item:
+        return [{**item, "statement": part} for part in _parts(item["statement"])]
+    return [item]
+
+
+def _parts(sentence: str) -> list[str]:
+    first, separator, second = sentence.partition(" and ")
+    has_two = separator and min(len(first.split()), len(second.split())) >= 4
+    return [first + ".", second[:1].upper() + second[1:]] if has_two else [sentence]
+
+
+# Sentences of the length that judges give, written for this purpose.
+_REASONS = (
+    "The context states this directly: the opening hours and the days are listed in the second passage.",
+    "There is no information in the context about this point, so the statement cannot be inferred from it.",
+    "The ground truth mentions the same amount and the same period, although it uses other words for them.",
+    "This detail is not part of the answer, which only speaks of the general rule and not of its exception.",
+    "The statement is supported, because the text names both the person and the year in the same sentence.",
+    "The passage was useful for arriving at the answer, since it contains the number that the answer gives.",
+)
+_SHORT_REASONS = (
+    "no chunk mentions the fee",
+    "the ground truth gives another year",
+    "not in any chunk",
+    "answers the query directly",
+    "the name is missing from the texts",
+    "contradicts the second chunk",
+)
 
 
 def other_reply() -> str:
@@ -246,13 +358,16 @@ async def main() -> None:
     parser.add_argument("--sigma", type=float, default=0.0, help="of a lognormal latency; 0 for a fixed one")
     parser.add_argument("--embedding-latency", type=float, help="mean seconds; those of an answer by default")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--realistic", action="store_true", help="replies as long as those of real judges")
     parser.add_argument("--self-test", action="store_true", help="say how fast it is, and end")
     options = parser.parse_args()
     if options.self_test:
         await self_test()
         return
     embedding_latency = options.latency if options.embedding_latency is None else options.embedding_latency
-    endpoint = Endpoint(options.latency, options.sigma, options.seed, embedding_latency)
+    endpoint = Endpoint(
+        options.latency, options.sigma, options.seed, embedding_latency, is_realistic=options.realistic
+    )
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", options.port, backlog=512, limit=2**20)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:

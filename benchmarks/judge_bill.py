@@ -2,6 +2,7 @@
 
     python benchmarks/judge_bill.py [--ragas-python PATH]
     python benchmarks/judge_bill.py --forms [--prices 0.15 0.60]
+    python benchmarks/judge_bill.py --wire [--input answers.xlsx] [--prices 0.15 0.60]
 
 Tokens are the bytes of the requests' bodies divided by four, for every side, so they include what the sides say about
 the form of the reply. ragas takes a request for every bot whether it judges one bot a run or all of them.
@@ -10,6 +11,9 @@ the form of the reply. ragas takes a request for every bot whether it judges one
 60 words and a ground truth of 45, in sentences of 12. It sends nothing; replies are those that a dry run makes up.
 Tokens are those of tiktoken (o200k_base) if it has its vocabulary, and otherwise estimated; schemas of replies count as
 prompt. Toxicity, recommendations and the check of the endpoint are left out.
+
+--wire compares whole runs of the forms, and evaluate() of ragas, on the rows of a file. The endpoint counts what a
+provider bills, and its replies are as long as those of real judges (fake_endpoint.py --realistic).
 """
 
 import argparse
@@ -18,10 +22,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
-from judge_throughput import OURS, endpoint, judged, make_rows
+from judge_throughput import OURS, ROOT, endpoint, judged, make_rows
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Answer, Call
@@ -30,6 +35,7 @@ from rag_eval.judge.null_judges import NoStore
 from rag_eval.records import PROMPT_FORMS, Case, Row, Usage
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
+from rag_eval.tables import read_table
 from rag_eval.texts.tokens import estimated_tokens
 
 SIDES = (OURS, "ragas-evaluate", "ragas-collections")
@@ -45,6 +51,9 @@ class Bill:
 
 def main() -> None:
     options = _options()
+    if options.wire:
+        print("\n".join(wire_table(options)))
+        return
     if options.forms:
         print("\n".join(form_table(options.rows, *options.prices)))
         return
@@ -80,6 +89,51 @@ def _cells(bills: list[Bill]) -> Iterator[str]:
     yield from (f"{bill.calls:.1f} (ours {ours.calls / bill.calls:.2f})" for bill in bills[1:])
     yield f"{ours.tokens:,.0f}"
     yield from (f"{bill.tokens:,.0f} (ours {ours.tokens / bill.tokens:.2f})" for bill in bills[1:])
+
+
+# On the wire
+
+
+def wire_table(options: argparse.Namespace) -> Iterator[str]:
+    """Calls, tokens and money of whole runs over a file, in Markdown; money is for 1,000 rows."""
+    rows = list(_rows_of(options.input))
+    input_price, output_price = options.prices
+    yield "| side | calls | prompt tokens | reply tokens | cost | in a batch | 1 ÷ of ragas prompts | 1 ÷ of evaluate |"
+    yield "|---|---|---|---|---|---|---|---|"
+    runs = {}
+    with endpoint(is_realistic=True) as address:
+        for side in ("ragas-evaluate", *PROMPT_FORMS):
+            options.prompts = side
+            runs[side] = judged(side if side == SIDES[1] else OURS, rows, 16, address, options)
+    costs = {
+        side: (run.prompt_tokens * input_price + run.reply_tokens * output_price) / 1000 / len(rows)
+        for side, run in runs.items()
+    }
+    for side, run in runs.items():
+        batch = costs[side] / 2
+        yield (
+            f"| {side} | {run.requests / len(rows):.1f} | {run.prompt_tokens / len(rows):,.0f} "
+            f"| {run.reply_tokens / len(rows):,.0f} | {costs[side]:.2f} | {batch:.2f} "
+            f"| {costs['ragas'] / batch:.1f} | {costs['ragas-evaluate'] / batch:.1f} |"
+        )
+
+
+def _rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    for row in read_table(path).rows:
+        cases = [case for case in row.cases if case.has_response and case.chunks and case.reference]
+        if (
+            len(cases) == len(row.cases) and row.query.isascii()
+        ):  # the endpoint looks for words between spaces
+            retrieved = list(dict.fromkeys(case.chunks for case in cases if case.chunks))
+            yield {
+                "query": row.query,
+                "reference": cases[0].reference,
+                "responses": [case.response for case in cases],
+                "chunks": [
+                    list(chunks)
+                    for chunks in (retrieved if len(retrieved) == 1 else [c.chunks for c in cases])
+                ],
+            }
 
 
 # The prompt forms
@@ -183,6 +237,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=20)
     parser.add_argument("--forms", action="store_true", help="compare the prompt forms instead")
+    parser.add_argument(
+        "--wire", action="store_true", help="compare whole runs of the forms over a file instead"
+    )
+    parser.add_argument(
+        "--input", type=Path, default=ROOT / "sample_rag_input.xlsx", help="the file of --wire"
+    )
     parser.add_argument(
         "--prices",
         type=float,

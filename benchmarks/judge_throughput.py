@@ -62,6 +62,9 @@ class Run:
     """Seconds that the endpoint let pass, summed over the requests."""
     span: float
     """Seconds from the first real question to the last reply."""
+    prompt_tokens: float = 0.0
+    """As a provider bills them, schemas included; the preflight is left out."""
+    reply_tokens: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ def judged(
         most_in_flight=seen["most_in_flight"],
         latency=seen["latency_seconds"],
         span=seen["span_seconds"],
+        prompt_tokens=seen["prompt_tokens"],
+        reply_tokens=seen["reply_tokens"],
     )
 
 
@@ -145,7 +150,9 @@ def _command(
 ) -> list[str]:
     if name == OURS:
         _write_sheet(folder / "in.csv", rows)
-        (folder / "config.ini").write_text(_CONFIG.format(url=url, workers=workers, rows=len(rows)))
+        form = getattr(options, "prompts", "")
+        config = _CONFIG.format(url=url, workers=workers, rows=len(rows), prompts=form or "ragas")
+        (folder / "config.ini").write_text(config + (_METRICS_ALONE if form else ""))
         return [sys.executable, str(ROOT / "rag_eval_standalone.py"), "in.csv", "-o", "report.xlsx"]
     cases = [_case(row, bot) for row in rows for bot in range(len(row["responses"]))]
     (folder / "cases.json").write_text(json.dumps(cases))
@@ -156,12 +163,21 @@ def _command(
 _CONFIG = """\
 [judge]
 provider = openai
+prompts = {prompts}
 [openai]
 base_url = {url}
 model = gpt-4o
 [evaluation]
 max_workers = {workers}
 max_rows = {rows}
+"""
+
+
+_METRICS_ALONE = """\
+[metrics]
+toxicity = false
+[diagnostics]
+enabled = false
 """
 
 
@@ -295,11 +311,16 @@ def _title(options: argparse.Namespace, workers: int) -> str:
 
 @contextmanager
 def endpoint(
-    latency: float = 0.0, sigma: float = 0.0, embedding_latency: float | None = None
+    latency: float = 0.0,
+    sigma: float = 0.0,
+    embedding_latency: float | None = None,
+    *,
+    is_realistic: bool = False,
 ) -> Iterator[str]:
     command = [sys.executable, str(ROOT / "benchmarks" / "fake_endpoint.py")]
     command += ["--latency", str(latency), "--sigma", str(sigma)]
     command += [] if embedding_latency is None else ["--embedding-latency", str(embedding_latency)]
+    command += ["--realistic"] if is_realistic else []
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:

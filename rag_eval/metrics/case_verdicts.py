@@ -184,8 +184,8 @@ _RULES: Sequence[tuple[Set[str], str]] = (
     (
         {"claims"},
         'The sentences are numbered. One entry for each claim: "sentence": the number of its sentence; "claim": empty, '
-        "or the claim in words if its sentence makes several. Sentences that claim nothing, such as greetings, go into "
-        '"without_claim". Leave out no sentence.',
+        "or the claim in a few words if its sentence makes several. Sentences that claim nothing, such as greetings, go "
+        'into "without_claim". Leave out no sentence.',
     ),
     (
         {"claims.chunk"},
@@ -197,7 +197,7 @@ _RULES: Sequence[tuple[Set[str], str]] = (
     ),
     (
         {"claims.reason"},
-        '"reason": a few words if a verdict on a claim of the response is 0; otherwise empty.',
+        '"reason": a few words if nothing supports a claim of the response or a text contradicts it; otherwise empty.',
     ),
     (
         {"useful_chunks"},
@@ -205,9 +205,9 @@ _RULES: Sequence[tuple[Set[str], str]] = (
     ),
     (
         {"relevancy"},
-        '"relevancy" of the response, true or not: "reason": a few words; "evasive": 1 if it evades the query or only '
-        'says that it does not know, otherwise 0; "closeness" of what it answers to what the query asks: 4 the same, '
-        "3 nearly, with slightly more, less or other detail, 2 in part, 1 same topic only, 0 unrelated.",
+        '"relevancy" of the response, true or not: "evasive": 1 if it evades the query or only says that it does not '
+        'know, otherwise 0; "closeness" of what it answers to what the query asks: 4 the same, 3 nearly, with slightly '
+        'more, less or other detail, 2 in part, 1 same topic only, 0 unrelated; "reason": a few words, empty for 4.',
     ),
 )
 _VALUES = {
