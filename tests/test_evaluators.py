@@ -110,7 +110,7 @@ def test_an_empty_reply_about_some_chunks_leaves_out_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("model", [ChunkGraded, ChunkGradedBinary, ChunkPrecisionResult])
-def test_no_chunks_have_no_score(model: Any) -> None:
+def test_a_mean_over_no_chunks_is_none(model: Any) -> None:
     assert graded(model=model, chunks=[]).score is None
 
 
@@ -285,13 +285,15 @@ def test_a_recall_result_can_be_made_by_hand() -> None:
         ([(0, False, False), (1, False, True)], 1.0),  # none is relevant: documented, and kept
         ([(0, True, False)], 0.0),
         ([(0, True, True), (1, True, True)], 1.0),
-        ([], None),
+        ([], 1.0),  # so that none is relevant
     ],
 )
 def test_recall_is_the_share_of_relevant_chunks_that_are_included(
-    flags: list[tuple[int, bool, bool]], score: float | None
+    flags: list[tuple[int, bool, bool]], score: float
 ) -> None:
     chunks = ["c"] * len(flags)
+    by_hand = ContextRecallResult.model_validate(recalled(*flags))
+    assert by_hand.score == score
     assert ContextRecallResult.model_validate(recalled(*flags), context={"context": chunks}).score == score
 
 

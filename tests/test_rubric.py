@@ -78,10 +78,10 @@ def test_an_unusable_metric_is_refused(arguments: dict[str, Any]) -> None:
 def test_an_empty_id_is_said_to_be_empty(blank: str) -> None:
     metric = MetricDefinition(id="M1", rubric="text")
     with pytest.raises(
-        ValidationError, match=r"(?m)^id\n  Value error, the id is empty; give one, such as 'M1'"
+        ValidationError, match=r"(?m)^id\n  Value error, Metric ID cannot be empty; give one, such as 'M1'"
     ):
         MetricDefinition(id=blank, rubric="text")
-    with pytest.raises(ValidationError, match=r"(?m)^rubric_id\n  Value error, the id is empty; give one"):
+    with pytest.raises(ValidationError, match=r"(?m)^rubric_id\n  Value error, Rubric ID cannot be empty; "):
         EvaluationRubric(rubric_id=blank, metrics=[metric], passing_score_threshold=0)
     with pytest.raises(ValidationError, match=r"an id must be one printable line, not 'two\\nlines'"):
         MetricDefinition(id="two\nlines", rubric="text")
@@ -90,7 +90,7 @@ def test_an_empty_id_is_said_to_be_empty(blank: str) -> None:
 @pytest.mark.parametrize(
     ("mandatory", "cumulative", "threshold", "message"),
     [
-        ("", "", 0, "metrics is empty; at least one metric is required"),
+        ("", "", 0, "Evaluation rubric must contain at least one metric; add one to metrics"),
         ("M1", "C1 M1 C1", 0, "Duplicate metric IDs found: M1, C1"),
         ("M1", "M1_reasoning", 0, "'M1_reasoning' is taken by the explanation of metric 'M1'"),
         ("M1_reasoning", "M1", 1, "'M1_reasoning' is taken by the explanation of metric 'M1'"),
@@ -470,9 +470,9 @@ def test_a_passing_report_warns_of_nothing() -> None:
 
 def test_a_report_names_the_mandatory_metrics_that_failed() -> None:
     several = result_of(make_rubric("M1 M2 M3", ""), "-+-").to_report()
-    assert "⚠️ **2 mandatory metric(s) failed: M1, M3**" in several.splitlines()
+    assert "⚠️  **2 mandatory metric(s) failed:** M1, M3" in several.splitlines()
     report = result_of(make_rubric("M1 M2", ""), "+-").to_report()
-    assert "⚠️ **1 mandatory metric(s) failed: M2**" in report.splitlines()
+    assert "⚠️  **1 mandatory metric(s) failed:** M2" in report.splitlines()
     assert "  ✗ M2" in report.splitlines()
     assert "Cumulative" not in report
 
@@ -931,9 +931,13 @@ _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' int
         (
             "r.yaml",
             f"{HEAD}{METRIC}  - {{id: M1, rubric: Again}}\n  - {{id: '', rubric: b}}\n",
-            ["metrics, entry 3, id: the id is empty; give one, such as 'M1'"],
+            ["metrics, entry 3, id: Metric ID cannot be empty; give one, such as 'M1'"],
         ),
-        ("r.yaml", f"{HEAD}metrics: []\n", ["metrics is empty; at least one metric is required"]),
+        (
+            "r.yaml",
+            f"{HEAD}metrics: []\n",
+            ["Evaluation rubric must contain at least one metric; add one to metrics"],
+        ),
         (
             "r.yaml",
             f"rubric_id: r\npassing_score_threshold: 3\n{METRIC}  - {{id: M1, rubric: Again}}\n",

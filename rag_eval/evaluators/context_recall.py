@@ -56,10 +56,8 @@ class ContextRecallResult(BaseModel):
         return cls.model_validate({"evaluated_chunks": chunks}, context=dict(about))
 
     @property
-    def score(self) -> float | None:
-        """Share of the relevant chunks that are included; 1.0 when none is relevant, None without any chunk."""
-        if not self.evaluated_chunks:
-            return None
+    def score(self) -> float:
+        """Share of the relevant chunks that are included; 1.0 if none is relevant or there is none at all."""
         included = mean([chunk.is_included for chunk in self.relevant_chunks])
         return 1.0 if included is None else included
 

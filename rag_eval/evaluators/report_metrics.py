@@ -21,7 +21,7 @@ class AnswerCoverage(Metric):
         if not case.has_response:
             return Score.scored(self.name, 0.0, "empty response")
         result = await ContextRecall.ask(case.query, case.response, case.chunks, task=self.name)
-        if result.score is None or not result.relevant_chunks:
+        if not result.relevant_chunks:
             return Score.not_applicable(self.name, "no chunk is relevant to the query")
         evidence = tuple(_coverage(chunk, case.chunks) for chunk in result.evaluated_chunks)
         return Score.scored(self.name, result.score, evidence=evidence)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, NoReturn, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
 
 class _FixedDict(dict[str, str]):
@@ -22,9 +22,10 @@ class _FixedDict(dict[str, str]):
         return type(self), (dict(self),)
 
 
-def _check_identifier(text: str) -> str:
+def _check_identifier(text: str, info: ValidationInfo) -> str:
     if not text.strip():
-        raise ValueError("the id is empty; give one, such as 'M1'")
+        what, example = ("Rubric", "answers_v1") if info.field_name == "rubric_id" else ("Metric", "M1")
+        raise ValueError(f"{what} ID cannot be empty; give one, such as '{example}'")
     if not text.isprintable():
         raise ValueError(f"an id must be one printable line, not {text!r}")
     return text

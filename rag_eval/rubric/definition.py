@@ -239,7 +239,7 @@ def _reasoning_key(metric: MetricDefinition) -> str:
 def _inconsistencies(rubric: EvaluationRubric) -> Iterator[str]:
     ids = Counter(metric.id for metric in rubric.metrics)
     if not ids:
-        yield "metrics is empty; at least one metric is required"
+        yield "Evaluation rubric must contain at least one metric; add one to metrics"
     if repeated := [id_ for id_, count in ids.items() if count > 1]:
         yield f"Duplicate metric IDs found: {', '.join(repeated)}"
     for metric in rubric.metrics:

@@ -59,7 +59,8 @@ def _report_blocks(
         yield "## Mandatory Criteria (ALL must pass)"
         yield from (_report_entry(metric, verdicts, reasoning) for metric in mandatory)
         if failed := [metric.id for metric in mandatory if not verdicts[metric.id]]:
-            yield f"⚠️ **{len(failed)} mandatory metric(s) failed: {', '.join(failed)}**"
+            # With the two spaces of teval, whose reports are searched for this line.
+            yield f"⚠️  **{len(failed)} mandatory metric(s) failed:** {', '.join(failed)}"
     if cumulative := rubric.cumulative_metrics:
         n_passed, threshold = _count_passed(cumulative, verdicts), rubric.passing_score_threshold
         yield f"## Cumulative Criteria\n**Score: {n_passed}/{len(cumulative)}** (Required: {threshold})"
