@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from openpyxl import load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of, plain_result, random_results, summary_of, write_report
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
@@ -75,10 +76,10 @@ def test_the_widths_of_all_columns() -> None:
 
 WIDTHS = {
     "cases": (
-        "Query 24, Ground Truth 30 folded, Bot 12, Response 36 folded, Context 36 folded, RQS 7, Answer "
+        "Query 22, Ground Truth 26, Bot 12, Response 32, Context 36 folded, RQS 7, Answer "
         "Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Input"
         " Toxicity 7, Toxic? 7 folded, Empty Context? 7 folded, Empty Answer? 7 folded, Failure Mode 15,"
-        " Recommendation 60, Row 7, Selection 10"
+        " Recommendation 48, Row 7, Selection 10"
     ),
     "bots": (
         "Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision "
@@ -88,7 +89,7 @@ WIDTHS = {
         "folded, Low Quality % 7 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
     ),
     "standings": (
-        "Rank 5, Bot 12, Avg RQS 7, RQS StdDev 7 folded, Answer Correctness 7, Faithfulness 7, "
+        "Rank 5, Bot 12, Avg RQS 7, RQS StdDev 7, Answer Correctness 7, Faithfulness 7, "
         "Faithfulness StdDev 7 folded, Answer Relevancy 7, Context Precision 7, Context Recall 7, Winner"
         " 7, Verdict 34, First fix 34, 95 % low 7, 95 % high 7, vs Winner 7, vs Winner 95 % low 7, vs "
         "Winner 95 % high 7, Queries compared 9 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
@@ -160,18 +161,26 @@ def report_of(path: Path, facts: RunFacts, results: Sequence[CaseResult]) -> Pat
     return report.finish(summary, tallies.findings(summary), facts)
 
 
+def visible_ends(sheet: Worksheet) -> dict[str, int]:
+    """Where each column that is seen when the report opens ends, in pixels from the left, by its header."""
+    pixels: dict[int, int] = {}
+    for dimension in sheet.column_dimensions.values():
+        for column in range(dimension.min or 0, (dimension.max or 0) + 1):
+            if not dimension.hidden:
+                pixels[column] = round(dimension.width * 7)
+    return {
+        str(sheet.cell(1, last).value): sum(pixels[column] for column in pixels if column <= last)
+        for last in sorted(pixels)
+    }
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path: Path, count: int) -> None:
     facts, results = failing_run(LONG[:count])
     sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
     headers = [cell.value for cell in sheet[1]]
-    pixels = dict.fromkeys(range(1, len(headers) + 1), 0)
-    for dimension in sheet.column_dimensions.values():
-        for column in range(dimension.min or 0, (dimension.max or 0) + 1):
-            pixels[column] = 0 if dimension.hidden else round(dimension.width * 7)
-    ends = {header: sum(pixels[n] for n in range(1, i + 1)) for i, header in enumerate(headers, 1)}
-    for header in ("Avg RQS", "Winner", "Verdict", "First fix"):
-        assert pixels[headers.index(header) + 1] > 0
+    ends = visible_ends(sheet)
+    for header in ("Avg RQS", "RQS StdDev", "Winner", "Verdict", "First fix"):
         assert ends[header] <= SCREEN[0]
     height = (sheet.row_dimensions[1].height or 0) + count * (sheet.sheet_format.defaultRowHeight)
     assert height * 4 / 3 <= SCREEN[1]
@@ -184,9 +193,27 @@ def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path
             assert len(textwrap.wrap(str(text), 40)) <= lines
 
 
+def test_the_first_screen_shows_what_a_red_row_is_about(tmp_path: Path) -> None:
+    """From the query to the failure mode; what stays in sight while scrolling takes a third of it at most."""
+    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[CASES]
+    ends = visible_ends(sheet)
+    assert list(ends) == [
+        "Query", "Ground Truth", "Bot", "Response", "RQS", *METRIC_LABELS.values(), "Input Toxicity", "Failure Mode",
+        "Recommendation", "Row",
+    ]  # fmt: skip
+    assert ends["Failure Mode"] <= SCREEN[0]
+    assert sheet.freeze_panes == "D2"
+    assert ends["Bot"] <= SCREEN[0] / 3
+    rows = (SCREEN[1] * 3 / 4 - (sheet.row_dimensions[1].height or 0)) / sheet.sheet_format.defaultRowHeight
+    assert rows >= 4
+    points_per_pixel, inches_of_paper = 72 / 96, 11.69 - 2 * 0.4
+    smallest = 10 * inches_of_paper * 72 / (ends["Row"] * points_per_pixel)
+    assert smallest >= 6.5  # points, of its texts when printed as wide as a page
+
+
 def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Path) -> None:
     sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[CASES]
-    assert sheet.sheet_format.defaultRowHeight == 5 * 12.75
+    assert sheet.sheet_format.defaultRowHeight == 6 * 12.75
     tops = [bool(sheet.cell(row, 1).border.top.style) for row in range(2, 8)]
     assert tops == [False, False, True, False, True, False]
     assert not any(sheet.cell(row, 1).border.bottom.style for row in range(2, 8))
@@ -198,11 +225,11 @@ def test_texts_are_folded_in_groups_that_can_be_opened(tmp_path: Path) -> None:
         columns = re.findall(r"<col [^>]*>", package.read("xl/worksheets/sheet1.xml").decode())
     folded = [text for text in columns if 'outlineLevel="1"' in text]
     assert [re.findall(r'(?:min|max)="(\d+)"', text) for text in folded] == [
-        ["2", "2"], ["4", "5"], ["13", "15"]
+        ["5", "5"], ["13", "15"]
     ]  # fmt: skip
     assert all('hidden="1"' in text for text in folded)
     opening = [text for text in columns if 'collapsed="1"' in text]
-    assert [re.findall(r'min="(\d+)"', text) for text in opening] == [["3"], ["6"], ["16"]]
+    assert [re.findall(r'min="(\d+)"', text) for text in opening] == [["6"], ["16"]]
 
 
 # Charts

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rag_eval.report.book import Piece
 
-_LINES = 5
+_LINES = 6
 """Lines of text in a row."""
 _UNSHOWN = {"started", "reading", "notes", "usage", "fallbacks", "left_out", "strata"}
 """Facts that no column of the table depends on."""

@@ -57,10 +57,10 @@ def case_columns(
 ) -> list[Column[CaseResult]]:
     """Sheet "Per-Query Metrics": one row per case; `reason` says why a case is there if not all of them fit."""
     columns: list[Column[CaseResult]] = [
-        plain_column("Query", 24, Look.TEXT, lambda result: result.case.query),
-        plain_column("Ground Truth", 30, Look.TEXT, lambda result: result.case.reference, is_folded=True),
+        plain_column("Query", 22, Look.TEXT, lambda result: result.case.query),
+        plain_column("Ground Truth", 26, Look.TEXT, lambda result: result.case.reference),
         plain_column("Bot", 12, Look.TEXT, lambda result: result.case.bot),
-        plain_column("Response", 36, Look.TEXT, lambda result: result.case.response, is_folded=True),
+        plain_column("Response", 32, Look.TEXT, lambda result: result.case.response),
         plain_column(
             "Context", 36, Look.TEXT, lambda result: join_chunks(result.case.chunks or ()), is_folded=True
         ),
@@ -88,7 +88,7 @@ def case_columns(
             plain_column(
                 "Failure Mode", 15, Look.WORD, lambda result: " | ".join(result.failure_modes), _ABOUT_OK
             ),
-            plain_column("Recommendation", 60, Look.TEXT, lambda result: result.recommendation),
+            plain_column("Recommendation", 48, Look.TEXT, lambda result: result.recommendation),
         ]
     columns.append(
         plain_column(
@@ -223,9 +223,7 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
         plain_column("Rank", 5, Look.COUNT, lambda line: line.rank),
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
         plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.value, _ABOUT_COMPARED),
-        plain_column(
-            "RQS StdDev", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV, is_folded=True
-        ),
+        plain_column("RQS StdDev", NUMBER_WIDTH, Look.RQS, lambda line: line.rqs.stdev, _ABOUT_STDEV),
         *(column for metric in METRIC_LABELS for column in means(metric)),
         plain_column(
             "Winner",
