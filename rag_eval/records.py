@@ -218,6 +218,10 @@ class FailureMode(StrEnum):
     NOT_JUDGED = "Not Judged"
 
 
+FAILURES = frozenset((FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY))
+"""The modes that count as failures of the bot."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """Everything that was found out about one case. A run's JSON has the same fields in the same order."""

@@ -1,7 +1,11 @@
-"""Why a bot fails: causes that were planted are found, in their order, and none without evidence."""
+"""Why a bot fails: causes that were planted are found, in their order, and every failure has one."""
 
+import itertools
 import json
+import os
+import random
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +16,17 @@ from conftest import Run, azure, write_sheet
 from fake_judge import FakeJudge
 from report_cases import THRESHOLDS, facts_of, plain_result
 
-from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, Score
+from rag_eval.metrics.diagnosis import diagnose, limits_from
+from rag_eval.metrics.recommendations import NO_ACTION, advice_by_rule
+from rag_eval.records import FAILURES, METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
 from rag_eval.results.causes import BotCauses, Cause, CauseTally, cause_words, fix_words
 from rag_eval.results.scoring import failure_modes
 from rag_eval.results.tallies import Tallies
+from rag_eval.retrieval import doc_recall
 
+SAMPLE = Path(__file__).parents[1] / "sample_rag_input.xlsx"
+FIXTURES = os.environ.get("RAG_EVAL_FIXTURES", "")
+"""A folder with the labelled examples that docs/background/offline-judge-quality.md describes."""
 MISSING = {"context_recall": "reference statement", "context_precision": "chunk"}
 UNSUPPORTED = {"faithfulness": "statement"}
 LEFT_OUT = {"answer_correctness": "reference statement"}
@@ -103,12 +113,73 @@ def test_tallies_of_parts_are_the_tally_of_the_whole(split: int) -> None:
     )
 
 
-def test_a_failure_without_evidence_has_no_cause_and_still_counts() -> None:
+def test_a_failure_without_evidence_has_the_cause_that_its_scores_show() -> None:
     bare = plain_result(2, "A", 0.1)
     causes = counted([bare, case(3, UNSUPPORTED)])
-    assert shape(causes) == [("unsupported", 1, 2, (3,))]
-    unknown = counted([bare])
-    assert (unknown.failures, unknown.causes, fix_words(unknown)) == (1, (), "No evidence names a cause")
+    assert shape(causes) == [("missing_from_chunks", 1, 2, (2,)), ("unsupported", 1, 2, (3,))]
+    # Of scores that are all good, by another threshold than the run's.
+    other = counted([replace(plain_result(2, "A", 0.9), failure_modes=(FailureMode.LOW_QUALITY,))])
+    assert fix_words(other) == "Check the red cells: another score is below its threshold (1 of 1 failure)"
+
+
+OWN_CAUSES = {
+    FailureMode.RETRIEVAL_FAILURE: {
+        "empty_context", "missing_documents", "missing_from_chunks", "useless_chunks", "ranking",
+    },
+    FailureMode.HALLUCINATION: {"no_response", "empty_context", "unsupported", "in_reference_only"},
+    FailureMode.LOW_QUALITY: {
+        "no_response", "evasive", "incomplete", "not_in_reference", "off_topic", "different",
+    },
+}  # fmt: skip
+SUBJECTS = {
+    "answer_correctness": ("statement", "reference statement"),
+    "faithfulness": ("statement", "sentence"),
+    "answer_relevancy": ("question",),
+    "context_precision": ("chunk",),
+    "context_recall": ("reference statement",),
+}
+TEXTS = ("Loans last four weeks.", "Dogs are not allowed.", "No.", "")
+SHARES = (0.0, 0.25, 0.5, 0.85, 1.0)
+
+
+def any_result(chance: random.Random) -> tuple[CaseResult, dict[str, float]]:
+    """What a judge, a JSON file or somebody's thresholds might make of a case, and the thresholds."""
+    thresholds = {name: chance.choice(SHARES) for name in METRIC_LABELS}
+    documents = chance.choice([None, (), ("d1",), ("d2", "d3")])
+    about = Case(
+        2, "A", "How long?", chance.choice(TEXTS), chance.choice([None, *TEXTS]), chance.choice([None, (), ("c", "d")]),
+        gold_ids=None if documents is None else ("d1", "d2"), retrieved_ids=documents,
+    )  # fmt: skip
+    scores = {}
+    for name in chance.sample(list(METRIC_LABELS), chance.randint(1, 5)):
+        value = chance.choice(SHARES)
+        evidence = tuple(
+            Evidence(
+                chance.choice(SUBJECTS[name]), chance.choice(TEXTS), "", chance.random() < 0.5, chance.choice(TEXTS),
+                rank=1,
+            )
+            for _ in range(chance.randint(0, 2))
+        )  # fmt: skip
+        samples = chance.choice([(), (value, value)])
+        scores[name] = replace(Score.scored(name, value, "", evidence), samples=samples)
+    modes = failure_modes(scores, thresholds, doc_recall(about))
+    nothing = Score.not_applicable("toxicity", "switched off")
+    return CaseResult(case=about, rqs=None, failure_modes=modes, scores=scores, toxicity=nothing), thresholds
+
+
+def test_every_failure_mode_has_a_cause_of_its_own_and_advice() -> None:
+    """By any scores, evidence, thresholds and metrics."""
+    chance = random.Random(24)
+    met: Counter[FailureMode] = Counter()
+    for result, thresholds in (any_result(chance) for _ in range(2_000)):
+        modes = FAILURES.intersection(result.failure_modes)
+        met.update(modes)
+        found = {each.kind.name.lower() for each in diagnose(result, limits_from(thresholds, 0.5))}
+        assert all(found & OWN_CAUSES[mode] for mode in modes), result
+        if modes:
+            assert [(cause.count, cause.of) for cause in counted([result], thresholds).causes] == [(1, 1)]
+            assert advice_by_rule(result, thresholds) not in ("", NO_ACTION)
+    assert min(met[mode] for mode in FAILURES) > 300
 
 
 @pytest.mark.parametrize(
@@ -154,7 +225,9 @@ def test_rows_are_named_up_to_three() -> None:
     causes = counted([case(row, UNSUPPORTED) for row in range(2, 7)])
     assert cause_words(causes.causes[0]).endswith("(rows 2, 3, 4 …)")
     one = counted([case(2, UNSUPPORTED)])
-    assert cause_words(one.causes[0]) == "1 of 1 failure: the chunks do not support the response (row 2)"
+    assert (
+        cause_words(one.causes[0]) == "1 of 1 failure: the chunks do not support the whole response (row 2)"
+    )
 
 
 def test_causes_reach_the_findings_by_the_thresholds_of_the_run() -> None:
@@ -222,6 +295,165 @@ def test_planted_causes_are_found_in_their_order(
             (kind, len(rows), rows) for kind, rows in kinds.items()
         ]
         assert {cause["of"] for cause in found[bot]["causes"]} == {sum(map(len, kinds.values()))}
+
+
+RESPONSES = (ABOUT, LIE, f"{ABOUT} {LIE}", "", "I'm sorry, I don't know that and I cannot help.")
+CONTEXTS = ([ABOUT], [OTHER], [OTHER, ABOUT.replace("leaves at", "departs at")], [])
+EVERYTHING_IS_RED = "[thresholds]\n" + "".join(f"{name} = 1.0\n" for name in METRIC_LABELS)
+
+
+def mixed_sheet(path: Path) -> None:
+    """Every response with every context, with and without a ground truth, and with documents of all sorts."""
+    documents = itertools.cycle(["", "d1", "d2", "d1 || d2"])
+    lines = [
+        [QUERY, truth, response, json.dumps(chunks) if chunks else "", "d1 || d2", next(documents)]
+        for truth, response, chunks in itertools.product((ABOUT, ""), RESPONSES, CONTEXTS)
+    ]
+    write_sheet(path, ["Query", "Ground_Truth", "Bot_A", "Context", "Gold_Docs", "Retrieved_Docs"], *lines)
+
+
+def assert_explained(document: dict[str, Any], *, is_advised_by_rule: bool = True) -> None:
+    """Each failure of each bot is counted for exactly one cause, and its advice says what to do."""
+    failing: dict[str, list[int]] = {bot["bot"]: [] for bot in document["causes"]}
+    for each in document["cases"]:
+        if not FAILURES.isdisjoint(each["failure_modes"]):
+            failing[each["bot"]].append(each["row"])
+            assert not is_advised_by_rule or each["recommendation"] not in ("", NO_ACTION)
+    assert any(failing.values())
+    for bot in document["causes"]:
+        assert bot["failures"] == len(failing[bot["bot"]])
+        if bot["failures"]:
+            assert sorted(row for cause in bot["causes"] for row in cause["rows"]) == failing[bot["bot"]]
+            assert all(cause["count"] == len(cause["rows"]) for cause in bot["causes"])
+            assert "low_score" not in [cause["name"] for cause in bot["causes"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "config"),
+    [
+        (["--judge", "offline"], ""),
+        (["--judge", "offline"], EVERYTHING_IS_RED),
+        (["--judge", "offline"], "[diagnostics]\ngold_ids = true\n"),
+        (["--judge", "offline"], "[metrics]\ncontext_precision = false\nanswer_correctness = false\n"),
+        (["--judge", "offline"], "[metrics]\nfaithfulness = false\ncontext_recall = false\n"),
+        (["--judge", "offline"], "[weights]\nfaithfulness = 0\ncontext_recall = 0\ncontext_precision = 0\n"),
+        (["--prompts", "merged"], ""),
+        (["--prompts", "single"], EVERYTHING_IS_RED),
+        (["--prompts", "single", "--samples", "2"], EVERYTHING_IS_RED),
+        (["--prompts", "ragas"], ""),
+    ],
+)
+def test_causes_cover_failures(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, options: list[str], config: str
+) -> None:
+    """In the run, and in a report that is made of its JSON with other thresholds."""
+    mixed_sheet(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text(config, encoding="utf-8")
+    assert run_cli("in.xlsx", "--json", "run.json", "-q", *options, **azure(judge)).code == 0
+    document = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert_explained(document, is_advised_by_rule="ragas" not in options)
+    (tmp_path / "other.ini").write_text(config if "[thresholds]" in config else EVERYTHING_IS_RED)
+    again = ("run.json", "--report-only", "--config", "other.ini", "-o", "again.xlsx", "--json", "again.json")
+    assert run_cli(*again, "-q").code == 0
+    document = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
+    assert_explained(document, is_advised_by_rule="ragas" not in options)
+
+
+PARAPHRASED = [  # a query, its ground truth, and a chunk that says it in other words
+    (
+        "How long is a loan?",
+        "A loan lasts four weeks and can be extended twice.",
+        "Books may be kept for four weeks; readers can extend the loan two times.",
+    ),
+    (
+        "When does the museum open?",
+        "The museum opens at nine in the morning every day except Monday.",
+        "Visitors are let into the museum from nine each morning; on Monday it is closed.",
+    ),
+    (
+        "Who may use the gym?",
+        "Only members older than sixteen may use the gym.",
+        "Use of the gym is restricted to members above the age of sixteen.",
+    ),
+    (
+        "Who pays for damage?",
+        "The tenant pays for damage caused by carelessness.",
+        "Damage resulting from carelessness is charged to the tenant.",
+    ),
+    (
+        "What is the dress code?",
+        "Staff wear a blue shirt and black trousers.",
+        "The uniform of staff: black trousers with a shirt in blue.",
+    ),
+]
+KNOWN = "the response is in the ground truth, but not found in the chunks in these words"
+
+
+def test_a_response_that_equals_the_ground_truth_is_not_called_unsupported(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    """The offline judge does not find paraphrases. That is what is said, and the retrieval is not blamed."""
+    lines = [
+        [query, truth, truth if row < 4 else "Staff may wear whatever pyjamas they own.", chunk]
+        for row, (query, truth, chunk) in enumerate(PARAPHRASED)
+    ]
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *lines)
+    ended = run_cli("in.xlsx", "--judge", "offline", "--json", "run.json")
+    assert "Failures: 5 of 5 queries (Hallucination 5, Low Quality 1; some queries have several)" in ended.out
+    assert "  First fix: check whether the chunks say so\n" in ended.out
+    assert f"    4 of 5 failures: {KNOWN} (rows 2, 3, 4 …)\n" in ended.out
+    assert "    1 of 5 failures: the chunks do not support the whole response (row 6)\n" in ended.out
+    document = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert_explained(document)
+    assert all(KNOWN[1:] in each["recommendation"] for each in document["cases"][:4])
+
+
+@pytest.mark.parametrize("form", ["ragas", "merged", "single"])
+def test_a_statement_that_is_only_in_the_ground_truth_is_told_from_a_made_up_one(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
+) -> None:
+    """As an LLM judge says: of the first response it is in the ground truth, of the second it is not."""
+    write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"],
+        [QUERY, f"{ABOUT} {OTHER}", f"{ABOUT} {OTHER}", f"{ABOUT} {LIE}", ABOUT],
+    )
+    (tmp_path / "config.ini").write_text("[thresholds]\nfaithfulness = 0.9\n", encoding="utf-8")
+    options = ("--prompts", form, "--json", "run.json")
+    assert run_cli("in.xlsx", *options, **azure(judge)).code == 0
+    a, b = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["causes"]
+    assert [cause["name"] for cause in a["causes"]] == ["in_reference_only"]
+    assert [cause["name"] for cause in b["causes"]] == ["unsupported"]
+
+
+def test_causes_cover_failures_of_the_sample(run_cli: Run, tmp_path: Path) -> None:
+    assert run_cli(SAMPLE, "-o", "out.xlsx", "--judge", "offline", "--json", "run.json", "-q").code == 0
+    assert_explained(json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+
+
+@pytest.mark.skipif(not FIXTURES, reason="set RAG_EVAL_FIXTURES to the folder of the labelled examples")
+@pytest.mark.parametrize(
+    "name", ["answer_correctness", "answer_relevancy", "context_precision", "context_recall", "faithfulness"]
+)
+def test_causes_cover_failures_of_the_labelled_examples(run_cli: Run, tmp_path: Path, name: str) -> None:
+    """Of the labelled responses, and of a bot that knows the ground truth."""
+    lines = (Path(FIXTURES) / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    has_context = any(json.loads(line).get("contexts") for line in lines)
+    with (tmp_path / "in.jsonl").open("w", encoding="utf-8") as file:
+        for each in map(json.loads, lines):
+            truth = each.get("ground_truth") or ""
+            row = {
+                "Query": each["question"] or "?",
+                "Ground_Truth": truth,
+                "Bot_A": each.get("answer") or "",
+                "Bot_B": truth,
+            }
+            file.write(
+                json.dumps(row | ({"Context": each.get("contexts") or []} if has_context else {})) + "\n"
+            )
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 5000\n", encoding="utf-8")
+    assert run_cli("in.jsonl", "--judge", "offline", "--json", "run.json", "-q").code == 0
+    assert_explained(json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
 
 
 def test_gold_documents_that_were_not_retrieved_matter_only_if_the_chunks_may_lack_the_answer() -> None:

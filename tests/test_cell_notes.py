@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from xlsxwriter import Workbook
 
-from rag_eval.records import Score
+from rag_eval.records import Evidence, Score
 from rag_eval.report.notes import Note, NoteKind, SheetNotes, note_on
 
 LIMIT = int(NoteKind.LOW.limit)
@@ -56,3 +56,15 @@ def test_a_note_that_is_not_kept_is_never_put_into_words(more: int) -> None:
 def test_a_low_score_without_evidence_has_a_note_if_its_reason_shows(reason: str, has_note: bool) -> None:
     """A character that a workbook cannot hold is shown by another one."""
     assert (note_on(Score.scored("faithfulness", 0.1, reason), 0.3) is not None) is has_note
+
+
+def test_a_note_says_what_was_not_found_in_sentences_that_are_supported() -> None:
+    """The offline judge supports each of them, and still the whole text is below the threshold."""
+    missing = Evidence("sentence", "Loans last four weeks.", "supported", True, "not in the chunks: last")
+    evidence = (missing, Evidence("sentence", "They are free.", "supported", True))
+    note = note_on(Score.scored("faithfulness", 0.6, "", evidence), 0.62)
+    assert note is not None
+    assert note.text == (
+        "0.60, below 0.62\n1 of 2 sentences: supported\n– Loans last four weeks. (not in the chunks: last)"
+    )
+    assert note_on(Score.scored("faithfulness", 0.6, "", evidence[1:]), 0.62) is None

@@ -85,6 +85,12 @@ def test_the_metric_is_judged_offline_and_has_its_weight_threshold_column_and_fa
         assert polite["value"] == (float(bool(words & POLITE_WORDS)) if words else None)
         if polite["value"] == 0:
             assert "Low Quality" in case["failure_modes"]
+    counted = {cause["name"]: cause["count"] for bot in document["causes"] for cause in bot["causes"]}
+    assert counted["low_score"] > 0  # of cases that fail by this metric only
+    for bot in document["causes"]:
+        assert sum(cause["count"] for cause in bot["causes"]) == bot["failures"]
+    advice = "Another score is below its threshold (Polite Answer): check the red cells. The response is not polite: "
+    assert any(case["recommendation"].startswith(advice) for case in cases)
     assert document["run"]["weights"]["polite_answer"] == pytest.approx(0.1 / 1.1)
     assert document["run"]["thresholds"]["polite_answer"] == 0.5
     rows = read_sheet(copy.folder / "r.xlsx", "Per-Query Metrics")

@@ -1,6 +1,7 @@
 """What the documents say is so: commands run, examples work, links lead somewhere, options and codes are listed."""
 
 import ast
+import json
 import re
 import shlex
 import subprocess
@@ -485,6 +486,8 @@ def test_the_causes_are_those_of_the_program_in_their_order() -> None:
     section = TEXTS["docs/report.md"].partition("### What to fix first\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^\d+\. (.+)$", section, re.MULTILINE)
     assert [cause.partition(", and no other")[0] for cause in listed] == [kind.text for kind in CauseKind]
+    schema = (ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8")
+    assert f'"enum": {json.dumps([kind.name.lower() for kind in CauseKind])}' in schema
 
 
 def test_the_verdicts_are_those_of_the_report() -> None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 from in_process import ObjectJudge, run
-from report_cases import result_of
+from report_cases import THRESHOLDS, result_of
 
 from rag_eval.errors import JudgeError
-from rag_eval.metrics.recommendations import NO_ACTION, NO_EVIDENCE, LlmAdviser, RuleAdviser, advice_by_rule
+from rag_eval.metrics.recommendations import NO_ACTION, LlmAdviser, RuleAdviser, advice_by_rule
 from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Score
 
 GOOD = dict.fromkeys(("answer_correctness", "faithfulness", "answer_relevancy", "context_precision"), 0.9)
@@ -47,9 +47,8 @@ def declining(result: CaseResult) -> CaseResult:
 
 
 RECALL = "The chunks do not contain the whole answer (“A.”): improve the retrieval."
-UNSUPPORTED = (
-    "The chunks do not support the response (“A.” and 2 more): make the bot answer from the chunks only."
-)
+CHUNKS_ONLY = "make the bot answer from the chunks only."
+UNSUPPORTED = f"The chunks do not support the whole response (“A.” and 2 more): {CHUNKS_ONLY}"
 RELEVANCY = "The response does not fully address the query: make the bot answer the question directly."
 RANKING = "Useful chunks rank below useless ones (chunk {}): rerank or filter the chunks."
 USELESS = "No retrieved chunk is useful: improve the retrieval."
@@ -57,6 +56,9 @@ EMPTY = "No chunk was retrieved: check the index, its filters and the query rewr
 NOTHING_SAID = "The bot gave no response: check the bot for timeouts, errors and filters."
 EVASION = "The response declines to answer: check the prompt's rules for declining."
 LEFT_OUT = "The response leaves out parts of the ground truth (“A.”): make the bot answer completely."
+CHECK = "check whether the chunks say so."
+KNOWN = f"The response is in the ground truth, but not found in the chunks in these words{{}}: {CHECK}"
+DIFFERENT = "The response differs from the ground truth: compare the two."
 EXTRA = "The response says more than the ground truth (“A.”{}): check these statements."
 
 
@@ -139,7 +141,61 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
             case_of({"context_recall": 0.7}, gold_ids=("d1", "d2"), retrieved_ids=("d2", "d3")),
             "Gold documents were not retrieved (“d1”): improve the retrieval.",
         ),
-        (case_of({"answer_correctness": 0.1}), NO_EVIDENCE),
+        # The score of a failure mode needs no evidence: it is what was seen.
+        (case_of({"answer_correctness": 0.1}), DIFFERENT),
+        (case_of({"answer_relevancy": 0.1}), RELEVANCY),
+        (case_of({"faithfulness": 0.1}), UNSUPPORTED.replace(" (“A.” and 2 more)", "")),
+        (case_of({"faithfulness": 0.1}, response="r"), KNOWN.format("")),
+        (
+            case_of({"context_recall": 0.1, "context_precision": 0.2}),
+            f"{RECALL.replace(' (“A.”)', '')} {RANKING.replace(' (chunk {})', '')}",
+        ),
+        (
+            case_of({"context_recall": 0.1, "context_precision": 0.0}),
+            f"{RECALL.replace(' (“A.”)', '')} {USELESS}",
+        ),
+        (case_of({"faithfulness": 0.0, "context_precision": 0.0, "context_recall": 0.0}, chunks=()), EMPTY),
+        (  # what speaks against a sentence that counts as supported
+            case_of(
+                {"faithfulness": 0.1},
+                {"faithfulness": (Evidence("sentence", "A.", "supported", True, "not in the chunks: a"),)},
+            ),
+            UNSUPPORTED.replace(" and 2 more", ""),
+        ),
+        (  # the judge says of the same statement that it is in the ground truth
+            case_of(
+                {"faithfulness": 0.1, "answer_correctness": 0.9},
+                {
+                    "faithfulness": against("statement", "A.", "B."),
+                    "answer_correctness": (
+                        Evidence("statement", "A.", "in the ground truth", True),
+                        Evidence("statement", "B.", "not in the ground truth", False),
+                    ),
+                },
+                reference="B",
+            ),
+            f"{UNSUPPORTED.replace('“A.” and 2 more', '“B.”')} {KNOWN.format(' (“A.”)')}",
+        ),
+        (  # or the words say so; the chunks are useful, so the retrieval is not blamed
+            case_of(
+                {"faithfulness": 0.1, "context_recall": 0.1},
+                {
+                    "faithfulness": against("sentence", "Loans last four weeks."),
+                    "context_recall": against("reference sentence", "Loans last four weeks."),
+                },
+                response="Loans last four weeks.",
+                reference="Loans last four weeks.",
+            ),
+            KNOWN.format(" (“Loans last four weeks.”)"),
+        ),
+        (
+            case_of(
+                {"faithfulness": 0.1},
+                {"faithfulness": against("sentence", "Loans last six weeks.")},
+                reference="Loans last four weeks.",
+            ),
+            UNSUPPORTED.replace("“A.” and 2 more", "“Loans last six weeks.”"),
+        ),
         (  # a response that is made up makes good chunks look useless: that it is made up comes first
             case_of(
                 {"faithfulness": 0.1, "context_precision": 0.0},
@@ -155,8 +211,8 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
 )
 def test_advice_by_rule(result: CaseResult, advice: str) -> None:
     """The gravest cause first, and at most three sentences."""
-    assert advice_by_rule(result) == advice
-    (asked,) = run([RuleAdviser().advise(result)], ObjectJudge(lambda prompt: ""))
+    assert advice_by_rule(result, THRESHOLDS) == advice
+    (asked,) = run([RuleAdviser(THRESHOLDS).advise(result)], ObjectJudge(lambda prompt: ""))
     assert asked == advice
 
 
@@ -167,15 +223,17 @@ def test_advice_by_rule(result: CaseResult, advice: str) -> None:
 def test_a_long_quotation_is_cut(length: int, end: str) -> None:
     text = "x" * length
     result = case_of({"answer_correctness": 0.5}, {"answer_correctness": against("reference", text)})
-    advice = advice_by_rule(result)
+    advice = advice_by_rule(result, THRESHOLDS)
     assert advice.endswith(end)
     assert len(advice) == len(LEFT_OUT.replace("A.", "")) + 60
 
 
 def test_a_failure_mode_leaves_room_for_advice_though_every_score_is_good() -> None:
-    """As when gold documents decide about retrieval."""
+    """As when gold documents decide about retrieval, or a threshold is high."""
     result = replace(case_of(), failure_modes=(FailureMode.RETRIEVAL_FAILURE,))
-    assert advice_by_rule(result) == NO_EVIDENCE  # by rule there is nothing else to say
+    assert advice_by_rule(result, {}) == "Another score is below its threshold: check the red cells."
+    high = advice_by_rule(result, {"context_recall": 1.0, "context_precision": 1.0})
+    assert high == f"{RECALL.replace(' (“A.”)', '')} {RANKING.replace(' (chunk {})', '')}"
     (asked,) = run([LlmAdviser().advise(result)], ObjectJudge(lambda prompt: '{"recommendation": "Look."}'))
     assert asked == "Look."
 

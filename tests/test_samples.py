@@ -8,7 +8,7 @@ import pytest
 from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion
 
-from rag_eval.records import Score
+from rag_eval.records import Evidence, Score
 from rag_eval.results.scoring import mean_score
 
 ROW = ["When does it open?", "It opens at nine.", "It opens at nine.", "It opens at nine. || Dogs bark."]
@@ -103,3 +103,16 @@ def test_means_of_samples(samples: list[Score], expected: object) -> None:
     score = mean_score(samples)
     assert (score.value, score.samples) == expected
     assert score.outcome == next((each for each in samples if each.value is not None), samples[0]).outcome
+
+
+def test_the_evidence_of_a_mean_is_that_of_the_lowest_sample() -> None:
+    """A low mean is not shown with evidence that is all favourable."""
+    good, bad = (
+        Evidence("statement", "Text.", word, word == "supported") for word in ("supported", "not supported")
+    )
+    samples = [
+        Score.scored("m", 1.0, "", (good,)),
+        Score.scored("m", 0.0, "", (bad,)),
+        Score.scored("m", 0.0),
+    ]
+    assert mean_score(samples).evidence == (bad,)

@@ -346,11 +346,7 @@ def test_each_bot_has_its_failures_the_first_fix_and_its_worst_row() -> None:
     assert list(bot_lines(summary_of(results, facts_of("A", 10)), findings))[1] == (
         "  Failures: 5 of 10 queries (Retrieval Failure 5, Hallucination 5, Low Quality 5; some queries have several)"
     )
-    bare = replace(CAUSES, causes=(), worst_row=None, worst_rqs=None)
-    assert list(bot_lines(summary, replace(findings, causes=(bare,))))[2:] == [
-        "  First fix: no evidence names a cause"
-    ]
-    perfect = replace(bare, failures=0)
+    perfect = replace(CAUSES, failures=0, causes=(), worst_row=None, worst_rqs=None)
     assert list(bot_lines(summary, replace(findings, causes=(perfect,)))) == ["A: RQS for 10 of 10 queries"]
 
 

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TextIO
 
-from rag_eval.records import METRIC_LABELS
-from rag_eval.results.causes import FAILURES, MOST_CAUSES, BotCauses, cause_words, worst_words
+from rag_eval.records import FAILURES, METRIC_LABELS
+from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
 from rag_eval.results.findings import ABOUT_COUNTS, Findings, mean_words
 from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
 from rag_eval.texts.display import decimals
@@ -98,8 +98,6 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
         yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
     if fix := causes.first_fix:
         yield f"  First fix: {fix.fix}"
-    elif causes.failures:
-        yield "  First fix: no evidence names a cause"
     yield from (f"    {printable(cause_words(cause))}" for cause in causes.causes[:MOST_CAUSES])
     if causes.worst_row is not None:
         yield f"  Worst row: {printable(worst_words(causes))} (RQS {decimals(causes.worst_rqs)})"

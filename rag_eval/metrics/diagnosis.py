@@ -1,15 +1,14 @@
-"""Why a case scored low: causes that its evidence names, never a guess."""
+"""Why a case scored low: causes that its scores and their evidence name, never a guess."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from rag_eval.metrics.metric import DECLINES, EVASIVE
-from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode
+from rag_eval.records import FAILURES, METRIC_LABELS, CaseResult, Evidence, FailureMode
 
 ROOM = 0.8
 """A score below this leaves room for improvement."""
-ROOMY_LIMITS: Mapping[str, float] = dict.fromkeys(METRIC_LABELS, ROOM)
 
 
 class CauseKind(Enum):
@@ -21,11 +20,17 @@ class CauseKind(Enum):
     MISSING_FROM_CHUNKS = "the chunks do not contain the whole answer", "improve the retrieval"
     USELESS_CHUNKS = "no retrieved chunk is useful", "improve the retrieval"
     EVASIVE = "the response declines to answer", "check the prompt's rules for declining"
-    UNSUPPORTED = "the chunks do not support the response", "make the bot answer from the chunks only"
+    UNSUPPORTED = "the chunks do not support the whole response", "make the bot answer from the chunks only"
+    IN_REFERENCE_ONLY = (
+        "the response is in the ground truth, but not found in the chunks in these words",
+        "check whether the chunks say so",
+    )
     INCOMPLETE = "the response leaves out parts of the ground truth", "make the bot answer completely"
     NOT_IN_REFERENCE = "the response says more than the ground truth", "check these statements"
     OFF_TOPIC = "the response does not fully address the query", "make the bot answer the question directly"
+    DIFFERENT = "the response differs from the ground truth", "compare the two"
     RANKING = "useful chunks rank below useless ones", "rerank or filter the chunks"
+    LOW_SCORE = "another score is below its threshold", "check the red cells"
 
     def __init__(self, text: str, fix: str) -> None:
         self.text = text
@@ -40,27 +45,57 @@ class Diagnosis(NamedTuple):
     """Texts of the evidence, whole; empty if the case itself is the evidence, such as an empty response."""
 
 
-def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> Iterator[Diagnosis]:
-    """The causes that the evidence of a case names, in causal order.
+def limits_from(thresholds: Mapping[str, float], least: float) -> dict[str, float]:
+    """By metric: its threshold, but no less than `least`."""
+    return {name: max(thresholds.get(name, 0.0), least) for name in METRIC_LABELS}
 
-    A metric's evidence counts if its score is below the metric's limit (0..1, by name; a metric without one
-    never counts). Yields nothing if no evidence explains the scores.
+
+ROOMY_LIMITS: Mapping[str, float] = limits_from({}, ROOM)
+
+
+def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> Iterator[Diagnosis]:
+    """The causes that a case shows, in causal order; at least one if the case has a failure mode.
+
+    A metric counts if its score is below the metric's limit (0..1, by name; a metric without one never counts) and
+    its evidence speaks against the case. Without such evidence it counts only for a failure mode of the case. Each
+    failure mode has a cause of its own if no limit is below the threshold of the run.
     """
-    useless, chunks = _unfavourable(result, "context_precision", limits)
-    is_all_useless = bool(useless) and len(useless) == len(chunks)
-    # Without a ground truth, chunks are judged by the response: a made-up one makes good chunks look useless.
-    is_sure = result.case.reference is not None
-    if not result.case.has_response:
+    causes = _causes(result, limits)
+    first = next(causes, None)
+    if first:
+        yield first
+        yield from causes
+    elif not FAILURES.isdisjoint(result.failure_modes):
+        low = [METRIC_LABELS[name] for name in METRIC_LABELS if _is_below(result, name, limits)]
+        yield Diagnosis(CauseKind.LOW_SCORE, low)
+
+
+def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
+    case = result.case
+    if not case.has_response:
         yield Diagnosis(CauseKind.NO_RESPONSE)
     yield from _retrieval(result, limits)
-    if is_all_useless and is_sure:
-        yield Diagnosis(CauseKind.USELESS_CHUNKS)
-    if result.case.has_response:
+    chunks = None if case.has_empty_context else _chunks(result, limits)
+    is_useless = chunks is not None and chunks.kind is CauseKind.USELESS_CHUNKS
+    # Without a ground truth, chunks are judged by the response: a made-up one makes good chunks look useless.
+    is_sure = case.reference is not None
+    if chunks and is_useless and is_sure:
+        yield chunks
+    if case.has_response:
         yield from _response(result, limits)
-    if is_all_useless and not is_sure:
-        yield Diagnosis(CauseKind.USELESS_CHUNKS)
-    if useless and not is_all_useless:
-        yield Diagnosis(CauseKind.RANKING, [f"chunk {each.rank}" for each in useless])
+    if chunks and not (is_useless and is_sure):
+        yield chunks
+
+
+def _chunks(result: CaseResult, limits: Mapping[str, float]) -> Diagnosis | None:
+    useless = _against(result, "context_precision", limits)
+    if useless is None:
+        return None
+    chunks = result.scores["context_precision"].evidence
+    is_none_useful = len(useless) == len(chunks) if chunks else not result.value("context_precision")
+    if is_none_useful:
+        return Diagnosis(CauseKind.USELESS_CHUNKS)
+    return Diagnosis(CauseKind.RANKING, [f"chunk {each.rank}" for each in useless])
 
 
 def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
@@ -71,12 +106,12 @@ def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diag
     lost = [] if case.retrieved_ids is None else [each for each in gold if each not in case.retrieved_ids]
     if (
         lost
-        and 1 - len(lost) / len(gold) < limits.get("context_recall", 0.0)
+        and (len(gold) - len(lost)) / len(gold) < limits.get("context_recall", 0.0)
         and _may_lack_text(result, limits)
     ):
         yield Diagnosis(CauseKind.MISSING_DOCUMENTS, lost)
-    missing, _ = _unfavourable(result, "context_recall", limits)
-    if missing:
+    missing = None if case.has_empty_context else _against(result, "context_recall", limits)
+    if missing is not None and not _is_all_said(result, missing):
         yield Diagnosis(CauseKind.MISSING_FROM_CHUNKS, [each.text for each in missing])
 
 
@@ -86,28 +121,40 @@ def _may_lack_text(result: CaseResult, limits: Mapping[str, float]) -> bool:
     return not is_found or FailureMode.RETRIEVAL_FAILURE in result.failure_modes
 
 
+def _is_all_said(result: CaseResult, missing: Sequence[Evidence]) -> bool:
+    """Whether a response that is called a hallucination says all that is missing from chunks that are useful.
+
+    Then the chunks may say it in other words, and that is to be checked before the retrieval is blamed.
+    """
+    modes = result.failure_modes
+    if FailureMode.HALLUCINATION not in modes or FailureMode.RETRIEVAL_FAILURE in modes:
+        return False
+    return bool(missing) and all(_says(result.case.response, each.text) for each in missing)
+
+
 def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
-    relevancy = result.scores.get("answer_relevancy")
-    is_low = _is_below(result, "answer_relevancy", limits)
-    is_off_topic = is_low and bool(relevancy and (relevancy.evidence or relevancy.reason))
+    is_off_topic = _is_off_topic(result, limits)
     is_evasive = is_off_topic and _is_evasive(result)
     if is_evasive:
         yield Diagnosis(CauseKind.EVASIVE)
-    unsupported, _ = _unfavourable(result, "faithfulness", limits)
-    if unsupported:
-        yield Diagnosis(CauseKind.UNSUPPORTED, [each.text for each in unsupported])
-    wrong, _ = _unfavourable(result, "answer_correctness", limits)
-    left_out = [each.text for each in wrong if each.subject.startswith("reference")]
-    extra = [each.text for each in wrong if not each.subject.startswith("reference")]
-    both = Diagnosis(CauseKind.INCOMPLETE, left_out), Diagnosis(CauseKind.NOT_IN_REFERENCE, extra)
-    yield from sorted((each for each in both if each.details), key=lambda each: -len(each.details))
+    unsupported = None if result.case.has_empty_context else _against(result, "faithfulness", limits)
+    if unsupported is not None:
+        yield from _unsupported(result, [each.text for each in unsupported])
+    wrong = _against(result, "answer_correctness", limits)
+    left_out = [each.text for each in wrong or () if each.subject.startswith("reference")]
+    extra = [each.text for each in wrong or () if not each.subject.startswith("reference")]
+    yield from _most_first((CauseKind.INCOMPLETE, left_out), (CauseKind.NOT_IN_REFERENCE, extra))
     if is_off_topic and not is_evasive:
         yield Diagnosis(CauseKind.OFF_TOPIC)
+    if wrong is not None and not wrong:
+        yield Diagnosis(CauseKind.DIFFERENT)
 
 
-def _is_below(result: CaseResult, metric: str, limits: Mapping[str, float]) -> bool:
-    value = result.value(metric)
-    return value is not None and value < limits.get(metric, 0.0)
+def _is_off_topic(result: CaseResult, limits: Mapping[str, float]) -> bool:
+    if not _is_below(result, "answer_relevancy", limits):
+        return False
+    score = result.scores["answer_relevancy"]
+    return bool(score.evidence or score.reason) or _is_behind_a_failure(result, "answer_relevancy")
 
 
 def _is_evasive(result: CaseResult) -> bool:
@@ -115,11 +162,63 @@ def _is_evasive(result: CaseResult) -> bool:
     return score.reason == DECLINES or any(each.verdict == EVASIVE for each in score.evidence)
 
 
-def _unfavourable(
-    result: CaseResult, metric: str, limits: Mapping[str, float]
-) -> tuple[list[Evidence], Sequence[Evidence]]:
-    """What speaks against a score below its limit, and all of its evidence."""
+def _unsupported(result: CaseResult, statements: Sequence[str]) -> Iterator[Diagnosis]:
+    """`statements` are those that speak against the response; none if only its score does."""
+    if not statements:
+        is_known = _is_in_reference(result, result.case.response)
+        yield Diagnosis(CauseKind.IN_REFERENCE_ONLY if is_known else CauseKind.UNSUPPORTED)
+        return
+    known: dict[bool, list[str]] = {False: [], True: []}
+    for each in statements:
+        known[_is_in_reference(result, each)].append(each)
+    yield from _most_first((CauseKind.UNSUPPORTED, known[False]), (CauseKind.IN_REFERENCE_ONLY, known[True]))
+
+
+def _is_in_reference(result: CaseResult, statement: str) -> bool:
+    """As answer correctness says of the same statement; where it does not, by the words."""
+    correctness = result.scores.get("answer_correctness")
+    for each in correctness.evidence if correctness else ():
+        if (each.subject, each.text) == ("statement", statement):
+            return each.favourable
+    return _says(result.case.reference or "", statement)
+
+
+def _says(text: str, statement: str) -> bool:
+    """By the words."""
+    from rag_eval.metrics.offline.support import support
+
+    return support(statement, (text,)).value >= ROOM
+
+
+def _most_first(*causes: tuple[CauseKind, Sequence[str]]) -> Iterator[Diagnosis]:
+    """Those with details; of two, the one with more of them is more of a cause."""
+    named = [Diagnosis(kind, details) for kind, details in causes if details]
+    yield from sorted(named, key=lambda each: -len(each.details))
+
+
+def _against(result: CaseResult, metric: str, limits: Mapping[str, float]) -> Sequence[Evidence] | None:
+    """What speaks against a score below its limit; None if the score does not count.
+
+    A score that a failure mode of the case follows from counts whatever its evidence is. The offline judge calls every
+    sentence supported where the whole text falls just short; then what it did not find in them speaks against it.
+    """
     if not _is_below(result, metric, limits):
-        return [], ()
-    evidence = result.scores[metric].evidence
-    return [each for each in evidence if not each.favourable], evidence
+        return None
+    score = result.scores[metric]
+    unfavourable = [each for each in score.evidence if not each.favourable]
+    if unfavourable or not _is_behind_a_failure(result, metric):
+        return unfavourable or None
+    # The evidence of a mean of samples is that of one of them, which may have been better.
+    return [] if score.samples else [each for each in score.evidence if each.reason]
+
+
+def _is_below(result: CaseResult, metric: str, limits: Mapping[str, float]) -> bool:
+    value = result.value(metric)
+    return value is not None and value < limits.get(metric, 0.0)
+
+
+def _is_behind_a_failure(result: CaseResult, metric: str) -> bool:
+    """Whether a failure mode of the case can follow from this metric."""
+    from rag_eval.metrics.catalogue import METRICS
+
+    return METRICS[metric].failure in result.failure_modes

@@ -1,18 +1,17 @@
 """What to do about a case, from its scores, its failure modes and the evidence behind them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.catalogue import METRICS
-from rag_eval.metrics.diagnosis import ROOM, CauseKind, diagnose
+from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose, limits_from
 from rag_eval.metrics.numbered import NumberedTask
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, Outcome
 
 NO_ACTION = "No action needed."
-NO_EVIDENCE = "No evidence explains this failure: compare the response with the query and the ground truth."
 
 
 class Adviser(Protocol):
@@ -23,8 +22,12 @@ class Adviser(Protocol):
 class RuleAdviser:
     """Advice by rule, quoting the evidence. Needs no judge."""
 
+    def __init__(self, thresholds: Mapping[str, float]) -> None:
+        """`thresholds` are those of the failure modes, by metric."""
+        self._thresholds = thresholds
+
     async def advise(self, result: CaseResult) -> str:
-        return advice_by_rule(result)
+        return advice_by_rule(result, self._thresholds)
 
 
 class LlmAdviser:
@@ -35,8 +38,8 @@ class LlmAdviser:
 
     async def advise(self, result: CaseResult) -> str:
         if FailureMode.NOT_JUDGED in result.failure_modes:
-            return advice_by_rule(result)
-        if not _leaves_room(result):
+            return advice_by_rule(result, {})
+        if not _leaves_room(result, ROOMY_LIMITS):
             return NO_ACTION
         try:
             reply = await _TASK.call(_described(result), self._bundle)
@@ -45,30 +48,34 @@ class LlmAdviser:
         return " ".join(_SENTENCE_END.split(reply.recommendation.strip())[:3])
 
 
-def advice_by_rule(result: CaseResult) -> str:
-    """At most three sentences, each a cause that the evidence names and what to do about it."""
-    if not _leaves_room(result):
+def advice_by_rule(result: CaseResult, thresholds: Mapping[str, float]) -> str:
+    """At most three sentences, each a cause that the case shows and what to do about it.
+
+    `thresholds` are those of the failure modes, by metric.
+    """
+    limits = limits_from(thresholds, ROOM)
+    if not _leaves_room(result, limits):
         return NO_ACTION
-    is_ok = result.failure_modes == (FailureMode.OK,)
-    return " ".join(list(_rules(result))[:3]) or (NO_ACTION if is_ok else NO_EVIDENCE)
+    return " ".join(list(_rules(result, limits))[:3]) or NO_ACTION
 
 
-def _leaves_room(result: CaseResult) -> bool:
-    if result.failure_modes != (FailureMode.OK,):
-        return True
-    return any(score.value is not None and score.value < ROOM for score in result.scores.values())
+def _leaves_room(result: CaseResult, limits: Mapping[str, float]) -> bool:
+    return result.failure_modes != (FailureMode.OK,) or any(
+        score.value is not None and score.value < limits.get(name, ROOM)
+        for name, score in result.scores.items()
+    )
 
 
-def _rules(result: CaseResult) -> Iterator[str]:
+def _rules(result: CaseResult, limits: Mapping[str, float]) -> Iterator[str]:
     """Advice in the order of its weight; the first cause explains most of what follows it."""
     if FailureMode.NOT_JUDGED in result.failure_modes:
         yield _judge_again(result)
-    for kind, details in diagnose(result):
+    for kind, details in diagnose(result, limits):
         quoted = f" ({_named(kind, details)})" if details else ""
         yield f"{kind.text[0].upper()}{kind.text[1:]}{quoted}: {kind.fix}."
     for metric in METRICS.values():
         score = result.scores.get(metric.name)
-        if score is not None and score.value is not None and score.value < ROOM:
+        if score is not None and score.value is not None and score.value < limits[metric.name]:
             yield from metric.advise(result.case, score)
 
 
@@ -82,9 +89,10 @@ def _judge_again(result: CaseResult) -> str:
 
 
 def _named(kind: CauseKind, details: Sequence[str]) -> str:
-    """The first of the details; a quotation unless it only names a chunk."""
+    """The first of the details; a quotation unless it only names a chunk or a metric."""
     more = f" and {len(details) - 1} more" if len(details) > 1 else ""
-    return details[0] + more if kind is CauseKind.RANKING else f"“{_shortened(details[0])}”{more}"
+    is_name = kind in (CauseKind.RANKING, CauseKind.LOW_SCORE)
+    return details[0] + more if is_name else f"“{_shortened(details[0])}”{more}"
 
 
 def _shortened(text: str, length: int = 60) -> str:

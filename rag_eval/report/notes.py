@@ -68,11 +68,17 @@ def note_on(score: Score, threshold: float | None) -> Note | None:
 
 def _says_why(score: Score) -> bool:
     """Whether anything speaks against the score, without its words."""
-    return any(not item.favourable for item in score.evidence) or bool(printable(score.reason).strip())
+    is_seen = any(not item.favourable or item.reason.strip() for item in score.evidence)
+    return is_seen or bool(printable(score.reason).strip())
 
 
 def _why(score: Score) -> str:
-    return _evidence_against(score.evidence) or shorten(score.reason, NOTE_LIMIT)
+    """A sentence can be supported where the whole text falls short; then what was not found in it speaks."""
+    unfavourable = [item for item in score.evidence if not item.favourable]
+    reason = shorten(score.reason, NOTE_LIMIT)
+    if unfavourable or reason:
+        return _listed(unfavourable, score.evidence) or reason
+    return _listed([item for item in score.evidence if item.reason.strip()], score.evidence)
 
 
 class SheetNotes:
@@ -116,9 +122,9 @@ class SheetNotes:
         )
 
 
-def _evidence_against(evidence: Sequence[Evidence]) -> str:
+def _listed(against: Sequence[Evidence], evidence: Sequence[Evidence]) -> str:
     """What speaks against a score, grouped by verdict: '2 of 5 statements: not supported', then which."""
-    against = sorted((item for item in evidence if not item.favourable), key=_group)
+    against = sorted(against, key=_group)
     blocks = [
         _block(subject, verdict, list(items), sum(item.subject == subject for item in evidence))
         for (subject, verdict), items in groupby(against, key=_group)

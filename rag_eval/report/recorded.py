@@ -96,7 +96,7 @@ def rescored(result: CaseResult, facts: RunFacts, *, had_diagnostics: bool) -> C
     is_kept = had_diagnostics and modes == result.failure_modes
     if is_kept or not facts.diagnostics:
         return now
-    return replace(now, recommendation=advice_by_rule(now))
+    return replace(now, recommendation=advice_by_rule(now, facts.thresholds))
 
 
 _PROVENANCE = ("configuration", "versions", "made_from")

@@ -4,8 +4,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose
-from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode
+from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose, limits_from
+from rag_eval.records import FAILURES, CaseResult
 from rag_eval.results.stored import State
 from rag_eval.texts.display import shorten
 
@@ -15,8 +15,6 @@ MOST_PLACES = 5
 """Rows of a cause whose files are kept: as many as any reader is told of."""
 _MATERIAL = 0.5
 """Evidence against a score of at least this and its threshold does not explain a failure."""
-FAILURES = {FailureMode.RETRIEVAL_FAILURE, FailureMode.HALLUCINATION, FailureMode.LOW_QUALITY}
-"""The modes that count as failures of the bot."""
 
 
 Place = tuple[str, int]
@@ -35,7 +33,7 @@ class Cause:
     """What to do, an imperative: 'improve the retrieval'."""
     count: int
     of: int
-    """All failures of the bot, those without a known cause included; at least `count`."""
+    """All failures of the bot; at least `count`. Together, its causes count each of them once."""
     rows: Sequence[int] = field(repr=False)
     """The input's row numbers of these cases, ascending; `count` of them."""
     is_failure: bool = True
@@ -57,7 +55,7 @@ class BotCauses:
     failures: int
     """Cases with a failure mode; not judged is not a failure."""
     causes: tuple[Cause, ...]
-    """The most frequent first, equal ones in causal order; empty if no evidence names a cause."""
+    """The most frequent first, equal ones in causal order; empty if no case fails or could be better."""
     worst_row: int | None
     """The input's row number of the case with the lowest RQS, the first of equal ones; None without an RQS."""
     worst_rqs: float | None
@@ -67,7 +65,7 @@ class BotCauses:
 
     @property
     def first_fix(self) -> Cause | None:
-        """The most frequent cause; None if no evidence names one."""
+        """The most frequent cause; None without any."""
         return self.causes[0] if self.causes else None
 
 
@@ -76,7 +74,7 @@ class CauseTally:
 
     def __init__(self, bots: Sequence[str], thresholds: Mapping[str, float]) -> None:
         """`thresholds` are those of the failure modes, by metric."""
-        limits = {name: max(thresholds.get(name, 0.0), _MATERIAL) for name in METRIC_LABELS}
+        limits = limits_from(thresholds, _MATERIAL)
         self._bots = {bot: _BotTally(limits) for bot in bots}
 
     def add(self, result: CaseResult) -> None:
@@ -222,7 +220,7 @@ def place_words(source: str, row: int) -> str:
 def fix_words(causes: BotCauses | None) -> str:
     """'Improve the retrieval: the chunks do not contain the whole answer (7 of 11 failures)'; for a cell."""
     if causes is None or causes.first_fix is None:
-        return "No evidence names a cause" if causes and causes.failures else ""
+        return ""
     cause = causes.first_fix
     return f"{cause.fix[0].upper()}{cause.fix[1:]}: {cause.text} ({_counted(cause)})"
 

@@ -34,7 +34,8 @@ def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> floa
 def mean_score(samples: Sequence[Score]) -> Score:
     """One score of several of the same metric and case: the mean of those that have a value.
 
-    The evidence is that of the first of them. Without a value in any of them it is the first one.
+    The evidence is that of the lowest one that has any: it shows what lowers the mean. Without a value in any of them
+    it is the first one.
     """
     scored = [score for score in samples if score.value is not None]
     values = tuple(score.value for score in scored if score.value is not None)
@@ -43,13 +44,14 @@ def mean_score(samples: Sequence[Score]) -> Score:
     if not scored:
         return samples[0]
     mean = math.fsum(values) / len(values)
+    lowest = min(scored, key=lambda score: (not score.evidence, score.value))
     counted = (
         f"{len(values)} samples"
         if len(scored) == len(samples)
         else f"{len(values)} of {len(samples)} samples"
     )
     listed = ", ".join(map(decimals, values))
-    return replace(scored[0], value=mean, reason=f"mean of {counted}: {listed}", samples=values)
+    return replace(lowest, value=mean, reason=f"mean of {counted}: {listed}", samples=values)
 
 
 def failure_modes(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from rag_eval.configuration.effective import enabled_metrics
+from rag_eval.configuration.effective import effective_thresholds, enabled_metrics
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Judge, ReplyStore
 from rag_eval.judge.length import LengthGuard
@@ -54,7 +54,9 @@ class Judges:
             store=NoStore(),
             metrics=offline_metrics(enabled_metrics(settings)),
             toxicity=OfflineToxicity() if settings.metrics.toxicity else None,
-            adviser=RuleAdviser() if settings.diagnostics.enabled else None,
+            adviser=RuleAdviser(effective_thresholds(settings, is_proxy=True))
+            if settings.diagnostics.enabled
+            else None,
             is_proxy=True,
         )
 
@@ -90,7 +92,9 @@ def _adviser(settings: Settings) -> Adviser | None:
     """Forms with fewer calls take none for advice either: other thresholds would need other advice."""
     if not settings.diagnostics.enabled:
         return None
-    return LlmAdviser() if settings.judge.prompts == "ragas" else RuleAdviser()
+    if settings.judge.prompts == "ragas":
+        return LlmAdviser()
+    return RuleAdviser(effective_thresholds(settings, is_proxy=False))
 
 
 def _extra_metrics(settings: Settings) -> tuple[Metric, ...]:

@@ -237,9 +237,8 @@ def _card(
 
 def _causes(causes: BotCauses | None, index: int) -> str:
     """The most frequent causes, the first one with what to do about it, and links to their rows."""
-    if causes is None or not causes.causes:
-        is_failing = causes is not None and causes.failures
-        return f'<p class="dim">{"No evidence names a cause." if is_failing else "No failures."}</p>'
+    if causes is None or not (causes.causes or causes.failures):
+        return '<p class="dim">No failures.</p>'
     items = "".join(_cause(cause, index) for cause in causes.causes[:MOST_CAUSES])
     none = "" if causes.failures else '<p class="dim">No failures. Scores that could be better:</p>'
     return f'{none}<ol class="causes">{items}</ol>'
