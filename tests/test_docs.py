@@ -482,6 +482,18 @@ def test_the_sheets_are_those_listed() -> None:
     }
 
 
+def test_measurements_of_packages_are_on_the_pages_that_they_link_to() -> None:
+    rows = TEXTS["README.md"].partition("## Built with\n")[2].partition("\n## ")[0].splitlines()
+    measured = [row for row in rows if "](" in row]
+    assert len(measured) == 3
+    for row in measured:
+        (page,) = re.findall(r"\((docs/[^)#]+)", row)
+        numbers = re.findall(r"[\d.]*\d", re.sub(r"\(.*?\)", "", row))
+        assert len(numbers) == 2
+        for number in numbers:
+            assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", TEXTS[page]), (number, page)
+
+
 def test_the_causes_are_those_of_the_program_in_their_order() -> None:
     section = TEXTS["docs/report.md"].partition("### What to fix first\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^\d+\. (.+)$", section, re.MULTILINE)
