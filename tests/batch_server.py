@@ -6,10 +6,11 @@ Its time is virtual: a batch goes on only when the test says so, or when it is l
 import json
 import re
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -30,14 +31,65 @@ class Batch:
     error_file: str | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
     body: dict[str, Any] = field(default_factory=dict)
+    counts: Any = None
 
     def document(self) -> dict[str, Any]:
         return {
             "id": self.id, "object": "batch", "endpoint": self.body["endpoint"], "status": self.status,
             "input_file_id": self.input_file, "completion_window": "24h", "metadata": self.metadata,
             "output_file_id": self.output_file, "error_file_id": self.error_file, "created_at": 1, "expires_at": None,
-            "errors": {"object": "list", "data": self.errors} if self.errors else None,
+            "errors": {"object": "list", "data": self.errors} if self.errors else None, "request_counts": self.counts,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One wrong answer of the server."""
+
+    event: str
+    """The request that gets it."""
+    kind: str
+    """One of KINDS."""
+    is_done: bool = True
+    """Whether the server does what it was asked for, though it says otherwise."""
+    after: int = 0
+    """The number of such requests that are answered well before."""
+
+
+def _with(answer: Answer, **members: Any) -> Answer:
+    """With other members in its document, or in all that it lists."""
+    document = json.loads(answer.body)
+    for each in document.get("data", [document]):
+        each.update(members)
+    return json_answer(answer.status, document)
+
+
+def _half(answer: Answer) -> Answer:
+    lines = answer.body.splitlines(keepends=True)
+    return Answer(answer.status, b"".join(lines[: len(lines) // 2]), answer.headers)
+
+
+def _cut_lines(answer: Answer) -> Answer:
+    """Every second line lacks its end."""
+    lines = answer.body.splitlines()
+    cut = [line[: len(line) // 2] if number % 2 else line for number, line in enumerate(lines)]
+    return Answer(answer.status, b"\n".join(cut), answer.headers)
+
+
+KINDS: Mapping[str, Callable[[Answer], Answer]] = {
+    "404": lambda answer: error(404, "not_found", "no such thing"),
+    "500": lambda answer: error(500, "server_error", "oops"),
+    "empty": lambda answer: Answer(200),
+    "empty object": lambda answer: json_answer(200, {}),
+    "null id": lambda answer: _with(answer, id=None),
+    "null files": lambda answer: _with(answer, output_file_id=None, error_file_id=None),
+    "half": _half,
+    "cut file": lambda answer: Answer(200, answer.body[: len(answer.body) * 2 // 3], answer.headers),
+    "cut lines": _cut_lines,
+    "late": lambda answer: Answer(answer.status, answer.body, answer.headers, pause=1.0),
+    "lost": lambda answer: Answer(is_reset=True),
+}
+"""What becomes of a good answer."""
 
 
 class BatchServer:
@@ -69,6 +121,10 @@ class BatchServer:
         """What becomes of the lines of an output file."""
         self.hook: Callable[[str], Answer | None] = lambda event: None
         """Called with what is about to happen, and may answer in its place."""
+        self.wrong: list[Wrong] = []
+        """The answers that are still to be wrong, each once."""
+        self.counted: Callable[[dict[str, int]], Any] = lambda counts: counts
+        """What becomes of the numbers of completed and failed requests."""
         self._lock = threading.RLock()
         self._numbers: Counter[str] = Counter()
 
@@ -105,6 +161,9 @@ class BatchServer:
         batch.output_file = self.keep("out", "\n".join(self.arrange(good)).encode()) if good else None
         batch.error_file = self.keep("err", "\n".join(bad).encode())
         batch.status = status
+        batch.counts = self.counted(
+            {"total": len(batch.lines), "completed": len(good), "failed": len(answered) - len(good)}
+        )
 
     def keep(self, kind: str, content: bytes) -> str:
         name = self.name(kind)
@@ -119,33 +178,52 @@ class BatchServer:
         with self._lock:
             self.calls.append(f"{method} {path}")
             self.headers.append(headers)
-            scripted = self.hook(f"{method} {re.sub(r'(file|out|err|batch)-[0-9]+', '*', path)}")
+            event = f"{method} {re.sub(r'(file|out|err|batch)-[0-9]+', '*', path)}"
+            scripted = self.hook(event)
             if scripted:
                 return scripted
-            match method, *path.strip("/").split("/"):
-                case "POST", "files":
-                    return self._upload(headers, body)
-                case "GET", "files", name if name in self.files:
-                    return json_answer(200, {"id": name, "object": "file", "status": "processed"})
-                case "GET", "files", name, "content" if name in self.files:
-                    return Answer(200, self.files[name])
-                case "DELETE", "files", name if name in self.files:
-                    del self.files[name]
-                    self.deleted.append(name)
-                    return json_answer(200, {"id": name, "deleted": True})
-                case "POST", "batches":
-                    return self._create(json.loads(body))
-                case "GET", "batches":
-                    return self._list(query.get("after"))
-                case "GET", "batches", name if name in self.batches:
-                    if self.is_fast:
-                        self.end()
-                    return json_answer(200, self.batches[name].document())
-                case "POST", "batches", name, "cancel" if name in self.batches:
-                    if self.batches[name].status == "in_progress":
-                        self.batches[name].status = "cancelling"
-                    return json_answer(200, self.batches[name].document())
-            return error(404, "not_found", "there is no such thing")
+            wrong = self._wrong_at(event)
+            if wrong is None:
+                return self._do(method, path, query, headers, body)
+            good = self._do(method, path, query, headers, body) if wrong.is_done else Answer()
+            return KINDS[wrong.kind](good)
+
+    def _wrong_at(self, event: str) -> Wrong | None:
+        for place, wrong in enumerate(self.wrong):
+            if wrong.event == event:
+                if wrong.after:
+                    self.wrong[place] = replace(wrong, after=wrong.after - 1)
+                    return None
+                return self.wrong.pop(place)
+        return None
+
+    def _do(
+        self, method: str, path: str, query: dict[str, str], headers: dict[str, str], body: bytes
+    ) -> Answer:
+        match method, *path.strip("/").split("/"):
+            case "POST", "files":
+                return self._upload(headers, body)
+            case "GET", "files", name if name in self.files:
+                return json_answer(200, {"id": name, "object": "file", "status": "processed"})
+            case "GET", "files", name, "content" if name in self.files:
+                return Answer(200, self.files[name])
+            case "DELETE", "files", name if name in self.files:
+                del self.files[name]
+                self.deleted.append(name)
+                return json_answer(200, {"id": name, "deleted": True})
+            case "POST", "batches":
+                return self._create(json.loads(body))
+            case "GET", "batches":
+                return self._list(query.get("after"))
+            case "GET", "batches", name if name in self.batches:
+                if self.is_fast:
+                    self.end()
+                return json_answer(200, self.batches[name].document())
+            case "POST", "batches", name, "cancel" if name in self.batches:
+                if self.batches[name].status == "in_progress":
+                    self.batches[name].status = "cancelling"
+                return json_answer(200, self.batches[name].document())
+        return error(404, "not_found", "there is no such thing")
 
     def _upload(self, headers: dict[str, str], body: bytes) -> Answer:
         message = message_from_bytes(
@@ -233,6 +311,7 @@ def _handler(batches: BatchServer) -> type[BaseHTTPRequestHandler]:
             else:
                 pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
                 answer = batches.answer(self.command, path, pairs, headers, body)
+            time.sleep(answer.pause)
             if answer.is_reset:
                 self.close_connection = True
                 self.connection.close()

@@ -26,6 +26,7 @@ from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.outcomes import Action, Completion, Fault
 from rag_eval.judge.transport import Transport
 from rag_eval.store.batch_records import (
+    PAUSE,
     BatchRecord,
     BatchRecords,
     BatchState,
@@ -220,9 +221,8 @@ def test_any_other_file_is_ready(server: BatchServer, client: BatchClient, answe
         (error(400, "token_limit_exceeded", "no"), QueueFullError, 1),
         (error(429, "429", "Enqueued token limit reached"), QueueFullError, 5),
         (error(400, "bad", "no"), RunStoppedError, 1),
-        (error(404, "not_found", "no"), RunStoppedError, 1),
     ],
-    ids=["slow", "error", "reset", "name", "page", "queue", "queue_429", "refused", "none"],
+    ids=["slow", "error", "reset", "name", "page", "queue", "queue_429", "refused"],
 )
 def test_a_batch_is_asked_for_again_only_if_it_was_certainly_not_created(
     server: BatchServer, client: BatchClient, answer: Answer, raised: type[Exception], requests: int
@@ -231,6 +231,21 @@ def test_a_batch_is_asked_for_again_only_if_it_was_certainly_not_created(
     with pytest.raises(raised):
         client.create("file-1", "token")
     assert server.calls == ["POST /batches"] * requests
+
+
+@pytest.mark.parametrize(
+    ("unknown", "raised"),
+    [("POST /batches", UncertainError), ("", RunStoppedError)],
+    ids=["the file", "batches"],
+)
+def test_an_endpoint_without_batches_has_no_list_of_them_either(
+    server: BatchServer, client: BatchClient, unknown: str, raised: type[Exception]
+) -> None:
+    server.hook = lambda event: error(404, "not_found", "no") if unknown in event else None
+    with pytest.raises(raised) as caught:
+        client.create("file-1", "token")
+    assert raised is UncertainError or "if it offers no batches, remove --batch" in str(caught.value)
+    assert server.calls == ["POST /batches", "GET /batches"]
 
 
 PAGES: dict[str, tuple[list[dict[str, Any]], int]] = {
@@ -244,6 +259,7 @@ PAGES: dict[str, tuple[list[dict[str, Any]], int]] = {
     "it is on no page": ([{"data": [{"id": "a"}], "has_more": True}, {"data": [{"id": "b"}]}], 2),
     "a page without batches": ([{"data": [], "has_more": True}], 1),
     "no list": ([{"data": "x", "has_more": True}], 1),
+    "it has its name only": ([{"data": [{"id": "a"}, {"id": "c"}]}], 1),
     "the same page again": ([{"data": [{"id": "a"}], "has_more": True}] * 2, 2),
 }
 
@@ -254,8 +270,8 @@ def test_a_batch_is_looked_for_page_by_page(
 ) -> None:
     left = iter(pages)
     server.hook = lambda event: json_answer(200, next(left))
-    found = client.find("t")
-    assert (found and found.id) == ("c" if "c" in str(pages) else None)
+    found = client.find("t", "c")
+    assert (found and found.id) == ("c" if "'c'" in str(pages) else None)
     assert len(server.calls) == requests
 
 
@@ -444,6 +460,7 @@ class Line:
     """A queue, with what it says and how long it rests."""
 
     def __init__(self, server: BatchServer, store: Store) -> None:
+        self.now = 1000.0
         self.said: list[str] = []
         self.rests: list[float] = []
         self.files = ExitStack()
@@ -452,7 +469,7 @@ class Line:
         self.records = BatchRecords(store)
         self.queue = BatchQueue(
             BatchClient(self.transport, "/v1/chat/completions"), self.records, "here",
-            announce=self.said.append, rest=self.rests.append, clock=lambda: 1000.0,
+            announce=self.said.append, rest=self.rests.append, clock=lambda: self.now,
         )  # fmt: skip
 
     def outbox(self, *parcels: Parcel) -> Outbox:
@@ -499,7 +516,7 @@ def test_a_batch_is_recorded_with_what_it_holds(server: BatchServer, at: Line) -
         1000.0 + 86_400,
     )
     assert len(batch.token) == 32
-    assert {key: call.token for key, call in at.records.waiting(batch.token).items()} == {
+    assert {key: call.token for key, call in at.records.calls_of_batch(batch.token).items()} == {
         "a": batch.token, "b": batch.token
     }  # fmt: skip
     assert (job.batches, at.records.job("job"), at.said, at.rests) == (5, job, [], [])
@@ -594,7 +611,7 @@ def test_what_came_of_each_call_is_recorded(server: BatchServer, at: Line) -> No
     ]
     (batch,) = server.batches.values()
     batch.output_file = server.keep("out", "\n".join(map(json.dumps, lines)).encode())
-    batch.status = "expired"
+    batch.status, batch.counts = "expired", {"completed": 1, "failed": 0}
     job = at.queue.collect(job)
     assert job.models == {"m": ["m-1", "x"]}
     results = {key: at.records.attempts(key)[0] for key in "abc"}
@@ -608,23 +625,174 @@ def test_what_came_of_each_call_is_recorded(server: BatchServer, at: Line) -> No
     assert (at.queue.batches(), server.files) == ([], {})
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        ("completed", "batch_incomplete"),
-        ("expired", "batch_expired"),
-        ("cancelled", "batch_cancelled"),
-        ("failed", NOT_MADE),
-    ],
-)
-def test_a_call_without_a_line_ends_as_its_batch_did(
-    server: BatchServer, at: Line, status: str, code: str
+NONE_DONE = {"total": 1, "completed": 0, "failed": 0}
+ENDS: dict[str, tuple[str, Any, int, str]] = {
+    "completed": ("completed", NONE_DONE, 3, "batch_incomplete"),
+    "expired": ("expired", NONE_DONE, 1, "batch_expired"),
+    "cancelled": ("cancelled", NONE_DONE, 1, "batch_cancelled"),
+    "failed": ("failed", NONE_DONE, 1, NOT_MADE),
+    "a result is counted": ("expired", {"completed": 1}, 3, "batch_expired"),
+    "a failure is counted": ("expired", {"completed": 0, "failed": 1}, 3, "batch_expired"),
+    "only what is completed is counted": ("expired", {"completed": 0}, 1, "batch_expired"),
+    "nothing is counted": ("expired", None, 3, "batch_expired"),
+    "counts of another kind": ("cancelled", [0, 0], 3, "batch_cancelled"),
+    "no numbers": ("cancelled", {"completed": "0", "failed": None}, 3, "batch_cancelled"),
+    "true and false": ("cancelled", {"completed": False}, 3, "batch_cancelled"),
+    "less than none": ("cancelled", {"completed": -1, "failed": 1}, 3, "batch_cancelled"),
+    "more than were sent": ("expired", {"completed": 10**30}, 3, "batch_expired"),
+}
+
+
+@pytest.mark.parametrize(("status", "counts", "looks", "code"), ENDS.values(), ids=ENDS)
+def test_a_call_without_a_line_ends_as_its_batch_did_at_once_only_if_the_counts_say_so(
+    server: BatchServer, at: Line, status: str, counts: Any, looks: int, code: str
 ) -> None:
     job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
     (batch,) = server.batches.values()
-    batch.status, batch.error_file = status, server.keep("err", b"")
-    at.queue.collect(job)
+    batch.status, batch.error_file, batch.counts = status, server.keep("err", b""), counts
+    for look in range(1, looks + 1):
+        assert len(server.files) == 2
+        assert [call.state for call in at.records.attempts("a")] == [CallState.SENT]
+        at.queue.collect(job)
+        assert (look, len(server.files)) == (look, 2 if look < looks else 0)
+        at.now += PAUSE + 60
     assert [call.result for call in at.records.attempts("a")] == [code]
+    assert at.queue.batches() == []
+
+
+GOOD_LINE: dict[str, Any] = {
+    "response": {"status_code": 200, "body": {**COMPLETION, "usage": {"prompt_tokens": 7}}}
+}
+BAD_LINE: dict[str, Any] = {"response": {"status_code": 500, "body": {}}}
+REFUSED_LINE: dict[str, Any] = {"response": {"status_code": 401, "body": {}}}
+LINES_OF_ONE_CALL = {
+    "an error first": ([BAD_LINE, GOOD_LINE], 0),
+    "a refusal first": ([REFUSED_LINE, GOOD_LINE], 0),
+    "an error afterwards": ([GOOD_LINE, BAD_LINE], 1),
+    "twice the same": ([GOOD_LINE, GOOD_LINE], 1),
+    "an error between two": ([BAD_LINE, GOOD_LINE, GOOD_LINE], 1),
+}
+
+
+@pytest.mark.parametrize(("lines", "strange"), LINES_OF_ONE_CALL.values(), ids=LINES_OF_ONE_CALL)
+def test_of_several_lines_for_one_call_the_completion_counts(
+    server: BatchServer, at: Line, lines: list[dict[str, Any]], strange: int
+) -> None:
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    batch.output_file = server.keep(
+        "out", "\n".join(json.dumps({"custom_id": "a", **each}) for each in lines).encode()
+    )
+    batch.status = "completed"
+    at.queue.collect(job)
+    (attempt,) = at.records.attempts("a")
+    assert (attempt.state, attempt.prompt_tokens) == (CallState.ANSWERED, 7)
+    assert at.said == ["Batch batch-1: 1 line matches no open call; ignored."] * strange
+
+
+def test_lines_that_arrive_bit_by_bit_are_stored_as_they_come_and_waited_for_anew(
+    server: BatchServer, at: Line
+) -> None:
+    """What is already stored is not counted among the strange lines of the next look."""
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", "c", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    lines = [json.dumps({"custom_id": key, **GOOD_LINE}) for key in "abc"]
+    batch.status, batch.output_file = "completed", server.keep("out", b"")
+    misses = []
+    for number in (0, 0, 1, 1, 2, 3):
+        server.files[batch.output_file] = "\n".join(lines[:number]).encode()
+        at.queue.collect(job)
+        misses += [each.misses for each in at.queue.batches()]
+        at.now += PAUSE + 60
+    assert misses == [1, 2, 1, 2, 1]
+    assert [at.records.attempts(key)[0].state for key in "abc"] == [CallState.ANSWERED] * 3
+    assert [sentence.partition(" results")[0] for sentence in at.said] == [
+        "Batch batch-1: 3 of 3", "Batch batch-1: 3 of 3", "Batch batch-1: 2 of 3", "Batch batch-1: 2 of 3",
+        "Batch batch-1: 1 of 3",
+    ]  # fmt: skip
+    assert server.files == {}
+
+
+def test_a_batch_whose_results_are_missing_waits_in_no_queue(server: BatchServer, at: Line) -> None:
+    """The provider has finished it, so its tokens leave room for others."""
+    at.records.put_batch(replace(WAITING, state=BatchState.ENDED))
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=100)), JobRecord("job", most_tokens=100))
+    assert (len(server.batches), job.most_tokens) == (1, 100)
+    server.batches.clear()
+    at.records.withdraw(at.queue.batches()[1].token)
+    server.hook = lambda event: FULL if event == "POST /batches" else None
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=100)), job)
+    assert job.most_tokens == 50
+
+
+def test_answers_outlive_a_batch_that_is_said_to_have_failed_later(server: BatchServer, at: Line) -> None:
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    batch.output_file = server.keep("out", json.dumps({"custom_id": "a", **GOOD_LINE}).encode())
+    batch.status = "completed"
+    at.queue.collect(job)
+    batch.status, batch.output_file = "failed", None
+    for _ in range(3):
+        at.now += PAUSE + 60
+        at.queue.collect(job)
+    assert [at.records.attempts(key)[0].state for key in "ab"] == [CallState.ANSWERED, CallState.UNANSWERED]
+    assert (at.queue.batches(), server.files) == ([], {})
+
+
+def test_a_batch_that_is_found_again_has_missed_nothing(server: BatchServer, at: Line) -> None:
+    """By its name, or in the list. Looks that found nothing before do not count later."""
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    hidden: set[str] = set()
+    server.hook = lambda event: error(404, "not_found", "no") if event in hidden else None
+    misses = []
+    for each in (
+        ("GET /batches", "GET /batches/*"),
+        ("GET /batches/*",),
+        ("GET /batches", "GET /batches/*"),
+        (),
+    ):
+        hidden.clear()
+        hidden.update(each)
+        at.queue.collect(job)
+        misses += [batch.misses for batch in at.queue.batches()]
+        at.now += PAUSE + 60
+    assert misses == [1, 0, 1, 0]
+
+
+def test_results_are_read_though_the_batch_is_not_found_any_more(server: BatchServer, at: Line) -> None:
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    batch.output_file, batch.status = "out-1", "completed"
+    at.queue.collect(job)
+    server.batches.clear()
+    server.keep("out", json.dumps({"custom_id": "a", **GOOD_LINE}).encode())
+    at.queue.collect(job)
+    assert [call.state for call in at.records.attempts("a")] == [CallState.ANSWERED]
+
+
+def test_an_uploaded_file_that_is_not_known_yet_is_kept(server: BatchServer, at: Line) -> None:
+    """Also if the endpoint cannot be asked; a file that is not found for long is sent again."""
+    answers = iter(
+        [error(404, "not_found", "no")] * 3 + [error(401, "401", "no")] + [error(404, "not_found", "no")] * 6
+    )
+    server.hook = lambda event: next(answers, None) if event == "GET /files/*" else None
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=1)), JobRecord("job"))
+    with pytest.raises(RunStoppedError):
+        at.queue.collect(job)
+    at.now += PAUSE + 60
+    at.queue.collect(job)
+    assert ([batch.misses for batch in at.queue.batches()], list(server.files)) == ([2], ["file-1"])
+    at.now += PAUSE + 60
+    with pytest.raises(
+        RunStoppedError, match=r"does not find it; run .* again to send a new one or, if"
+    ) as stop:
+        at.queue.collect(job)
+    assert stop.value.code == "batch_refused"
+    assert (at.queue.batches(), at.records.calls_of_job("job"), server.files) == ([], [], {})
+    assert at.said[-1] == (
+        "The provider does not find file-1, the file of 2 calls (3 looks, at least 10 minutes apart); calls without a "
+        "result are requested again."
+    )
 
 
 def test_a_batch_whose_calls_were_refused_stops_the_job_once(server: BatchServer, at: Line) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from test_store_damage import change
 
 from rag_eval.store.batch_records import (
@@ -14,9 +15,12 @@ from rag_eval.store.batch_records import (
     JobRecord,
 )
 from rag_eval.store.reply_store import Store
+from rag_eval.store.store_format import insertion
 
 JOB = JobRecord("job", 1.5, 2.5, 3, 0.25, {"preflight": (7, 2, 0.25)}, 1000, 2)
-BATCH = BatchRecord("t1", "job", "here", BatchState.SUBMITTED, "batch_1", ("file-1",), 2, 900, 5.0, 6.0)
+BATCH = BatchRecord(
+    "t1", "job", "here", BatchState.SUBMITTED, "batch_1", ("file-1",), 2, 900, 5.0, 6.0, 1, 7.0
+)
 CALLS = [
     CallRecord(
         key * 64, "t1", "job", "faithfulness.verdicts", "gpt-4o", prompt_tokens=300, completion_tokens=2048
@@ -45,13 +49,48 @@ def test_what_is_put_is_there_in_the_next_process(tmp_path: Path) -> None:
     assert replace(records.job("job") or JOB, online={}) == replace(JOB, online={})
     assert records.job("other") is None
     assert records.batches() == [BATCH]
-    assert [call.key for call in records.waiting("t1").values()] == ["b" * 64]
+    found = records.calls_of_batch("t1")
+    assert {key: (call.key, call.state) for key, call in found.items()} == {
+        "a" * 64: ("a" * 64, CallState.ANSWERED), "b" * 64: ("b" * 64, CallState.SENT)
+    }  # fmt: skip
     (attempt,) = records.attempts("a" * 64)
     assert attempt == replace(answered, result='{"text": "\\ud800"}')
     assert {(call.key, call.result) for call in records.calls_of_job("job")} == {
         ("a" * 64, ""),
         ("b" * 64, ""),
     }
+    store.end(keep=True)
+
+
+MOMENTS: dict[str, tuple[list[float], list[int]]] = {
+    "seconds apart": ([0, 1, 2, 599], [1, 1, 1, 1]),
+    "as announced": ([0, 600, 1200], [1, 2, 3]),
+    "announced by the minute": ([1, 601, 659, 660, 1260], [1, 1, 1, 2, 3]),
+    "by a cron job": ([0, 1800, 3600], [1, 2, 3]),
+    "the clock is set back": ([5000, 100, 600, 720, 1320], [1, 1, 1, 2, 3]),
+    "the clock is set back each time": ([5000, 4000, 3000, 3660, 4260], [1, 1, 1, 2, 3]),
+    "the clock was years ahead": ([9e9, 0, 599, 600, 1200], [1, 1, 1, 2, 3]),
+    "the clock jumps ahead": ([0, 86400, 86401, 86940], [1, 2, 2, 2]),
+}
+
+
+@pytest.mark.parametrize(("moments", "counts"), MOMENTS.values(), ids=MOMENTS)
+def test_a_look_counts_only_minutes_after_the_last_one(moments: list[float], counts: list[int]) -> None:
+    batch = BatchRecord("t1", "job", "here")
+    seen = []
+    for moment in moments:
+        batch = batch.missed(moment)
+        seen.append(batch.misses)
+    assert (seen, batch.is_given_up) == (counts, counts[-1] == 3)
+
+
+def test_a_batch_of_an_earlier_version_has_missed_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    value = '{"id": "b", "files": ["file-1"], "requests": 2, "tokens": 9, "submitted": 5.0, "due": 6.0}'
+    store.commit(insertion("batches", ("t", "job", "here", "missing", value, 1.0)))
+    (batch,) = BatchRecords(store).batches()
+    assert batch == BatchRecord("t", "job", "here", BatchState.MISSING, "b", ("file-1",), 2, 9, 5.0, 6.0)
+    assert batch.missed(1000.0).misses == 1
     store.end(keep=True)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from batch_server import BatchServer, running_batches
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, Request, completion, error, json_answer
 from test_main_job import TABLES, sheet_of
+
+from rag_eval.store.batch_records import PAUSE, BatchRecords
+from rag_eval.store.reply_store import Store
 
 
 @pytest.fixture
@@ -34,12 +38,25 @@ def azure(server: BatchServer) -> dict[str, str]:
 def through(
     run_cli: Run, server: BatchServer, *arguments: str, most: int = 12, **variables: str
 ) -> list[int]:
-    """Exit codes of the same command until it is not 75; all batches end in between."""
+    """Exit codes of the same command until it is not 75; all batches end in between, and time passes."""
     codes = []
     while not codes or (codes[-1] == 75 and len(codes) < most):
         codes.append(run_cli(*RUN, "--batch", *arguments, **(variables or openai(server))).code)
         server.end()
+        pass_time()
     return codes
+
+
+def pass_time(journal: Path = Path("r.xlsx.journal"), seconds: float = PAUSE + 60) -> None:
+    """The looks that missed something become older."""
+    if not journal.exists():
+        return
+    store = Store(journal)
+    records = BatchRecords(store)
+    for batch in records.batches():
+        if batch.misses:
+            records.put_batch(replace(batch, missed_at=batch.missed_at - seconds))
+    store.end(keep=True)
 
 
 def configure(folder: Path, text: str) -> None:

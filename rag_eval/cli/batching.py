@@ -171,7 +171,11 @@ def waiting_line(batches: "Sequence[BatchRecord]", now: datetime | None = None) 
     latest = (
         f"{_latest(batches)} {_moment(due, now)}" if due > now.timestamp() else f"due {_moment(due, now)}"
     )
-    return f"Waiting for {_number(batches)} ({counted(calls, 'call')}, submitted {submitted}, {latest})."
+    line = f"Waiting for {_number(batches)} ({counted(calls, 'call')}, submitted {submitted}, {latest})."
+    if missed := [batch for batch in batches if batch.misses]:
+        look = _moment(min(batch.next_look for batch in missed), now)
+        line += f" Missing or incomplete at the provider: {_number(missed)}; next look at {look} or later."
+    return line
 
 
 def _latest(batches: "Sequence[BatchRecord]") -> str:

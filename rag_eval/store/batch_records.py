@@ -5,6 +5,7 @@ exist, and of what each of its calls may have cost.
 """
 
 import json
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,14 @@ from typing import Any
 
 from rag_eval.store.reply_store import Store, encodable
 from rag_eval.store.store_format import insertion
+
+LOOKS = 3
+"""So many looks must miss what should be at the provider before RAG Eval believes that it is not there. With three,
+one jump of the clock makes no absence believed: it covers only one of the two pauses between them."""
+PAUSE = 600.0
+"""Seconds between two looks that count. What a provider has just made is seen everywhere within seconds, sometimes
+within minutes; a gateway that is being deployed answers 404 for minutes. A batch takes up to a day, so 20 minutes more
+cost little, and a batch that is paid twice costs its price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +52,10 @@ class BatchState(StrEnum):
     CREATING = "creating"
     """The request to create it may have been sent."""
     MISSING = "missing"
-    """The same, and once the provider did not list it."""
+    """The same, and the provider did not list it."""
     SUBMITTED = "submitted"
+    ENDED = "ended"
+    """Its results are to be stored, as far as they are not."""
     STORED = "stored"
     """Its results are stored; its files are to be deleted."""
 
@@ -68,6 +79,29 @@ class BatchRecord:
     """In seconds since 1970."""
     due: float = 0.0
     """When it ends at the latest; on Azure, when it should have ended."""
+    misses: int = 0
+    """The number of looks, since it is in its state, that did not find at the provider what should be there."""
+    missed_at: float = 0.0
+    """When the last of them was, in seconds since 1970."""
+
+    def missed(self, now: float) -> "BatchRecord":
+        """After one more such look. It counts only a PAUSE after the last one that did.
+
+        If the clock was set back in between, the pause begins again, since its length is not known.
+        """
+        if not self.misses or now >= self.next_look:
+            return replace(self, misses=self.misses + 1, missed_at=now)
+        return replace(self, missed_at=min(now, self.missed_at))
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is believed that the provider does not have what was looked for."""
+        return self.misses >= LOOKS
+
+    @property
+    def next_look(self) -> float:
+        """From when on a look counts, in seconds since 1970: a whole minute, as it is announced."""
+        return 60 * math.ceil((self.missed_at + PAUSE) / 60)
 
 
 class CallState(StrEnum):
@@ -120,9 +154,7 @@ class BatchRecords:
 
     def put_batch(self, batch: BatchRecord, calls: Iterable[CallRecord] = ()) -> None:
         """Commit a batch together with its calls."""
-        own = {
-            name: getattr(batch, name) for name in ("id", "files", "requests", "tokens", "submitted", "due")
-        }
+        own = {name: getattr(batch, name) for name in _OWN}
         row = (batch.token, batch.job, batch.place, batch.state, json.dumps(own), time.time())
         self._store.commit(insertion("batches", row), *map(_insertion, calls))
 
@@ -154,9 +186,9 @@ class BatchRecords:
         found = self._calls("id >= ? AND id < ?", f"{key}/", f"{key}0")
         return sorted(found, key=lambda call: call.stored_at)
 
-    def waiting(self, token: str) -> dict[str, CallRecord]:
-        """The calls of a batch that have no result yet, by key."""
-        return {call.key: call for call in self._calls("token = ? AND state = ?", token, CallState.SENT)}
+    def calls_of_batch(self, token: str) -> dict[str, CallRecord]:
+        """By key, without their results."""
+        return {call.key: call for call in self._calls("token = ?", token, result="''")}
 
     def calls_of_job(self, job: str) -> list[CallRecord]:
         """Without their results."""
@@ -179,6 +211,10 @@ class BatchRecords:
         columns = f"id, token, job, task, model, state, {result}, prompt_tokens, completion_tokens, stored_at"
         rows = self._store.rows("batch_calls", columns, condition, *arguments)
         return [_call(str(name).partition("/")[0], *others) for name, *others in rows]
+
+
+_OWN = ("id", "files", "requests", "tokens", "submitted", "due", "misses", "missed_at")
+"""What the value of a batch's row holds."""
 
 
 def _call(key: str, token: str, job: str, task: str, model: str, state: str, *others: Any) -> CallRecord:

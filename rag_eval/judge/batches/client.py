@@ -19,7 +19,7 @@ from rag_eval.texts.strict_json import parse_json
 
 KEPT_SECONDS = 1_209_600
 """14 days: the shortest that Azure takes. After it, the provider removes what a killed command left there."""
-_PAGE = 100
+_FIRST_PAGE = {"limit": "100"}
 _MOST_PAGES = 1_000
 _BYTES_PER_SECOND = 100_000
 """A slower line than this is given up."""
@@ -30,7 +30,7 @@ _QUEUE_IS_FULL = re.compile("token_limit_exceeded|enqueued token", re.IGNORECASE
 
 
 class UncertainError(Exception):
-    """Whether a batch was created is not known."""
+    """Whether a batch was created is not known. The message is what the endpoint answered."""
 
 
 class QueueFullError(Exception):
@@ -50,6 +50,9 @@ class Batch:
     is_queue_full: bool = False
     expires_at: float = 0.0
     token: str = field(default="", repr=False)
+    completed: int | None = None
+    """The number of its requests that it has completed; None if the provider does not say."""
+    failed: int = 0
 
     @classmethod
     def read(cls, document: Any) -> "Batch | None":
@@ -64,6 +67,8 @@ class Batch:
         )
         metadata, expires = document.get("metadata"), document.get("expires_at")
         files = [document.get("output_file_id"), document.get("error_file_id")]
+        counts = document.get("request_counts")
+        completed, failed = (_count(counts, name) for name in ("completed", "failed"))
         return cls(
             document["id"],
             str(document.get("status")),
@@ -72,6 +77,8 @@ class Batch:
             bool(_QUEUE_IS_FULL.search(words)),
             float(expires) if isinstance(expires, int) and 0 < expires < 10**11 else 0.0,
             str(metadata.get(_TOKEN)) if isinstance(metadata, dict) else "",
+            completed,
+            failed or 0,
         )
 
 
@@ -96,9 +103,15 @@ class BatchClient:
     def _upload(self, file: BinaryIO, size: int, *, expires: bool) -> "Mapping[str, Any] | Fault":
         return self._try("POST", "/files", form=lambda: _form(file, expires=expires), seconds=_seconds(size))
 
-    def is_ready(self, file: str) -> bool:
-        """Whether a batch can be made of a file. Raises RunStoppedError for a file that the endpoint refuses."""
-        status = self._get(f"/files/{file}").get("status")
+    def is_ready(self, file: str) -> bool | None:
+        """Whether a batch can be made of a file; None if the endpoint does not know it (yet).
+
+        Raises RunStoppedError for a file that the endpoint refuses.
+        """
+        document = self._known(f"/files/{file}")
+        if document is None:
+            return None
+        status = document.get("status")
         if status in ("error", "deleted", "deleting"):
             raise RunStoppedError(
                 "batch_refused", f"{self._where}: the file of the batch was refused (status {status})"
@@ -106,7 +119,10 @@ class BatchClient:
         return status not in ("pending", "uploading", "running", "notRunning")
 
     def create(self, file: str, token: str) -> Batch:
-        """Raises UncertainError when there is no telling whether it was created, and QueueFullError."""
+        """Raises UncertainError when there is no telling whether it was created, and QueueFullError.
+
+        An endpoint that answers 404, but has a list of batches, may not know the file yet.
+        """
         expires = {"anchor": "created_at", "seconds": KEPT_SECONDS}
         body: dict[str, Any] = {
             "input_file_id": file,
@@ -122,25 +138,28 @@ class BatchClient:
         if isinstance(document, Fault):
             if _QUEUE_IS_FULL.search(document.message):
                 raise QueueFullError
-            if document.action is Action.RETRY and document.code not in _NOT_CREATED:
-                raise UncertainError
+            if document.code == "not_found":
+                listed = self._try("GET", "/batches", query=_FIRST_PAGE)
+                is_uncertain = not isinstance(listed, Fault) or listed.code != "not_found"
+            else:
+                is_uncertain = document.action is Action.RETRY and document.code not in _NOT_CREATED
+            if is_uncertain:
+                raise UncertainError(str(self._transport.error(document)))
             raise self._stopped(document)
         batch = Batch.read(document)
         if batch is None:
-            raise UncertainError
+            raise UncertainError(str(self._transport.error(_no_json("a batch"))))
         return batch
 
-    def find(self, token: str) -> Batch | None:
-        """The batch that was created with the token; all that the endpoint lists are looked through."""
-        return next((batch for batch in self._listed() if batch.token == token), None)
+    def find(self, token: str, name: str = "") -> Batch | None:
+        """The batch that was created with the token, or has the name, among all that the endpoint lists."""
+        return next((each for each in self._listed() if each.token == token or each.id == name), None)
 
     def batch(self, name: str) -> Batch | None:
         """None if the endpoint does not know it (any more)."""
-        document = self._try("GET", f"/batches/{name}")
-        if isinstance(document, Fault):
-            if document.code == "not_found":
-                return None
-            raise self._stopped(document)
+        document = self._known(f"/batches/{name}")
+        if document is None:
+            return None
         batch = Batch.read(document)
         if batch is None:
             raise self._stopped(_no_json("a batch"))
@@ -178,9 +197,9 @@ class BatchClient:
         return str(self._transport.error(Fault(Action.REJECT, "", text)))
 
     def _listed(self) -> Iterator[Batch]:
-        query, seen = {"limit": str(_PAGE)}, set()
+        query, seen = _FIRST_PAGE, set()
         for _ in range(_MOST_PAGES):
-            page = self._get("/batches", query=query)
+            page = self._known("/batches", query=query) or {}
             listed = page.get("data")
             found = (
                 [batch for each in listed if (batch := Batch.read(each))] if isinstance(listed, list) else []
@@ -189,11 +208,14 @@ class BatchClient:
             if not page.get("has_more") or not found or found[-1].id in seen:
                 return
             seen.add(found[-1].id)
-            query = {"limit": str(_PAGE), "after": found[-1].id}
+            query = {**_FIRST_PAGE, "after": found[-1].id}
 
-    def _get(self, path: str, **request: Any) -> Mapping[str, Any]:
+    def _known(self, path: str, **request: Any) -> Mapping[str, Any] | None:
+        """What the endpoint answers; None if it says that there is no such thing."""
         document = self._try("GET", path, **request)
         if isinstance(document, Fault):
+            if document.code == "not_found":
+                return None
             raise self._stopped(document)
         return document
 
@@ -301,6 +323,12 @@ _BACKOFF = wait_random_exponential(max=60)
 
 def _seconds(size: int) -> float:
     return size / _BYTES_PER_SECOND
+
+
+def _count(counts: object, name: str) -> int | None:
+    """None for what is not a count. JSON's true is an int here."""
+    count = counts.get(name) if isinstance(counts, dict) else None
+    return count if type(count) is int and count >= 0 else None
 
 
 def _is_name(value: object) -> bool:

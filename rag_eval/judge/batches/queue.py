@@ -2,12 +2,15 @@
 
 Every step is committed before and after the request that makes it, so that the next command finds out what a killed
 one has done.
+
+Nothing is requested again, and nothing is deleted at the provider, because it is missing there once: a batch, a file or
+a result counts as lost after several looks over a minimum time, in this command and in later ones.
 """
 
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,6 +20,8 @@ from rag_eval.judge.batches.lines import NOT_MADE, Result, results
 from rag_eval.judge.batches.outbox import Outbox, Parcel
 from rag_eval.judge.outcomes import Completion
 from rag_eval.store.batch_records import (
+    LOOKS,
+    PAUSE,
     BatchRecord,
     BatchRecords,
     BatchState,
@@ -35,8 +40,9 @@ _MORE_BYTES = 10_000_000
 _CODES = {"expired": "batch_expired", "cancelled": "batch_cancelled", "failed": NOT_MADE}
 """By the status of a batch that has ended, the code of calls without a result."""
 _ENDED = frozenset({"completed", *_CODES})
-_LOOKS = 3
-"""How often a command looks whether a file is ready, some seconds apart."""
+_UNCERTAIN = frozenset({BatchState.CREATING, BatchState.MISSING})
+_TRIES = 3
+"""How often a command asks whether a file is ready, some seconds apart."""
 
 
 class BatchQueue:
@@ -60,6 +66,7 @@ class BatchQueue:
         self._rest = rest
         self._clock = clock
         self._models: dict[str, set[str]] = {}
+        self._said: set[str] = set()
 
     def batches(self) -> list[BatchRecord]:
         """Those that have not ended, the earliest first."""
@@ -88,7 +95,7 @@ class BatchQueue:
     def submit(self, outbox: Outbox, job: JobRecord) -> JobRecord:
         """Send what was collected, as far as the provider's queue has room."""
         for parcel in outbox.parcels:
-            waiting = sum(batch.tokens for batch in self.batches())
+            waiting = sum(map(_tokens_in_queue, self.batches()))
             if waiting and job.most_tokens and waiting + parcel.tokens > job.most_tokens:
                 break
             job = replace(job, batches=job.batches + 1)
@@ -104,7 +111,7 @@ class BatchQueue:
         for batch in [each for each in self.batches() if each.job == job.id]:
             if batch.state in (BatchState.PLANNED, BatchState.UPLOADED):
                 self._give_up(batch)
-            elif batch.state in (BatchState.CREATING, BatchState.MISSING):
+            elif batch.state in _UNCERTAIN:
                 self._look_for(batch)
         for batch in self.batches():
             if batch.job == job.id and batch.state is BatchState.SUBMITTED:
@@ -118,14 +125,12 @@ class BatchQueue:
             self._records.withdraw(batch.token)
         elif batch.state is BatchState.UPLOADED:
             return self._create(batch, job)
-        elif batch.state in (BatchState.CREATING, BatchState.MISSING):
-            self._look_for(batch)
         elif batch.state is BatchState.STORED:
             self._clear_away(batch)
-        if batch.state not in (BatchState.SUBMITTED, BatchState.CREATING, BatchState.MISSING):
-            return job
-        known = next((each for each in self.batches() if each.token == batch.token), None)
-        return self._poll(known, job) if known and known.state is BatchState.SUBMITTED else job
+        else:
+            known = self._look_for(batch) if batch.state in _UNCERTAIN else batch
+            return self._poll(known, job) if known else job
+        return job
 
     def _upload(self, parcel: Parcel, job: str) -> BatchRecord:
         token = secrets.token_hex(16)
@@ -141,54 +146,69 @@ class BatchQueue:
         return self._put(planned, state=BatchState.UPLOADED, files=(file,))
 
     def _create(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
-        """From the uploaded file. If that is not ready yet, or nothing is certain, the next command goes on."""
+        """From the uploaded file. If that is not ready yet, or nothing is certain, the next command continues."""
         try:
             if not self._is_ready(batch):
                 return job
             batch = self._put(batch, state=BatchState.CREATING)
             self._submitted(batch, self._client.create(batch.files[0], batch.token))
-        except UncertainError:
-            self._look_for(batch)
+        except UncertainError as doubt:
+            if not self._look_for(batch):
+                self._say(f"The batch was not confirmed: {doubt}.")
         except QueueFullError:
             return self._put_off(batch, job)
-        except RunStoppedError:
-            self._give_up(batch)
+        except RunStoppedError as error:
+            if batch.state is BatchState.CREATING or error.code == "batch_refused":
+                self._give_up(batch)
             raise
         return job
 
     def _is_ready(self, batch: BatchRecord) -> bool:
-        for look in range(_LOOKS):
-            if look:
-                self._rest(2.0**look)
-            if self._client.is_ready(batch.files[0]):
+        for number in range(_TRIES):
+            if number:
+                self._rest(2.0**number)
+            is_ready = self._client.is_ready(batch.files[0])
+            if is_ready:
                 return True
+        what = f"The provider does not find {batch.files[0]}, the file of {_calls(batch)}"
+        if is_ready is None and self._is_gone(batch, what):
+            raise RunStoppedError(
+                "batch_refused",
+                "no batch was made of an uploaded file, because the provider does not find it; run the same command "
+                "again to send a new one or, if the endpoint offers no batches, remove --batch",
+            )
         return False
 
-    def _look_for(self, batch: BatchRecord) -> None:
-        """A batch that may have been created. If it is not listed twice, by two commands, it was not."""
+    def _look_for(self, batch: BatchRecord) -> BatchRecord | None:
+        """A batch that may have been created, if it was."""
         found = self._client.find(batch.token)
         if found:
-            self._submitted(batch, found)
-        elif batch.state is BatchState.MISSING:
+            return self._submitted(batch, found)
+        batch = self._put(batch, state=BatchState.MISSING)
+        if self._is_gone(
+            batch, f"The provider may have a new batch of {_calls(batch)}, but does not list it"
+        ):
             self._give_up(batch)
-        else:
-            self._put(batch, state=BatchState.MISSING)
+        return None
 
-    def _submitted(self, batch: BatchRecord, created: Batch) -> None:
+    def _submitted(self, batch: BatchRecord, created: Batch) -> BatchRecord:
         due = created.expires_at or batch.submitted + _DAY
-        self._put(batch, state=BatchState.SUBMITTED, id=created.id, due=due)
+        return self._put(batch, state=BatchState.SUBMITTED, id=created.id, due=due)
 
     def _poll(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
-        found = self._client.batch(batch.id)
+        found = self._client.batch(batch.id) or self._client.find(batch.token, batch.id)
+        if found is None and batch.state is BatchState.ENDED:
+            found = Batch(batch.id, "completed")  # its files may be there nevertheless
         if found is None:
-            self._announce(
-                f"Batch {batch.id} no longer exists; its calls without a result are requested again."
-            )
-            self._store(batch, (), "batch_incomplete")
+            if self._is_gone(batch, f"Batch {batch.id}: the provider does not find it with this key"):
+                self._end(batch, _open(self._records.calls_of_batch(batch.token)), "batch_incomplete")
             return job
+        if batch.misses and batch.state is BatchState.SUBMITTED:
+            batch = self._put(batch, misses=0)
         if found.status not in _ENDED:
             return job
-        if found.status == "failed" and not found.files:
+        has_done_nothing = not found.files and not found.completed and batch.state is BatchState.SUBMITTED
+        if found.status == "failed" and has_done_nothing:
             if found.is_queue_full:
                 return self._put_off(batch, job)
             self._give_up(batch)
@@ -199,13 +219,13 @@ class BatchQueue:
                 "run the same command again",
             )
         if found.status == "cancelled":
-            self._announce(f"Batch {batch.id} was cancelled; its finished replies are kept.")
-        self._store(batch, found.files, _CODES.get(found.status, "batch_incomplete"))
+            self._say(f"Batch {batch.id} was cancelled; its finished replies are kept.")
+        self._store(batch, found)
         return job
 
     def _put_off(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
         """The provider's queue is full: send less at a time, or later."""
-        others = sum(each.tokens for each in self.batches() if each.token != batch.token)
+        others = sum(_tokens_in_queue(each) for each in self.batches() if each.token != batch.token)
         self._give_up(batch)
         if not others and batch.requests == 1:
             raise RunStoppedError(
@@ -227,43 +247,90 @@ class BatchQueue:
                 self._client.delete(file)
         self._records.withdraw(batch.token)
 
+    def _is_gone(self, batch: BatchRecord, what: str) -> bool:
+        """After a look that missed something, as `what` says: whether it counts as lost now. Either is announced."""
+        batch = batch.missed(self._clock())
+        self._records.put_batch(batch)
+        if batch.is_given_up:
+            looks = f"{batch.misses} looks, at least {PAUSE / 60:g} minutes apart"
+            self._say(f"{what} ({looks}); calls without a result are requested again.")
+        else:
+            moment = time.strftime("%H:%M", time.localtime(batch.next_look))
+            self._say(
+                f"{what} (look {batch.misses} of {LOOKS}). Nothing is deleted or requested again yet; for the next "
+                f"look, run the same command at {moment} or later."
+            )
+        return batch.is_given_up
+
+    def _say(self, sentence: str) -> None:
+        """Once in a command, however often it looks."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._announce(sentence)
+
     # Results
 
-    def _store(self, batch: BatchRecord, files: Iterable[str], code: str) -> None:
-        """Store all results of a batch that has ended as they are, then delete them at the provider."""
-        waiting = self._records.waiting(batch.token)
-        stopping: list[Result] = []
+    def _store(self, batch: BatchRecord, found: Batch) -> None:
+        """Store all results that are there as they are. Unless some are missing, the batch is done then."""
+        batch = self._put(
+            batch, state=BatchState.ENDED, files=tuple(dict.fromkeys((*batch.files, *found.files)))
+        )
+        calls = self._records.calls_of_batch(batch.token)
+        number = len(_open(calls))
+        refused = self._read(batch, calls)
+        missing = _open(calls)
+        if batch.misses and len(missing) < number:
+            batch = self._put(batch, misses=0)
+        what = f"Batch {batch.id}: {len(missing):,} of {batch.requests:,} results are missing"
+        if not missing or _is_all(found, calls) or self._is_gone(batch, what):
+            self._end(batch, missing, _CODES.get(found.status, "batch_incomplete"))
+        if refused:
+            message = self._client.masked(getattr(refused[0].outcome, "message", ""))
+            raise RunStoppedError(
+                "batch_stopped",
+                f"{len(refused)} calls of batch {batch.id} were refused: {message}; run the same command "
+                "again to request them again",
+            )
+
+    def _read(self, batch: BatchRecord, calls: dict[str, CallRecord]) -> Sequence[Result]:
+        """Store what its files hold, and mark it in `calls`. Returns the results after which no call can succeed.
+
+        If several lines are for one call, the first completion counts, or else the first line.
+        """
+        earlier = set(calls).difference(call.key for call in _open(calls))
+        completed: set[str] = set()
+        refused: dict[str, Result] = {}
         strange = 0
-        most = _MOST_BYTES * batch.requests + _MORE_BYTES
-        batch = self._put(batch, files=(batch.files[0], *files) if batch.files else tuple(files))
         chunk: list[CallRecord] = []
-        for result in self._results(batch.files[1:], most):
-            call = waiting.pop(result.key, None) if result else None
-            if call is None or result is None:
+        for result in self._results(batch.files[1:], _MOST_BYTES * batch.requests + _MORE_BYTES):
+            call = calls.get(result.key) if result else None
+            if result is None or call is None:
                 strange += 1
                 continue
+            if call.key in earlier:
+                continue
+            is_better = isinstance(result.outcome, Completion) and call.key not in completed
+            if call.state is not CallState.SENT and not is_better:
+                strange += 1
+                continue
+            refused.pop(call.key, None)
             if result.unanswered == NOT_MADE:
-                stopping.append(result)
-            if isinstance(result.outcome, Completion) and result.outcome.model:
-                self._models.setdefault(call.model, set()).add(result.outcome.model)
-            chunk.append(_with_result(call, result, self._clock()))
+                refused[call.key] = result
+            if isinstance(result.outcome, Completion):
+                completed.add(call.key)
+                if result.outcome.model:
+                    self._models.setdefault(call.model, set()).add(result.outcome.model)
+            stored = _with_result(call, result, self._clock())
+            calls[call.key] = replace(stored, result="")  # they are many
+            chunk.append(stored)
             if len(chunk) == _CHUNK:
                 self._records.put_calls(chunk)
                 chunk = []
-        chunk += [_unanswered(call, code, self._clock()) for call in waiting.values()]
-        stored = replace(batch, state=BatchState.STORED)
-        self._records.put_batch(stored, chunk)
+        self._records.put_calls(chunk)
         if strange:
             lines = "1 line matches" if strange == 1 else f"{strange:,} lines match"
-            self._announce(f"Batch {batch.id}: {lines} no open call; ignored.")
-        self._clear_away(stored)
-        if stopping:
-            message = self._client.masked(getattr(stopping[0].outcome, "message", ""))
-            raise RunStoppedError(
-                "batch_stopped",
-                f"{len(stopping)} calls of batch {batch.id} were refused: {message}; run the same command "
-                "again to request them again",
-            )
+            self._say(f"Batch {batch.id}: {lines} no open call; ignored.")
+        return [*refused.values()]
 
     def _results(self, files: Iterable[str], most: int) -> Iterator[Result | None]:
         for name in files:
@@ -277,10 +344,13 @@ class BatchQueue:
                     ) from error
                 if is_there:
                     yield from results(file)
-                else:
-                    self._announce(
-                        f"File {name} no longer exists at the provider; its calls are requested again."
-                    )
+
+    def _end(self, batch: BatchRecord, missing: Iterable[CallRecord], code: str) -> None:
+        """Of the calls that have no result, none is waited for any more."""
+        now = self._clock()
+        stored = replace(batch, state=BatchState.STORED)
+        self._records.put_batch(stored, [_unanswered(call, code, now) for call in missing])
+        self._clear_away(stored)
 
     def _clear_away(self, batch: BatchRecord) -> None:
         gone = [self._client.delete(file) for file in batch.files]
@@ -288,9 +358,30 @@ class BatchQueue:
             self._records.forget_batch(batch.token)
 
     def _put(self, batch: BatchRecord, **changes: object) -> BatchRecord:
+        if changes.get("state", batch.state) is not batch.state:
+            changes["misses"] = 0
         changed = replace(batch, **changes)  # type: ignore[arg-type]
         self._records.put_batch(changed)
         return changed
+
+
+def _calls(batch: BatchRecord) -> str:
+    return "1 call" if batch.requests == 1 else f"{batch.requests:,} calls"
+
+
+def _tokens_in_queue(batch: BatchRecord) -> int:
+    return 0 if batch.state in (BatchState.ENDED, BatchState.STORED) else batch.tokens
+
+
+def _open(calls: Mapping[str, CallRecord]) -> list[CallRecord]:
+    return [call for call in calls.values() if call.state is CallState.SENT]
+
+
+def _is_all(found: Batch, calls: Mapping[str, CallRecord]) -> bool:
+    """Whether the provider counts as many results as there are. When it has completed a batch, all calls have one."""
+    if found.status == "completed" or found.completed is None:
+        return False
+    return found.completed + found.failed == sum(call.state is CallState.ANSWERED for call in calls.values())
 
 
 def _with_result(call: CallRecord, result: Result, now: float) -> CallRecord:
