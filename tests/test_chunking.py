@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +89,12 @@ def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
         ("[\"cut off at the cell's en", True),
         ("['a Python list', 'not JSON', ", True),
         ("['a Python list', 'read as one']", False),
+        ("['two' 'without a comma', 'three']", True),
+        ("['one', 'two'\n 'without a comma']", True),
+        ("['one', 'say \"two\"' 'without a comma']", True),
+        ("['it''s']", True),
+        ("[{'text': 'two' 'without a comma'}]", True),
+        ("['an escape that is cut off \\x' 'two']", True),
         ("array(['one', 'tw", True),
         ('[{"text": "one"}, {"text"', True),
         ('[["one"], ["two"', True),
@@ -114,6 +121,23 @@ def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
     [
         ("['passage one', 'passage two']", ("passage one", "passage two"), PYTHON_LIST),
         ("['it\\'s', \"its\"]", ("it's", "its"), PYTHON_LIST),
+        ("['one', '\"two\" was it']", ("one", '"two" was it'), PYTHON_LIST),
+        ("['one', 'say \"two\"']", ("one", 'say "two"'), PYTHON_LIST),
+        ("[\"it's\", 'so \"big\"', \"'x' 'y'\"]", ("it's", 'so "big"', "'x' 'y'"), PYTHON_LIST),
+        ("['\"a\"' '\"b\"']", ('"a"', '"b"'), PRINTED_ARRAY),
+        ('array([\'say "one"\', "it\'s"], dtype=object)', ('say "one"', "it's"), PRINTED_ARRAY),
+        ("[['\"one\"', 'two'], ['\"three\"']]", ('"one"', "two", '"three"'), PYTHON_LIST),
+        ("[{'text': '\"one\" is', 'score': nan}, {'text': '\"two\"'}]", ('"one" is', '"two"'), PYTHON_LIST),
+        ("[u'one', u'say \"two\"']", ("one", 'say "two"'), PYTHON_LIST),
+        ('[\'\'\'it\'s "one"\'\'\', """two"""]', ('it\'s "one"', "two"), PYTHON_LIST),
+        ("['one',  # \"so\"\n 'two']", ("one", "two"), PYTHON_LIST),
+        (
+            "['C:\\\\dir \\d', 'two\\n\\nlines', '\\u65e5本']",
+            ("C:\\dir \\d", "two\n\nlines", "日本"),
+            PYTHON_LIST,
+        ),
+        ("['banana, nan, x', nan]", ("banana, nan, x",), PYTHON_LIST),
+        ("['a ... b', 'see [...]']", ("a ... b", "see [...]"), PYTHON_LIST),
         ("[None, 'x', nan]", ("x",), PYTHON_LIST),
         ("[{'text': 'one', 'score': 0.5}, {'page_content': 'two'}]", ("one", "two"), PYTHON_LIST),
         ("['one' 'two']", ("one", "two"), PRINTED_ARRAY),
@@ -140,7 +164,14 @@ def test_the_rule_that_settled_a_cell_is_told(cell: str, chunks: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    "cell", ["['one' ... 'nine']", "['one', ..., 'nine']", "array(['one', ..., 'nine'], dtype=object)"]
+    "cell",
+    [
+        "['one' ... 'nine']",
+        "['one', ..., 'nine']",
+        "array(['one', ..., 'nine'], dtype=object)",
+        "[['one' 'two']\n ...\n ['eight' 'nine']]",
+        "[['one', ..., 'nine']]",
+    ],
 )
 def test_an_array_that_numpy_shortened_is_an_error(cell: str) -> None:
     """What was left out is lost, and nothing may be scored without it."""
@@ -259,6 +290,14 @@ def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None
 def test_an_explicit_delimiter_is_taken_literally(cell: str, delimiter: str, chunks: tuple[str, ...]) -> None:
     """R-106: it always wins, over JSON as well."""
     assert split_cell(cell, delimiter).chunks == chunks
+
+
+@given(st.lists(st.text(st.sampled_from("'\"\\\\ ,[].#nax\n日") | st.characters(exclude_categories=["Cs"]))))
+def test_whatever_python_and_numpy_print_is_read_as_it_was(texts: list[str]) -> None:
+    """Quotes within quotes, escapes and line ends included."""
+    chunks = tuple(text.strip() for text in texts if text.strip())
+    array = np.array(texts, dtype=object)
+    assert [split_cell(each).chunks for each in (str(texts), repr(array), str(array))] == [chunks] * 3
 
 
 _TEXT = st.text(st.characters(exclude_characters="|", exclude_categories=["Cs"]))

@@ -14,9 +14,11 @@ Any other delimiter is taken literally and nothing else is looked at.
 import ast
 import json
 import re
+import tokenize
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
+from io import StringIO
+from typing import Any, NamedTuple
 
 from rag_eval.errors import InputError
 from rag_eval.tables.cells import EXCEL_LIMIT
@@ -129,24 +131,49 @@ def _python_list(text: str) -> tuple[list[object], str] | None:
     if not _PYTHON_START.match(text):
         return None
     inner = _PRINTED_ARRAY.fullmatch(text)
-    kind = PRINTED_ARRAY if inner else PYTHON_LIST
     body = inner[1] if inner else text
-    if body.endswith("]") and _SHORTENED.search(_TEXT_LITERAL.sub("''", body)):
-        raise InputError(
-            "contains an array that NumPy shortened with '...'; export the whole lists, for example as JSON"
-        )
     if _SPACED.fullmatch(body):  # Python would read two texts without a comma as one
-        texts = (found[0] for found in _TEXT_LITERAL.finditer(body))
-        return [ast.literal_eval(text) if "\\" in text else text[1:-1] for text in texts], PRINTED_ARRAY
-    if _ADJACENT.search(body):
-        return None
+        found = (literal[0] for literal in _TEXT_LITERAL.finditer(body))
+        texts = [_literal(text) if "\\" in text else text[1:-1] for text in found]
+        return None if None in texts else (texts, PRINTED_ARRAY)
+    items = _literal(body)
+    if isinstance(items, list) and not _lacks_comma(body):
+        return list(map(_plain, items)), PRINTED_ARRAY if inner else PYTHON_LIST
+    if body.endswith("]") and _SHORTENED.search(_TEXT_LITERAL.sub("''", body)):
+        raise InputError(_SHORTENED_ARRAY)
+    return None
+
+
+def _literal(text: str) -> object:
+    """The value that Python reads in the text; None for what is no literal."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes such as \\d, which Python keeps as they are
-            items = ast.literal_eval(_NAN.sub("None", body) if "nan" in body else body)
+            tree = ast.parse(text, mode="eval")
+        return ast.literal_eval(_NanIsNone().visit(tree) if "nan" in text else tree)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    return ([_plain(item) for item in items], kind) if isinstance(items, list) else None
+
+
+class _NanIsNone(ast.NodeTransformer):
+    """Data frames print a missing item as nan, which is a name."""
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return ast.Constant(None) if node.id == "nan" else node
+
+
+def _lacks_comma(text: str) -> bool:
+    """Whether two texts follow each other with nothing between them, in what Python can read.
+
+    Python takes them for one text; NumPy prints two so, and a comma may have been lost.
+    """
+    before = None
+    for token in tokenize.generate_tokens(StringIO(text, newline=None).readline):
+        if token.type == tokenize.STRING == before:
+            return True
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            before = token.type
+    return False
 
 
 def _plain(item: object) -> object:
@@ -154,13 +181,14 @@ def _plain(item: object) -> object:
     return str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item
 
 
-_PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:\[\s*)?(?:['\"{]|None\b|nan\b)")
+_PYTHON_START = re.compile(r"(?:array\(\s*)?\[\s*(?:\[\s*)?(?:[uUrR]?['\"]|[{\]]|None\b|nan\b)")
 _PRINTED_ARRAY = re.compile(r"array\(\s*(\[.*\])\s*(?:,\s*dtype=[^()]*)?\)", re.DOTALL)
 _TEXT_LITERAL = re.compile(r"""'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+\"""", re.DOTALL)
 _SPACED = re.compile(rf"\[\s*(?:{_TEXT_LITERAL.pattern})(?:\s+(?:{_TEXT_LITERAL.pattern}))++\s*\]", re.DOTALL)
-_ADJACENT = re.compile(rf"(?:{_TEXT_LITERAL.pattern})\s*(?=['\"])", re.DOTALL)
 _SHORTENED = re.compile(r"(?<![\w.])\.\.\.(?![\w.])")
-_NAN = re.compile(r"(?<=[\[,\s])nan(?=\s*[,\]])")
+_SHORTENED_ARRAY = (
+    "contains an array that NumPy shortened with '...'; export the whole lists, for example as JSON"
+)
 
 
 def _refuse(constant: str) -> None:
@@ -195,6 +223,8 @@ def _item_texts(items: list[object], kind: str, nested: bool = False) -> Iterato
             yield json.dumps(item)
         elif item is None:
             yield ""
+        elif item is ...:
+            raise InputError(_SHORTENED_ARRAY)
         elif isinstance(item, str):
             yield without_half_pairs(item)
         else:
