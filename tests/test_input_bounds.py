@@ -30,7 +30,7 @@ from rag_eval.tables.content import _check_unpacked_size
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.input_files import MAX_CONFIGURATION
 from rag_eval.tables.labels import parse_score
-from rag_eval.tables.old_excel import _container, _needed, _read_workbook, _shared_lengths, extract_workbook
+from rag_eval.tables.old_excel import _container, _read_workbook, _scanned, _shared_lengths, extract_workbook
 from rag_eval.tables.open_document import _count, check_open_document
 from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import _rows_of_a_batch, _Texts, open_parquet
@@ -567,6 +567,13 @@ def test_a_hostile_open_document_is_refused(tmp_path: Path, content: str, furthe
         (ods_row(ods_cell('<text:s text:c="5"/>', 1, "")), 1, 5),
         (ods_row(ods_cell("", 2, ""), ods_cell("a"), ods_cell("", 3, ""), ods_cell("a")), 7, 2),
         (ods_row(ods_cell("a"), ods_cell("", 9, "")), 1, 1),
+        (
+            ods_row(
+                ods_cell("", 9, ""), ods_cell("", 3, ' table:formula="f"').replace("<text:p></text:p>", "")
+            ),
+            12,
+            600,
+        ),
         (ods_row(ods_cell("a"), times=4), 4, 4),
         (ods_row(ods_cell("a"), times=2) + ods_row(ods_cell("a"), ods_cell("b")), 6, 4),
         (ods_row(ods_cell("a")) + ods_row(times=10) + ods_row(ods_cell("a")) * 2, 13, 3),
@@ -581,7 +588,7 @@ def test_a_hostile_open_document_is_refused(tmp_path: Path, content: str, furthe
 def test_a_sheet_of_an_open_document_needs_room_for_its_rectangle(
     tmp_path: Path, rows: str, cells: int, text: int
 ) -> None:
-    """64 bytes a cell from the first one, blank ones only before others, and the text of all repetitions."""
+    """64 bytes a cell from the first one, blank ones only before others, 200 an error, and all repetitions of texts."""
     path = ods(tmp_path / "a.ods", rows)
     for missing in (0, 1):
         room = Room("a.ods", 0)
@@ -626,7 +633,7 @@ def test_the_workbook_in_its_new_container_reads_as_it_did(
     tmp_path: Path, cells: list[tuple[int, int, object]]
 ) -> None:
     path = old_excel(tmp_path / "a.xls", [*HEADER, *cells], sheets=3)
-    content = extract_workbook(path, Room("a.xls", path.stat().st_size))
+    content, _ = extract_workbook(path, Room("a.xls", path.stat().st_size))
     books = [CalamineWorkbook.from_path(path), CalamineWorkbook.from_filelike(BytesIO(content))]
     one, other = ([book.get_sheet_by_name(name).to_python() for name in book.sheet_names] for book in books)
     assert one == other
@@ -713,15 +720,17 @@ END = record(0x0A)
         (record(0xFD, 5, 7, 0, rest=b"\x01\0\0\0"), 10 + 50, 1),
         (record(0xFD, 5, 7, 0, rest=b"\x02\0\0\0"), 10, 1),
         (record(0xFD, 5, 7, 0, rest=b"\x01\0\0"), 9, 1),
+        (record(0x205, 5, 7, 0, rest=b"\x07\x01"), 8 + 200, 1),
         (END + record(0x203, 5, 7, 0), 0, 0),
     ],
 )
 def test_a_sheet_of_an_old_workbook_needs_room_for_its_rectangle(
     records: bytes, size: int, cells: int
 ) -> None:
-    """64 bytes a cell, from the first to the last one that holds a value, and what the records and texts take."""
+    """64 bytes a cell, from the first to the last one that holds a value, 200 an error, and the records and texts."""
     for before in (b"", b"before"):
-        assert _needed(before + records + END, len(before), [40, 50]) == size + 64 * cells
+        sheet = _scanned(before + records + END, len(before), [40, 50], is_calculated=True)
+        assert sheet.size == size + 64 * cells
 
 
 @pytest.mark.parametrize(

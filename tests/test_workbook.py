@@ -17,9 +17,15 @@ from typing import Any
 import openpyxl
 import pytest
 import xlsxwriter
+import xlwt
 from conftest import Run
 from hypothesis import given
 from hypothesis import strategies as st
+from odf.opendocument import OpenDocumentSpreadsheet
+from odf.table import Table as OdfTable
+from odf.table import TableCell, TableRow
+from odf.text import P
+from test_review import in_office
 
 from rag_eval.errors import ExitCode, InputError, TableError
 from rag_eval.records import Case
@@ -1162,6 +1168,159 @@ def test_an_open_document_file_with_a_stray_cell_far_away_is_an_error(tmp_path: 
     ).removeprefix("<table:table-row>")
     path = open_document(tmp_path / "answers.ods", ods_row("Query", "Bot_A") + far + corner)
     assert "its content takes more than 100 MB of memory" in problems(path)[0]
+
+
+BAD = {
+    "#DIV/0!": "the error value #DIV/0!; correct the formula or clear the cell",
+    "": "a formula without a stored result; open the file in Excel and save it",
+}
+
+
+def test_errors_of_an_old_excel_file_are_those_of_a_workbook(tmp_path: Path) -> None:
+    """R-110: as constants, as results of formulas, and with formulas that were never calculated."""
+    book = xlwt.Workbook()
+    sheet, other = book.add_sheet("Q3"), book.add_sheet("Other")
+    for place, name in enumerate(("Query", "Bot_A", "Bot_B", "Note")):
+        sheet.write(1, 1 + place, name)
+        other.write(0, place, name)
+    codes = (0x00, 0x07, 0x0F, 0x17, 0x1D, 0x24, 0x2A)
+    for row, code in enumerate(codes, 2):
+        sheet.write(row, 1, "q")
+        sheet.row(row).set_cell_error(2, code)
+        sheet.row(row).set_cell_error(4, code)
+    sheet.write(9, 1, "q")
+    sheet.write(9, 2, xlwt.Formula("1/0"))
+    sheet.write(9, 3, xlwt.Formula('"a"&"b"'))
+    sheet.row(12).set_cell_error(3, 0x07)
+    other.write(1, 0, "q")
+    other.write(1, 1, "a")
+    book.save(str(tmp_path / "answers.xls"))
+    shown = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+    place = "answers.xls, sheet 'Q3', row"
+    assert problems(tmp_path / "answers.xls") == [
+        *(
+            f"{place} {row}, column 'Bot_A' (C): the error value {text}; correct the formula or clear the cell"
+            for row, text in enumerate(shown, 3)
+        ),
+        f"{place} 10, column 'Bot_A' (C): {BAD['']}",
+        f"{place} 10, column 'Bot_B' (D): {BAD['']}",
+        f"{place} 13, column 'Bot_B' (D): {BAD['#DIV/0!']}",
+        f"{place} 13, column 'Query' (B): is blank, but the row is not; add the query or clear the row",
+    ]
+    assert [case.response for case in cases(read_table(tmp_path / "answers.xls", sheet="Other"))] == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    ("result", "response"),
+    [
+        (b"\x02\x00\x07\x00\x00\x00\xff\xff", BAD["#DIV/0!"]),
+        (b"\x00\x00\x00\x00\x00\x00\xff\xff", BAD[""]),
+        (b"\x01\x00\x01\x00\x00\x00\xff\xff", "TRUE"),
+        (struct.pack("<d", 42), "42"),
+    ],
+    ids=["error", "text that is not there", "flag", "number"],
+)
+def test_results_of_formulas_in_an_old_excel_file(tmp_path: Path, result: bytes, response: str) -> None:
+    """R-110: xlwt itself stores none, so one is put into its file."""
+    book = xlwt.Workbook()
+    book.owner = "Anna"
+    sheet = book.add_sheet("Q3")
+    for place, (name, cell) in enumerate({"Query": "q", "Bot_A": xlwt.Formula("A1"), "Bot_B": "b"}.items()):
+        sheet.write(0, place, name)
+        sheet.write(1, place, cell)
+    path = tmp_path / "answers.xls"
+    book.save(str(path))
+    (case, _) = cases(read_table(path))
+    assert case.response == ""  # the result that xlwt writes is an empty text, which others write as well
+    path.write_bytes(path.read_bytes().replace(b"\x03\x00\x00\x00\x00\x00\xff\xff", result))
+    if ";" in response:
+        assert problems(path) == [f"answers.xls, sheet 'Q3', row 2, column 'Bot_A' (B): {response}"]
+    else:
+        assert cases(read_table(path))[0].response == response
+
+
+OF_LIBREOFFICE = 'office:value-type="string" office:string-value="" calcext:value-type="error"'
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        (f'table:formula="of:=1/0" {OF_LIBREOFFICE}><text:p>#DIV/0!</text:p>', BAD["#DIV/0!"]),
+        (f"{OF_LIBREOFFICE}><text:p>Err:502</text:p>", BAD["#DIV/0!"].replace("#DIV/0!", "Err:502")),
+        (f"{OF_LIBREOFFICE}>", "the error value; correct the formula or clear the cell"),
+        (
+            f'table:formula="of:=1/0" {OF_LIBREOFFICE}><office:annotation><text:p>Why?</text:p></office:annotation>'
+            "<text:p>#DIV/0!</text:p>",
+            BAD["#DIV/0!"],
+        ),
+        (
+            'table:formula="of:=1/0" office:value-type="float" office:value="0"><text:p>#DIV/0!</text:p>',
+            BAD["#DIV/0!"],
+        ),
+        ('table:formula="of:=[.A2]">', BAD[""]),
+        ('table:formula="of:=[.A2]"><office:annotation><text:p>Why?</text:p></office:annotation>', BAD[""]),
+        ('table:formula="of:=[.A2]"><text:p/>', ""),
+        ('table:formula="of:=[.A2]" office:value-type="string"><text:p>an answer</text:p>', ""),
+        ('office:value-type="string"><text:p>#DIV/0!</text:p>', ""),
+    ],
+)
+def test_errors_of_an_open_document_file_are_those_of_a_workbook(
+    tmp_path: Path, cell: str, problem: str
+) -> None:
+    """R-110: repeated ones, those behind blank cells and rows, and those in columns without a use. A text is none."""
+    bad = f'<table:table-cell table:number-columns-repeated="2" {cell}</table:table-cell>'
+    query = '<table:table-cell office:value-type="string"><text:p>q</text:p></table:table-cell>'
+    blank = '<table:table-row table:number-rows-repeated="3"><table:table-cell/></table:table-row>'
+    aside = '<table:table-row><table:table-cell table:number-columns-repeated="6"/>'
+    twice = '<table:table-row table:number-rows-repeated="2"><table:table-cell/>'
+    rows = [blank, ods_row("", "Query", "Bot_A", "Bot_B"), ods_row("", "q", "a", "b"), blank]
+    rows += [f"{aside}{bad}</table:table-row>", f"{twice}{query}{bad}</table:table-row>"]
+    path = open_document(tmp_path / "answers.ods", "".join(rows))
+    if not problem:
+        assert [case.row for case in cases(read_table(path))] == [5, 5, 10, 10, 11, 11]
+        return
+    assert problems(path) == [
+        f"answers.ods, sheet 'Q3', row {row}, column {name}: {problem}"
+        for row in (10, 11)
+        for name in ("'Bot_A' (C)", "'Bot_B' (D)")
+    ]
+
+
+def test_a_formula_that_odfpy_wrote_has_no_result(tmp_path: Path) -> None:
+    """R-110."""
+    document, sheet = OpenDocumentSpreadsheet(), OdfTable(name="Q3")
+    for texts in (("Query", "Bot_A"), ("q", None)):
+        row = TableRow()
+        for text in texts:
+            cell = TableCell(valuetype="string") if text else TableCell(formula="of:=[.A2]")
+            if text:
+                cell.addElement(P(text=text))
+            row.addElement(cell)
+        sheet.addElement(row)
+    document.spreadsheet.addElement(sheet)
+    document.save(str(tmp_path / "answers.ods"))
+    assert problems(tmp_path / "answers.ods") == [
+        f"answers.ods, sheet 'Q3', row 2, column 'Bot_A' (B): {BAD['']}"
+    ]
+
+
+def test_broken_formulas_that_libreoffice_saved_are_found(tmp_path: Path) -> None:
+    """R-110."""
+    rows = [
+        ["Query", "Bot_A", "Bot_B", "Context"],
+        ["q", "=1/0", "=NA()", "c"],
+        ["q", '="a"&"b"', '=IF(1,"","x")', "=NOSUCH(1)"],
+        ["q", "=B2", '=INDIRECT("Nope!A1")', "c"],
+    ]
+    path = write(tmp_path / "answers.xlsx", rows)
+    for saved in (in_office(path, "xls"), in_office(path, "ods")):
+        assert [re.sub(r".*(row.*) \(.*error value (.*);.*", r"\1 \2", each) for each in problems(saved)] == [
+            "row 2, column 'Bot_A' #DIV/0!",
+            "row 2, column 'Bot_B' #N/A",
+            "row 3, column 'Context' #NAME?",
+            "row 4, column 'Bot_A' #DIV/0!",
+            "row 4, column 'Bot_B' #REF!",
+        ]
 
 
 def test_a_parquet_file_is_read(tmp_path: Path) -> None:

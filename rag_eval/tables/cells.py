@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
@@ -16,6 +16,18 @@ class BadCell:
 
     problem: str
     """What is wrong and what to do, to be put after the name of the cell."""
+
+
+NEVER_CALCULATED = BadCell("a formula without a stored result; open the file in Excel and save it")
+
+
+def error_value(shown: str) -> BadCell:
+    """A cell with an error such as #REF!, by what it shows; '' if that is unknown."""
+    return BadCell(f"the error value {shown[:60]}".rstrip() + "; correct the formula or clear the cell")
+
+
+BadCells = Mapping[int, Mapping[int, BadCell]]
+"""By row, counted from 1, and column, counted from 0."""
 
 
 class JsonText(str):

@@ -2,15 +2,17 @@
 
 An .xls file is a small file system (MS-CFB) with the workbook as one of its files (MS-XLS). The reader follows its
 chains of sectors without end, unpacks macros, and copies each shared text into each cell. So it is given the workbook
-in a new container, after its cells were counted.
+in a new container, after its cells were counted. It leaves errors blank, so these are looked for here.
 """
 
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rag_eval.tables.bounds import Room
+from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, BadCells, error_value
 
 _NAMES = ("Workbook", "Book")
 _LAST, _FREE, _FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
@@ -21,14 +23,14 @@ _STREAM, _ROOT = 2, 5
 """Types of entries."""
 
 
-def extract_workbook(path: Path, room: Room) -> bytes:
-    """A container with the workbook and nothing else.
+def extract_workbook(path: Path, room: Room) -> tuple[bytes, list[BadCells]]:
+    """A container with the workbook and nothing else; and the errors of each sheet, in their order.
 
     Raises ValueError for a damaged file, and TableError for one whose cells would take more than `room` has.
     """
     name, stream = _read_workbook(path.read_bytes())
-    _check(stream, room)
-    return _container(name, stream)
+    bad = _check(stream, room)
+    return _container(name, stream), bad
 
 
 # --- the container ----------------------------------------------------------------------------------------------
@@ -144,25 +146,40 @@ def _entry(name: str, kind: int, start: int, length: int, child: int = _FREE) ->
 
 # --- the workbook -----------------------------------------------------------------------------------------------
 
-_EOF, _BOUND_SHEET, _SHARED, _CONTINUE, _SHARED_CELL = 0x0A, 0x85, 0xFC, 0x3C, 0xFD
-_CELLS = frozenset((0x06, 0xBD, 0xD6, 0xFD, 0x203, 0x204, 0x205, 0x27E))
+_EOF, _WRITER, _BOUND_SHEET, _SHARED, _CONTINUE, _SHARED_CELL = 0x0A, 0x5C, 0x85, 0xFC, 0x3C, 0xFD
+_FORMULA, _FLAG_OR_ERROR, _TEXT_RESULT = 0x06, 0x205, 0x207
+_CELLS = frozenset((_FORMULA, 0xBD, 0xD6, 0xFD, 0x203, 0x204, _FLAG_OR_ERROR, 0x27E))
 """Records that begin with a row and a column, and hold a value."""
 _SEVERAL_CELLS = 0xBD
 """That of them that ends with its last column."""
 _CELL_SIZE = 64
 """Bytes that the reader needs for a cell, text not included: it builds the rectangle twice, of values and formulas."""
+_BAD_CELL_SIZE = 200
+_ERRORS = {
+    0x00: "#NULL!", 0x07: "#DIV/0!", 0x0F: "#VALUE!", 0x17: "#REF!", 0x1D: "#NAME?", 0x24: "#NUM!", 0x2A: "#N/A",
+    0x2B: "#GETTING_DATA",
+}  # fmt: skip
+"""MS-XLS 2.5.10"""
+_XLWT = b"None"
+"""The user that xlwt names. It calculates nothing, and writes an empty text as the result of each formula."""
 
 
-def _check(stream: bytes, room: Room) -> None:
-    """Take the room that the cells of all sheets need: the reader reads all of them."""
+def _check(stream: bytes, room: Room) -> list[BadCells]:
+    """Take the room that the cells of all sheets need: the reader reads all of them. The errors of each sheet."""
     lengths = _shared_lengths(stream)
-    needed: dict[int, int] = defaultdict(int)
+    sheets: dict[int, _Sheet] = {}
+    found = []
+    is_by_xlwt = False
     for kind, begin, end in _records(stream, 0):
-        if kind == _BOUND_SHEET and end - begin >= 4:
+        if kind == _WRITER:
+            is_by_xlwt = stream[begin:end].strip() == _XLWT
+        elif kind == _BOUND_SHEET and end - begin >= 4:
             (place,) = struct.unpack_from("<I", stream, begin)
-            if place not in needed:
-                needed[place] = _needed(stream, place, lengths)
-            room.take(needed[place])
+            if place not in sheets:
+                sheets[place] = _scanned(stream, place, lengths, is_calculated=not is_by_xlwt)
+            room.take(sheets[place].size)
+            found.append(sheets[place].bad)
+    return found
 
 
 def _records(stream: bytes, place: int) -> Iterator[tuple[int, int, int]]:
@@ -175,15 +192,32 @@ def _records(stream: bytes, place: int) -> Iterator[tuple[int, int, int]]:
         place += 4 + length
 
 
-def _needed(stream: bytes, place: int, lengths: Sequence[int]) -> int:
-    """Bytes for one sheet."""
+class _Sheet(NamedTuple):
+    size: int
+    """Bytes that it needs."""
+    bad: BadCells
+
+
+def _scanned(stream: bytes, place: int, lengths: Sequence[int], *, is_calculated: bool) -> _Sheet:
     rows: set[int] = set()
+    bad: dict[int, dict[int, BadCell]] = defaultdict(dict)
     least, most, size = 2**16, -1, 0
+    awaited: tuple[int, int] | None = None
     for kind, begin, end in _records(stream, place):
         size += end - begin
+        if kind == _TEXT_RESULT:
+            awaited = None
         if kind not in _CELLS or end - begin < 6:
             continue
+        if awaited:
+            bad[awaited[0] + 1][awaited[1]] = NEVER_CALCULATED
         row, column = struct.unpack_from("<HH", stream, begin)
+        result = _result(kind, stream[begin + 6 : min(begin + 14, end)])
+        awaited = (row, column) if result == _TEXT_FOLLOWS else None
+        if isinstance(result, int):
+            bad[row + 1][column] = error_value(_ERRORS.get(result, ""))
+        elif result == _EMPTY_TEXT and not is_calculated:
+            bad[row + 1][column] = NEVER_CALCULATED
         rows.add(row)
         least = min(least, column)
         most = max(most, column)
@@ -192,9 +226,26 @@ def _needed(stream: bytes, place: int, lengths: Sequence[int]) -> int:
         elif kind == _SHARED_CELL and end - begin >= 10:
             (number,) = struct.unpack_from("<I", stream, begin + 6)
             size += lengths[number] if number < len(lengths) else 0
-    if not rows:
-        return size
-    return size + (max(rows) - min(rows) + 1) * (most - least + 1) * _CELL_SIZE
+    if awaited:
+        bad[awaited[0] + 1][awaited[1]] = NEVER_CALCULATED
+    size += _BAD_CELL_SIZE * sum(map(len, bad.values()))
+    if rows:
+        size += (max(rows) - min(rows) + 1) * (most - least + 1) * _CELL_SIZE
+    return _Sheet(size, bad)
+
+
+_TEXT_FOLLOWS, _EMPTY_TEXT = "text follows", "empty text"
+
+
+def _result(kind: int, content: bytes) -> int | str:
+    """The code of an error; whether a formula's result is in the next records, or an empty text; '' for all else."""
+    if kind == _FLAG_OR_ERROR and content[1:2] == b"\x01":
+        return content[0]
+    if kind != _FORMULA or content[6:8] != b"\xff\xff":
+        return ""
+    if content[0] == 2:
+        return content[2]
+    return {0: _TEXT_FOLLOWS, 3: _EMPTY_TEXT}.get(content[0], "")
 
 
 def _shared_lengths(stream: bytes) -> list[int]:

@@ -1,5 +1,11 @@
-"""What an .ods file would take once it is read, counted before it is: repeated cells and spaces are written once."""
+"""What an .ods file would take once it is read, counted before it is: repeated cells and spaces are written once.
 
+The reader leaves errors blank, so these are looked for here as well.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -7,6 +13,7 @@ from zipfile import ZipFile
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import Room
+from rag_eval.tables.cells import NEVER_CALCULATED, BadCell, BadCells, error_value
 
 _CONTENT, _MANIFEST = "content.xml", "META-INF/manifest.xml"
 _LARGEST_MANIFEST = 2**20
@@ -15,10 +22,17 @@ _LONGEST_PIECE = 8 * 2**20
 """Bytes of one text, comment or tag; a cell may hold far less."""
 _CELL_SIZE = 64
 """Bytes that the reader needs for a cell, text not included: it builds the whole rectangle, and copies it once."""
+_BAD_CELL_SIZE = 200
+_ERROR = re.compile(r"#(?:NULL!|DIV/0!|VALUE!|REF!|NAME\?|NUM!|N/A)|Err:\d+")
+"""What a formula shows that failed. Only LibreOffice says in the file that this is no text."""
+_LONGEST_ERROR = 60
 
 
-def check_open_document(path: Path, room: Room) -> None:
-    """Take the room that the cells of all sheets need. Raises TableError if there is not enough."""
+def check_open_document(path: Path, room: Room) -> Mapping[str, BadCells]:
+    """Take the room that the cells of all sheets need. Raises TableError if there is not enough.
+
+    The errors of each sheet by its name.
+    """
     with ZipFile(path) as archive:
         names = archive.namelist()
         if _MANIFEST in names and archive.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
@@ -27,6 +41,7 @@ def check_open_document(path: Path, room: Room) -> None:
         with archive.open(_CONTENT) as xml:
             while block := xml.read(_BLOCK):
                 scan.feed(block)
+    return scan.bad
 
 
 def _hostile(path: Path) -> str:
@@ -49,6 +64,13 @@ class _Scan:
         self._row_repeats = self._row_width = self._row_text = self._waiting_cells = 0
         self._cell_repeats = self._cell_text = 0
         self._has_value = False
+        self._is_formula = self._is_error = self._has_result = self._is_note = False
+        self._shown = ""
+        """The beginning of the cell's text, comments left out."""
+        self.bad: dict[str, dict[int, dict[int, BadCell]]] = defaultdict(dict)
+        self._name = ""
+        self._bad_of_row: list[tuple[int, int, BadCell]] = []
+        """First column, number of columns, and what is wrong with them."""
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._refuse
@@ -74,35 +96,57 @@ class _Scan:
             self._cell_repeats = _count(attributes, "table:number-columns-repeated")
             self._cell_text = 0
             self._has_value = "office:value-type" in attributes
+            self._is_formula = "table:formula" in attributes
+            self._is_error = attributes.get("calcext:value-type") == "error"
+            self._has_result, self._shown = self._has_value, ""
         elif name == "text:s":
             self._cell_text += _count(attributes, "text:c")
+        elif name == "text:p" and not self._is_note:
+            self._has_result = True
+        elif name == "office:annotation":
+            self._is_note = True
         elif name == "table:table-row":
             self._row_repeats = _count(attributes, "table:number-rows-repeated")
             self._row_width = self._row_text = self._waiting_cells = 0
+            self._bad_of_row.clear()
         elif name == "table:table":
             self._height = self._width = self._waiting_rows = 0
+            self._name = attributes.get("table:name", "")
 
     def _add_text(self, text: str) -> None:
         self._cell_text += len(text.encode())
+        if not self._is_note and len(self._shown) < _LONGEST_ERROR:
+            self._shown += text[:_LONGEST_ERROR]
 
     def _end(self, name: str) -> None:
         self._piece = 0
         if name in _CELLS:
             self._end_cell()
+        elif name == "office:annotation":
+            self._is_note = False
         elif name == "table:table-row":
             self._end_row()
 
     def _end_cell(self) -> None:
         """Blank cells count only with one behind them that is not."""
-        if self._has_value or self._cell_text:
+        if bad := self._bad_cell():
+            self._bad_of_row.append((self._row_width + self._waiting_cells, self._cell_repeats, bad))
+        if self._has_value or self._cell_text or bad:
             self._row_width += self._waiting_cells + self._cell_repeats
             self._row_text += self._cell_repeats * self._cell_text
             self._waiting_cells = 0
         else:
             self._waiting_cells += self._cell_repeats
 
+    def _bad_cell(self) -> BadCell | None:
+        if self._is_error or (self._is_formula and _ERROR.fullmatch(self._shown)):
+            return error_value(self._shown)
+        return NEVER_CALCULATED if self._is_formula and not self._has_result else None
+
     def _end_row(self) -> None:
         """So do blank rows."""
+        if self._bad_of_row:
+            self._add_bad_cells()
         if not self._row_width:
             self._waiting_rows += self._row_repeats
             return
@@ -112,6 +156,17 @@ class _Scan:
         self._waiting_rows = 0
         cells = self._height * self._width - before
         self._room.take(cells * _CELL_SIZE + self._row_repeats * self._row_text)
+
+    def _add_bad_cells(self) -> None:
+        count = self._row_repeats * sum(repeats for _, repeats, _ in self._bad_of_row)
+        self._room.take(count * _BAD_CELL_SIZE)
+        first = self._height + self._waiting_rows + 1
+        for number in range(first, first + self._row_repeats):
+            self.bad[self._name].setdefault(number, {}).update(
+                (column, bad)
+                for start, repeats, bad in self._bad_of_row
+                for column in range(start, start + repeats)
+            )
 
 
 _CELLS = frozenset(("table:table-cell", "table:covered-table-cell"))

@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -14,7 +14,19 @@ from xml.parsers.expat import ExpatError
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_CELL, Room, too_long
-from rag_eval.tables.cells import ABSENT, ERROR, UNCACHED, Area, BadCell, Cell, as_cell, cell_text
+from rag_eval.tables.cells import (
+    ABSENT,
+    ERROR,
+    NEVER_CALCULATED,
+    UNCACHED,
+    Area,
+    BadCell,
+    BadCells,
+    Cell,
+    as_cell,
+    cell_text,
+    error_value,
+)
 from rag_eval.tables.content import (
     OLD_EXCEL,
     OPEN_DOCUMENT,
@@ -127,12 +139,30 @@ _MOST_NAMED = 40
 """Sheets in one message."""
 
 
-def _with_text(rows: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
-    """The rows that hold anything."""
+_NONE: BadCells = {}
+
+
+def _with_text(
+    rows: Iterable[tuple[int, Iterable[str]]], bad: BadCells = _NONE
+) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The rows that hold anything, with the `bad` cells, which are blank in `rows`."""
+    last = 0
     for number, texts in rows:
         cells = list(map(as_cell, texts))
+        if number in bad:
+            _place(bad[number], cells)
         if any(cells):
             yield number, cells
+        last = number
+    for number in sorted(number for number in bad if number > last):
+        yield number, _place(bad[number], [])
+
+
+def _place(bad: Mapping[int, BadCell], cells: list[Cell]) -> list[Cell]:
+    cells += [""] * (max(bad) + 1 - len(cells))
+    for column, cell in bad.items():
+        cells[column] = cell
+    return cells
 
 
 # --- .xlsx, .xlsm -----------------------------------------------------------------------------------------------
@@ -238,9 +268,9 @@ _CELLS_OF_A_BLOCK = 5_000
 
 def _workbook_cell(value: object, kind: str) -> Cell:
     if kind == UNCACHED:
-        return BadCell("a formula without a stored result; open the file in Excel and save it")
+        return NEVER_CALCULATED
     if kind == ERROR and value is not None:
-        return BadCell(f"the error value {str(value)[:60]}; correct the formula or clear the cell")
+        return error_value(str(value))
     if kind == "s" and isinstance(value, str | BadCell):
         return value  # a cell already
     return as_cell(cell_text(value))
@@ -271,10 +301,13 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
     with damage_reported(path, CalamineError, ExpatError):
         try:
             if path.suffix.lower() == ".ods":
-                check_open_document(path, room)
+                bad_by_name = check_open_document(path, room)
                 book = CalamineWorkbook.from_path(path)
             else:
-                book = CalamineWorkbook.from_filelike(BytesIO(extract_workbook(path, room)))
+                content, bad_in_order = extract_workbook(path, room)
+                book = CalamineWorkbook.from_filelike(BytesIO(content))
+                names = [sheet.name for sheet in book.sheets_metadata]
+                bad_by_name = dict(zip(names, bad_in_order, strict=False))
         except PasswordError:
             raise TableError(
                 f"{path.name}: is {PROTECTED}; open it, remove the password and save it again"
@@ -296,7 +329,9 @@ def _open_with_calamine(path: Path, name: str | None) -> Iterator[Sheet]:
             Area(first_row + 1, first_column + 1, last_row + 1, last_column + 1)
             for (first_row, first_column), (last_row, last_column) in sheet.merged_cell_ranges or ()
         )
-        yield Sheet(chosen, _with_text(rows), room, merged=merged, warnings=notes)
+        yield Sheet(
+            chosen, _with_text(rows, bad_by_name.get(chosen, {})), room, merged=merged, warnings=notes
+        )
 
 
 def _open_document_text(value: object) -> str:
