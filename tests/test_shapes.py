@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from conftest import Run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from test_baseline import boxes
 
 from rag_eval.configuration.settings import ColumnNames, Settings
 from rag_eval.errors import InputError, TableError
@@ -269,7 +270,9 @@ def test_equal_data_gives_equal_figures(writer: str, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     one = evaluate(WRITERS["wide csv"](tmp_path / "one", ITEMS), OFFLINE).drop(columns="row")
-    other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
+    has_chats = writer.startswith("chats")
+    with pytest.warns(UserWarning, match="earlier messages are not used") if has_chats else nullcontext():
+        other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
     pd.testing.assert_frame_equal(one, other, check_exact=True)
     assert one.groupby("bot")["rqs"].mean().nunique() == 2
 
@@ -431,7 +434,7 @@ def test_several_ground_truths_are_told_of(tmp_path: Path) -> None:
 _HI, _YO = {"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Yo."}
 
 
-def _chats(folder: Path, *chats: object, **fields: str) -> Path:
+def _chats(folder: Path, *chats: object, **fields: object) -> Path:
     path = folder / "a.jsonl"
     path.write_text(
         "".join(json.dumps({"messages": chat, **fields}) + "\n" for chat in chats), encoding="utf-8"
@@ -461,6 +464,72 @@ def test_a_chat_is_the_query_alone_beside_a_response(tmp_path: Path) -> None:
         assert content(table) == [(name, "Hi?", "No.", None, None)]
         assert [column.header for column in table.columns] == ["messages", name]
         assert table.warnings == ()
+
+
+_AND, _NO = {"role": "user", "content": "And?"}, {"role": "assistant", "content": "No."}
+_RULE, _BLANK = {"role": "system", "content": "Be brief."}, {"role": "assistant", "content": " "}
+
+
+@pytest.mark.parametrize(
+    ("chats", "fields", "told"),
+    [
+        (
+            [[_HI, _YO, _AND, _NO], [_HI, _YO], [_RULE, _HI, _YO, _AND]],
+            {},
+            "'messages.query' (B): 4 earlier messages are not used (row 1, 3).",
+        ),
+        (
+            [[_HI, _YO, _AND, _NO]],
+            {"model": "A", "gt": "No."},
+            "'messages.query' (D): 2 earlier messages are not used (row 1).",
+        ),
+        ([[_YO, _HI, _NO]], {}, "'messages.query' (B): 1 earlier message is not used (row 1)."),
+        ([[_HI, _YO, _NO]], {}, "'messages.query' (B): 1 earlier message is not used (row 1)."),
+        ([[_RULE, _BLANK, _HI, _BLANK, _NO]], {}, ""),
+        (
+            [[_HI, _YO, _AND, _NO], [_HI, _YO]],
+            {"answer": "No."},
+            "'messages' (A): 2 earlier messages are not used (row 1).",
+        ),
+        (
+            [[_HI, _YO]],
+            {"answer": [_HI, _YO, _AND, _BLANK, _YO, _NO]},
+            "'answer' (B): 1 earlier message is not used (row 1).",
+        ),
+    ],
+    ids=[
+        "two turns",
+        "in long form",
+        "a greeting",
+        "two answers",
+        "nothing",
+        "next to a response",
+        "of a response",
+    ],
+)
+def test_earlier_messages_of_a_chat_are_told(
+    chats: list[object], fields: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    """Which are not used; those of the system and blank ones are no turns."""
+    warnings = read_table(_chats(tmp_path, *chats, **fields)).warnings
+    assert [warning.partition(" The judge")[0] for warning in warnings] == (
+        [f"Column {told}"] if told else []
+    )
+    if "answer" not in fields:
+        rows = [["messages", *fields], *([json.dumps(chat), *fields.values()] for chat in chats)]
+        (warning, *_) = read_table(as_csv(tmp_path / "a.csv", rows)).warnings or ("",)
+        assert warning.partition(" (row")[0] == (f"Column {told.partition(' (row')[0]}" if told else "")
+
+
+def test_earlier_messages_are_told_on_the_terminal_and_in_the_report(run_cli: Run, tmp_path: Path) -> None:
+    _chats(tmp_path, [_HI, _YO, _AND, _NO])
+    told = (
+        "Column 'messages.query' (B): 2 earlier messages are not used (row 1). The judge sees only the last "
+    )
+    assert told in run_cli("a.jsonl", "--show").err
+    assert told in run_cli("a.jsonl", "--judge", "offline", "-q", "--json", "a.json", "-o", "r.xlsx").err
+    assert told in json.loads((tmp_path / "a.json").read_text())["run"]["reading"]["warnings"][0]
+    assert any(line.startswith(told) for line in boxes(tmp_path / "r.xlsx"))
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,7 @@ def _reading(facts: RunFacts) -> list[str]:
         f"Context cells: {shorten(cells, 200)}." if cells else "",
         f"Selected: {shorten(chosen, 200)}." if chosen else "",
     ]
-    lacking = [
-        each.partition(" To use it")[0] for each in found.get("warnings", ()) if "was not used" in each
-    ]
+    lacking = [each.partition(" To use it")[0] for each in found.get("warnings", ()) if " not used" in each]
     return [" ".join(filter(None, sentences)), *(shorten(each, 200) for each in lacking[:3])]
 
 

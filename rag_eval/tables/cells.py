@@ -45,6 +45,24 @@ ABSENT = _Absent()
 
 Cell = str | BadCell
 
+
+class Message(str):
+    """The text of a chat's message of which `earlier` ones are not used."""
+
+    __slots__ = ("earlier",)
+    earlier: int
+
+    def __new__(cls, text: str, earlier: int) -> "Message":
+        message = super().__new__(cls, text)
+        message.earlier = earlier
+        return message
+
+
+def after_earlier(cell: Cell, earlier: int) -> Cell:
+    """The cell as a message of a chat, unless nothing is left out of that, or it holds nothing."""
+    return Message(cell, earlier) if earlier and isinstance(cell, str) and cell else cell
+
+
 EXCEL_LIMIT = 32_767
 """Characters that a cell of a workbook can hold; Excel cuts what is longer."""
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
-from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at
+from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
 from rag_eval.tables.column_uses import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import folded
@@ -316,11 +316,15 @@ def _digest(*cells: Cell) -> bytes:
 def _stored(cell: Cell) -> Any:
     if isinstance(cell, BadCell):
         return [0, cell.problem]
-    return [1, str(cell)] if isinstance(cell, JsonText) else cell
+    if isinstance(cell, JsonText):
+        return [1, str(cell)]
+    return [2, str(cell), cell.earlier] if isinstance(cell, Message) else cell
 
 
 def _restored(value: Any) -> Cell:
     if isinstance(value, str):
         return value
-    kind, text = value
+    kind, text, *more = value
+    if more:
+        return Message(text, *more)
     return JsonText(text) if kind else BadCell(text)

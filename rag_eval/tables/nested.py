@@ -6,14 +6,14 @@ A list is one cell, whatever it holds; the fields of an object are columns of th
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, takewhile
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
-from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell
+from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, after_earlier, as_cell
 from rag_eval.tables.chunking import LISTS, split_cell
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE
 from rag_eval.tables.parquet import Tree
@@ -263,24 +263,42 @@ _TEXTS = ("content", "text", "value", "answer", "output", "message")
 _USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "model")
 
 
-def _last_message(value: object, *, of_user: bool) -> str | None:
-    """The text of the last message of the user, or of the bot, in a list of chat messages; None in anything else."""
-    said = [text for speaker, text in _messages(value) if speaker in (_USERS if of_user else _BOTS)]
-    return said[-1] if said else None
+def _last_message(value: object, *, of_user: bool) -> tuple[str, int] | None:
+    """The text of the last message of the user, or of the bot, and how many before it are left out; None in others.
+
+    What the user said before an answer is for the query to tell.
+    """
+    said = _said(value)
+    last = max((place for place, (is_user, _) in enumerate(said) if is_user is of_user), default=None)
+    if last is None:
+        return None
+    begin = 0 if of_user else max((n for n, (is_user, _) in enumerate(said[:last], 1) if is_user), default=0)
+    return said[last][1], _count_texts(said[begin:last])
 
 
 def last_turn(value: object) -> dict[str, str] | None:
     """The last message of the user in a list of chat messages, and the bot's last one after it, if there is one.
 
-    None for anything else.
+    None for anything else. The query knows how many messages are left out.
     """
-    turn: dict[str, str] | None = None
-    for speaker, text in _messages(value):
-        if speaker in _USERS:
-            turn = {QUERY: text}
-        elif turn and speaker in _BOTS:
-            turn[RESPONSE] = text
-    return turn
+    said = _said(value)
+    question = _last_message(value, of_user=True)
+    if question is None:
+        return None
+    text, earlier = question
+    answers = list(takewhile(lambda each: not each[0], reversed(said)))
+    if not answers:
+        return {QUERY: Message(text, earlier)}
+    return {QUERY: Message(text, earlier + _count_texts(answers[1:])), RESPONSE: answers[0][1]}
+
+
+def _said(value: object) -> list[tuple[bool, str]]:
+    """What the user and the bot said in a list of chat messages, and whether it was the user."""
+    return [(speaker in _USERS, text) for speaker, text in _messages(value) if speaker in (*_USERS, *_BOTS)]
+
+
+def _count_texts(said: Sequence[tuple[bool, str]]) -> int:
+    return sum(not text.isspace() and text != "" for _, text in said)
 
 
 def _messages(value: object) -> list[tuple[str, str]]:
@@ -325,8 +343,8 @@ def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     value = json.loads(cell)
     if not value:
         return "", False
-    if (said := _last_message(value, of_user=role == QUERY)) is not None:
-        return as_cell(said), False
+    if (message := _last_message(value, of_user=role == QUERY)) is not None:
+        return after_earlier(as_cell(message[0]), message[1]), False
     if role == REFERENCE and isinstance(value, list):
         texts = [text for item in value if (text := _plain_text(item)) and text.strip()]
         return (as_cell(texts[0]), len(texts) > 1) if texts else ("", False)
@@ -349,8 +367,8 @@ def _first_alternative(text: str) -> tuple[Cell, bool]:
 
 
 def is_list_of_texts(text: str) -> bool:
-    """Whether the cell is a list of several texts, as JSON or Python writes it."""
-    if not text.startswith("["):
+    """Whether the cell is a list of several texts, as JSON or Python writes it, and no chat."""
+    if not text.startswith("[") or (isinstance(text, JsonText) and _said(json.loads(text))):
         return False
     try:
         found = split_cell(text)

@@ -1,7 +1,7 @@
 """What is worth saying about cells that could be read, one sentence a column. Nothing here is an error."""
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from rag_eval.tables.cells import (
@@ -12,6 +12,7 @@ from rag_eval.tables.cells import (
 from rag_eval.tables.column_uses import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
+EARLIER = "earlier messages"
 _SENTENCES = {
     BROKEN_LIST: "what looks like a list cannot be read as one and was taken as plain text in row {rows}; write lists "
     'as JSON: ["chunk 1", "chunk 2"].',
@@ -20,6 +21,8 @@ _SENTENCES = {
     LIST_OF_RESPONSES: "a list of several texts in row {rows} was taken as one response. If these are ground truths, "
     "give the column this role with --map COLUMN=reference.",
     ALTERNATIVES: "several ground truths in row {rows}; the first one counts. Put the one that should count first.",
+    EARLIER: "{count} not used (row {rows}). The judge sees only the last question of a chat and its answer; to have "
+    "an earlier one judged, give it a row of its own.",
 }
 
 
@@ -28,14 +31,23 @@ class Remarks:
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, list[int]]] = {kind: defaultdict(list) for kind in _SENTENCES}
+        self._messages: Counter[str] = Counter()
+        """Earlier messages, by the name of the column."""
 
     def add(self, kind: str, column: str, row: int) -> None:
         self._rows[kind][column].append(row)
 
+    def add_earlier(self, messages: int, column: str, row: int) -> None:
+        self._messages[column] += messages
+        self.add(EARLIER, column, row)
+
     def warnings(self) -> Iterator[str]:
         for kind, columns in self._rows.items():
             for column, rows in columns.items():
-                yield f"Column {column}: {_SENTENCES[kind].format(rows=_first_ten(rows))}"
+                messages = self._messages[column]
+                count = f"{counted(messages, 'earlier message')} {'is' if messages == 1 else 'are'}"
+                sentence = _SENTENCES[kind].format(rows=_first_ten(rows), count=count)
+                yield f"Column {column}: {sentence}"
 
 
 class Repeats:

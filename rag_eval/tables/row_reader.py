@@ -11,6 +11,7 @@ from rag_eval.tables.cells import (
     BadCell,
     Cell,
     JsonText,
+    Message,
     is_blank,
 )
 from rag_eval.tables.chunking import (
@@ -216,9 +217,12 @@ class RowReader:
         if isinstance(cell, BadCell):
             self._report(number, index, cell.problem)
             return ""
+        if role is not None and isinstance(cell, Message) and cell.earlier:
+            row = self._numbers.get(index, number)
+            self._remarks.add_earlier(cell.earlier, self._names[index], row)
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
-        return cell
+        return str(cell) if isinstance(cell, Message) else cell
 
     def _remark(self, kind: str, number: int, index: int) -> None:
         self._remarks.add(kind, self._names[index], self._numbers.get(index, number))

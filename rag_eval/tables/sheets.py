@@ -23,6 +23,8 @@ from rag_eval.tables.cells import (
     BadCell,
     BadCells,
     Cell,
+    Message,
+    after_earlier,
     as_cell,
     cell_text,
     error_value,
@@ -423,9 +425,10 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
 
 
 def value_cell(value: object) -> Cell:
-    """The cell of a value from JSON."""
+    """The cell of a value from JSON, or of a message in it."""
     if isinstance(value, str):
-        return as_cell(value if value.isascii() else without_half_pairs(value))
+        cell = as_cell(value if value.isascii() else without_half_pairs(value))
+        return after_earlier(cell, value.earlier) if isinstance(value, Message) else cell
     return _parquet_cell(value)
 
 
