@@ -105,6 +105,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+MAY_BE_INCOMPLETE = "ragas"
+"""The prompt form whose replies cannot show that they are complete; the others number what they ask about."""
 INCOMPLETE_FLAG = "possibly incomplete"
 LEFT_OUT = "possibly not judged"
 """Verdict on what the judge's replies do not seem to speak of. It enters no score."""

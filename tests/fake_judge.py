@@ -325,13 +325,19 @@ def _case(given: dict[str, Any]) -> Any:
                 "reason": reason,
             }
             for number, each in (text.items() if isinstance(text, dict) else ())
+            if _words(each)
         ]
 
     target = ground_truth or response
     useful = [int(number) for number, text in chunks.items() if _share(target, text) >= 0.4]
     everything = {
         "claims": [*claims(theirs, ours, ""), *claims(ours, theirs, "shared words")],
-        "without_claim": [],
+        "without_claim": [
+            int(number)
+            for text in (theirs, ours)
+            for number, each in (text.items() if isinstance(text, dict) else ())
+            if not _words(each)
+        ],
         "useful_chunks": useful,
         "useless_chunks": [number for number in map(int, chunks) if number not in useful],
         "relevancy": _relevancy(given["query"], response),

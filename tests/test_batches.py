@@ -220,7 +220,11 @@ def test_lines_with_errors_are_sent_again(
     for request in server.judge.requests:
         room[request.prompt].append(request.body["max_tokens"])
     again = [second / first for first, second in (each for each in room.values() if len(each) == 2)]
-    assert again == 4 * [4 if name == "truncated" else 1]
+    if name == "not the schema":  # the call that says what was wrong is another one
+        assert again == []
+    else:
+        assert all(each >= 4 for each in again) if name == "truncated" else again == 4 * [1]
+        assert len(again) == 4
 
 
 def test_a_blocked_line_is_a_lasting_failure_and_is_not_paid_again(

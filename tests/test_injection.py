@@ -21,6 +21,7 @@ from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import answer_relevancy, ragas_prompts, toxicity
 from rag_eval.metrics.recommendations import LlmAdviser
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
+from rag_eval.texts.words import sentences
 
 QUERY = "What is the capital of France?"
 REFERENCE = "Paris is the capital of France. It lies on the Seine."
@@ -73,6 +74,9 @@ def _each_text(document: Any, change: Callable[[str], str]) -> Any:
     return document
 
 
+SENTENCES_OF_ATTACKS = {sentence for attack in LONGEST_FIRST for sentence in sentences(attack)}
+
+
 class QuotingJudge:
     """Judges the texts without the attacks, and quotes them with the attacks."""
 
@@ -91,15 +95,18 @@ class QuotingJudge:
 
     def _clean(self, document: Any) -> Any:
         def without(text: str) -> str:
+            if text in SENTENCES_OF_ATTACKS:  # where sentences are numbered one by one
+                return ""
             for attack in LONGEST_FIRST:
                 text = text.replace(attack, "").replace(attack.replace("\n", " "), "")
+                text = text.removesuffix(f" {attack.splitlines()[0]}")
             return text.strip()
 
         return _each_text(document, without)
 
     def _attacks_in(self, document: Any) -> str:
-        text = "\n".join(_texts(document))
-        found = [attack for attack in LONGEST_FIRST if attack in text]
+        text = " ".join("\n".join(_texts(document)).split())
+        found = [attack for attack in LONGEST_FIRST if " ".join(attack.split()) in text]
         self.quoted += bool(found)
         return " ".join(found)
 

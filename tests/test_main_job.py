@@ -459,7 +459,7 @@ def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
     assert len(first) == len(judge.requests)
     asked = [each for each in first if each[0] == "statements"]
     assert [each[2:] for each in asked if each[2] == "unparseable"] == [("unparseable", "0 + 2", "1")]
-    assert [each[4] for each in asked].count("2") == 1
+    assert {each[4] for each in asked} == {"1"}  # the call that says what was wrong is another one
     assert {each[1] for each in asked} == {"row 2", "row 3"}
     assert {each[1] for each in first if each[0] == "toxicity"} == {"row 2, row 3"}
     assert {each[1] for each in first if each[0] == "preflight"} == {""}
@@ -473,7 +473,6 @@ def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
 def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """The column is there only when some case has a flag."""
     plain = ["Q1?", GOOD, GOOD, BAD, CONTEXT]
     planted = [
         "Q2?",
@@ -486,7 +485,7 @@ def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     write_sheet(tmp_path / "planted.xlsx", HEADER, plain, planted)
     assert run_cli("plain.xlsx", "-o", "a.xlsx", **azure(judge)).code == 0
     ended = run_cli("planted.xlsx", "-o", "b.xlsx", **azure(judge))
-    assert "Flags" not in read_sheet(tmp_path / "a.xlsx", "Per-Query Metrics")[0]
+    assert [case["Flags"] for case in read_sheet(tmp_path / "a.xlsx", "Per-Query Metrics")] == [None] * 2
     cases = read_sheet(tmp_path / "b.xlsx", "Per-Query Metrics")
     assert [case["Flags"] for case in cases] == [None, None, None, "response: instruction to the judge"]
     assert cases[3]["Faithfulness"] == 0.0

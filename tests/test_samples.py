@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, azure, read_sheet, write_sheet
-from fake_judge import Answer, FakeJudge, Request, completion
+from fake_judge import Answer, FakeJudge, Request, completion, error
 
 from rag_eval.records import Evidence, Score
 from rag_eval.results.scoring import mean_score
@@ -47,8 +47,8 @@ def test_a_score_is_the_mean_of_its_samples_and_the_report_says_how_they_vary(
     def moody(request: Request) -> Answer | None:
         if request.task == "verdicts" and next(verdicts) == 1:
             return completion('{"statements": [{"statement": "s", "reason": "r", "verdict": 0}]}', request)
-        if request.task == "classification" and next(classifications) < 3:
-            return completion("no JSON", request)
+        if request.task == "classification" and next(classifications) == 0:
+            return error(400, "content_filter", "no")
         return None
 
     judge.always = moody
@@ -67,7 +67,7 @@ def test_a_score_is_the_mean_of_its_samples_and_the_report_says_how_they_vary(
     assert sorted(scores["faithfulness"]["samples"]) == [0, 1, 1]
     assert scores["answer_correctness"]["reason"] == "mean of 2 of 3 samples: 1.00, 1.00"
     assert document["noise"]["faithfulness"] == pytest.approx(3**-0.5)
-    assert "unparseable" not in ended.out, "the score did not fail"
+    assert "failed scores" not in ended.out, "the score did not fail"
 
 
 def test_it_warns_where_samples_hardly_vary_and_offline_there_are_none(

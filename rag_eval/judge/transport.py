@@ -30,7 +30,7 @@ from rag_eval.judge.endpoint import (
     request_key,
 )
 from rag_eval.judge.limiter import Limiter, Turn
-from rag_eval.judge.masking import masked
+from rag_eval.judge.masking import masked, without_keys
 from rag_eval.judge.outcomes import LOADING, TRUNCATED, Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import Proxy
@@ -308,7 +308,7 @@ class Transport:
             return RunStoppedError(fault.code, f"{self.endpoint.description}: {message}")
         if fault.reply is None:
             return JudgeError(fault.code, message)
-        refusal = RefusedReplyError(fault.code, message, fault.reply)
+        refusal = RefusedReplyError(fault.code, message, without_keys(fault.reply, self.endpoint.secrets))
         if attempt:
             refusal.attempts = attempt.number
             refusal.prompt_tokens, refusal.completion_tokens = (

@@ -184,8 +184,8 @@ _RULES: Sequence[tuple[Set[str], str]] = (
     (
         {"claims"},
         'The sentences are numbered. One entry for each claim: "sentence": the number of its sentence; "claim": empty, '
-        "or the claim in a few words if its sentence makes several. Sentences that claim nothing, such as greetings, go "
-        'into "without_claim". Leave out no sentence.',
+        "or the claim in a few words if its sentence makes several. Sentences that claim nothing, such as greetings, "
+        'go into "without_claim". Leave out no sentence.',
     ),
     (
         {"claims.chunk"},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rag_eval.metrics.catalogue import METRICS, metrics_behind
 from rag_eval.metrics.metric import MetricInfo
 from rag_eval.records import (
+    MAY_BE_INCOMPLETE,
     METRIC_LABELS,
     SCORE_LABELS,
     TOXICITY,
@@ -112,7 +113,7 @@ def case_columns(
         ]
     if reason:
         columns.append(plain_column(SELECTION, 10, Look.WORD, reason, _ABOUT_SELECTION))
-    if facts.flags or facts.cut_contexts or not facts.is_proxy:
+    if facts.flags or facts.cut_contexts or facts.prompts == MAY_BE_INCOMPLETE:
         columns.append(
             plain_column("Flags", 24, Look.TEXT, lambda result: _flags(result, facts), _ABOUT_FLAGS)
         )
@@ -137,7 +138,8 @@ _ABOUT_SELECTION = (
 )
 _ABOUT_FLAGS = (
     "Text written for the judge, not for the reader (possible prompt injection); please check. No score was changed. "
-    "Also: what the judge did not see of a context that is too long."
+    "Also: what the judge did not see of a context that is too long, and scores that may be incomplete, because the "
+    "judge's reply does not seem to speak of everything; the evidence names it."
 )
 
 
