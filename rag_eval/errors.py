@@ -101,7 +101,14 @@ class SettingsError(InputError):
 
 
 class TableError(InputError):
-    """The spreadsheet cannot be read, or lacks something that an evaluation needs."""
+    """The spreadsheet cannot be read, or lacks something that an evaluation needs.
+
+    `roles` is what --map would take to make it readable, where that is known.
+    """
+
+    def __init__(self, problems: str | Iterable[str], roles: Iterable[str] = ()) -> None:
+        super().__init__(problems)
+        self.roles = tuple(roles)
 
 
 class OutputError(RagEvalError):

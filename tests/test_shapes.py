@@ -21,7 +21,8 @@ import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import Run
+from conftest import Run, azure
+from fake_judge import FakeJudge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -35,6 +36,7 @@ from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
+from rag_eval.tables.likely_bots import likely_bots
 from rag_eval.tables.mapping import named_columns, roles_of
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
@@ -818,6 +820,280 @@ def test_rows_are_passages_of_one_response_only_if_nothing_else_differs(
     (tmp_path / "a.csv").write_text(text)
     rows = read_table(tmp_path / "a.csv").rows
     assert [(row.number, row.cases[0].response, row.cases[0].chunks) for row in rows] == expected
+
+
+# Bots that would be left out
+
+
+_TEXTS = ("Use the app, please.", "Ask at the desk.", "It is open from nine.", "That costs two euros.")
+_TRUTHS = ("In the app.", "At the desk.", "From nine to six.", "It costs two euros.")
+
+
+def table_of(path: Path, *names: str, **cells: Sequence[object]) -> Path:
+    """A row per query. A column has other texts than its neighbours, or the cells that are given for it."""
+    truths = {"Query", "Question", "Ground_Truth", "Reference"}
+    columns = [
+        cells.get(name, [f"{text} ({place})" for text in (_TRUTHS if name in truths else _TEXTS)])
+        for place, name in enumerate(names)
+    ]
+    return as_csv(path, [names, *zip(*columns, strict=True)])
+
+
+ACCIDENTS: Sequence[tuple[str, str]] = (
+    ("Query, Answer, BotGPT4, BotClaude, Context", "BotGPT4, BotClaude"),
+    ("Query, Answer, Claude, GPT4", "Claude, GPT4"),
+    ("Query, Answer, Model_A, Model_B", "Model_A, Model_B"),
+    ("Query, Answer, Model_Atlas, Model_Birch", "Model_Atlas, Model_Birch"),
+    ("Query, Answer, Atlas bot, Birch bot", "Atlas bot, Birch bot"),
+    ("Query, Answer, Bots_X", "Bots_X"),
+    ("Query, Answer, bot1, bot2", "bot1, bot2"),
+    ("Query, Answer, botgpt4", "botgpt4"),
+    ("Query, Response, BotB", "Response, BotB"),
+    ("Query, Ground_Truth, Answer, BotB", "Answer, BotB"),
+    ("Query, Ground_Truth, Answer, Our 'ChatGPT' ($4), GPT-3.5", "Answer, Our 'ChatGPT' ($4), GPT-3.5"),
+    ("Query, Answer, Answer 1, Answer 2", "Answer 1, Answer 2"),
+    ("Query, Ground_Truth, BotB, Answer", "BotB, Answer"),
+    ("Query, Bot_GPT4, BotClaude", "GPT4, BotClaude"),
+    ("Query, Ground_Truth, BotGPT4", "BotGPT4"),
+    ("Question, Model_A, Model_B, Reference", "Model_A, Model_B"),
+    ("Query, Ground_Truth, ChatGPT, Copilot", "ChatGPT, Copilot"),
+    ("Query, Ground_Truth, Answer ChatGPT, Answer Copilot", "Answer ChatGPT, Answer Copilot"),
+    ("Query, Ground_Truth, Atlas, Birch", "Atlas, Birch"),
+    ("Query, predicted", "predicted"),
+    ("Query, Ground_Truth, BotGPT4, Notes_1, difficulty", "BotGPT4"),
+)
+"""Headers in which bots would be left out, and the bots that the printed command compares."""
+
+
+@pytest.mark.parametrize(("names", "bots"), ACCIDENTS)
+def test_the_command_of_the_message_reads_bots_that_would_be_left_out(
+    names: str, bots: str, run_cli: Run, tmp_path: Path
+) -> None:
+    """Nothing is judged before. The command has the options that were given."""
+    table_of(tmp_path / "my file.csv", *names.split(", "))
+    given = ("my file.csv", "--judge", "offline", "-q", "--json", "a.json", "-o", "my report.xlsx")
+    ended = run_cli(*given)
+    assert (ended.code, ended.out, [*tmp_path.iterdir()]) == (2, "", [tmp_path / "my file.csv"])
+    *errors, last = ended.err.splitlines()
+    assert len(errors) == 1
+    assert f"'{bots.split(', ')[-1]}'" in errors[0]
+    command = last.partition(" run: ")[2]
+    assert command.startswith(
+        "rag-eval 'my file.csv' --judge offline -q --json a.json -o 'my report.xlsx' --map "
+    )
+    again = run_cli(*shlex.split(command)[1:])
+    assert again.code == 0
+    uses = json.loads((tmp_path / "a.json").read_text())["run"]["reading"]["columns"]
+    assert [use["bot"] for use in uses if use["role"] == "response"] == bots.split(", ")
+
+
+def test_bots_that_would_be_left_out_are_found_before_the_first_call(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Also with the prefix of other files in config.ini, and a name for the one bot, which the command leaves out."""
+    table_of(tmp_path / "a.csv", "Query", "Response", "Bot_GPT4", "Bot_Claude")
+    (tmp_path / "config.ini").write_text("[bots]\nstrip_prefix = Model_\n")
+    ended = run_cli("--bot-name", "Atlas", "a.csv", "-q", "--dry-run", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert ended.err.splitlines() == [
+        "rag-eval: a.csv: No Model_* columns found: 'Response' (B) would be the only bot, but columns 'Bot_GPT4' (C) "
+        "and 'Bot_Claude' (D) look like responses of bots; add --map Response=bot --map Bot_GPT4=bot --map "
+        "Bot_Claude=bot, or correct [bots] strip_prefix, which is 'Model_'; to leave a column out, add --map "
+        "Bot_GPT4=ignore",
+        "rag-eval: To have these columns judged, run: rag-eval a.csv -q --dry-run --map Response=bot "
+        "--map Bot_GPT4=bot --map Bot_Claude=bot",
+    ]
+    ended = run_cli(
+        "a.csv", "--bot-name=Atlas", "--show", "--map", "Bot_GPT4=ignore", "--map", "Bot_Claude=ignore"
+    )
+    assert (ended.code, ended.err) == (0, "")
+    assert "'Response' (B) -> response of Atlas" in ended.out
+
+
+def test_a_shell_takes_the_command_of_the_message(tmp_path: Path) -> None:
+    """Whatever the names of columns and files."""
+    name = 'Bot$HOME `x` \\ "GPT" it\'s; é\nnew'
+    path = table_of(tmp_path / "a b;$x.csv", "Query", "Ground_Truth", "Answer", name, "--GPT=4")
+    script = Path(__file__).parent.parent / "rag_eval_standalone.py"
+    ended = subprocess.run(
+        [sys.executable, script, path.name, "--show"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 2
+    command = ended.stderr.splitlines()[-1].partition(" run: ")[2]
+    again = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert ": 4 rows, 3 bots (Answer, " in again.stdout
+
+
+def test_bots_next_to_a_chat_that_would_be_left_out_are_read_by_the_command(tmp_path: Path) -> None:
+    path = _chats(tmp_path, [_HI, _YO], BotGPT4="Hello.", gt="Yo.")
+    with pytest.raises(TableError, match=r"'messages\.response' \(E\) would be the only bot") as caught:
+        read_table(path)
+    assert caught.value.roles == ("BotGPT4=bot", "messages.response=bot")
+    named = [Named(role.removesuffix("=bot"), "bot", "") for role in caught.value.roles]
+    assert [each[:3] for each in content(read_table(path, named=named))] == [
+        ("BotGPT4", "Hi?", "Hello."),
+        ("messages.response", "Hi?", "Yo."),
+    ]
+
+
+_CODES = ("f3a1", "0b7c", "99ee", "a0d2")
+_MARKS = ("good", "good", "bad", "good")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {
+            "Model_Version": ("gpt-4-0613",) * 4,
+            "gpt4_score": (0.1, 0.2, 0.3, 1),
+            "claude_latency": (10, 20, 30, 40),
+        },
+        {"Answer_Length": (12, 13, 14, 15), "Answer_Source": _TRUTHS, "Llama_prompt": _TEXTS},
+        {"GPT4": (5, 4, 5, 1), "Claude": (0.5, 0.25, 1, 1)},
+        {"GPT4": _MARKS, "Claude": _MARKS},
+        {"Model_1": _CODES, "Model_2": _CODES},
+        {"Claude feedback": _TRUTHS, "gpt4_rationale": _TEXTS},
+        {
+            "BotChannel": ("web", "app", "web", "web"),
+            "BotMood": _MARKS,
+            "Bottom_Line": _TEXTS,
+            "Botany": _TEXTS,
+        },
+        {"Comment_1": _TRUTHS, "Comment_2": _TRUTHS, "choice_a": _TRUTHS, "choice_b": _TRUTHS},
+        {"meta.author": ("Jo",) * 4, "meta.title": _TRUTHS, "passage_id": _CODES},
+        {"Agent_Name": ("Jo Smith",) * 4, "Agent_Notes": _TRUTHS, "System_Prompt": _TEXTS},
+        {"BotGPT4": ("", "", "", ""), "BotClaude": ("", "", "", "")},
+    ],
+)
+def test_columns_about_bots_are_no_bots(columns: dict[str, Sequence[object]], tmp_path: Path) -> None:
+    """Scores, ids, categories, notes: a file with them is read as before."""
+    path = table_of(tmp_path / "a.csv", "Query", "Answer", *columns, **columns)
+    assert read_table(path).bots == ("Answer",)
+    path = table_of(tmp_path / "b.csv", "Query", "Bot_A", *columns, **columns)
+    assert read_table(path).bots == ("A",)
+
+
+@pytest.mark.parametrize(
+    ("names", "prefix", "kinds"),
+    [
+        ("BotGPT4, Bots_X, bot1, BotB, botclaude, bots-2, Bot: A", "Bot_", "nearly prefixed"),
+        ("ModelA, Models_B, model1", "Model_", "nearly prefixed"),
+        ("answers.Bot_A, answers.BotB", "Bot_", "nearly prefixed"),
+        ("My BotA, my-bots B", "My Bot_", "nearly prefixed"),
+        ("Bot_A", "Model_", "named"),
+        (
+            "ChatGPT, GPT-4o mini, LLaMA-2-70b, DeepSeek V3, MistralAI, Claude 3.5, Microsoft Copilot",
+            "Bot_",
+            "named",
+        ),
+        ("System A, System B", "Bot_", "named"),
+        ("Atlas model, Birch model", "Bot_", "named"),
+        ("responses.1, responses.2, Output_A, OutputB", "Bot_", "named"),
+        ("Claude hybrid, Model_Atlas, Agent Smith", "Bot_", "hinted at"),
+        ("Answer_Atlas, Answer_Birch", "Bot_", "hinted at"),
+        ("Bottom_Line, Both, Botswana, robot, Egypt, Claudette, Answer_Origin, Tag1, Tag2, A, B", "Bot_", ""),
+        (
+            "BotVersion, bot_ids, Model_Name, gpt4_scores, Llama_prompt, Claude's comments, Answer_Length",
+            "Model_",
+            "",
+        ),
+        ("é, 日本, 1, -, ' ', model, bot", "", ""),
+    ],
+)
+def test_names_give_evidence_of_bots(names: str, prefix: str, kinds: str) -> None:
+    headers = dict(enumerate(names.split(", ")))
+    assert likely_bots(headers, prefix) == (dict.fromkeys(headers, kinds) if kinds else {})
+
+
+@pytest.mark.parametrize(
+    ("names", "column", "told"),
+    [
+        (
+            "Query, Answer, Atlas",
+            "Atlas",
+            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot or --map "
+            "Atlas=reference or --map Atlas=context; to silence this, --map Atlas=ignore.",
+        ),
+        (
+            "Query, Ground_Truth, Answer, Atlas, Context",
+            "Atlas",
+            "contains texts like those of the responses and was not used. To use it, add --map Atlas=bot; to silence "
+            "this, --map Atlas=ignore.",
+        ),
+        (
+            "Query, Answer, Claude hybrid",
+            "Claude hybrid",
+            "looks like the responses of a bot and was not used. To use it, add --map 'Claude hybrid=bot'; to silence "
+            "this, --map 'Claude hybrid=ignore'.",
+        ),
+        (
+            "Query, Bot_A, Claude",
+            "Claude",
+            "looks like the responses of a bot and was not used. To use it, add --map Claude=bot; to silence this, "
+            "--map Claude=ignore.",
+        ),
+    ],
+)
+def test_texts_without_a_use_may_be_responses(names: str, column: str, told: str, tmp_path: Path) -> None:
+    """Texts alone, or names that may mean something else, are no reason to refuse the file."""
+    path = table_of(tmp_path / "a.csv", *names.split(", "))
+    (warning,) = read_table(path).warnings
+    assert re.sub(r" \(\w\)", "", warning) == f"Column '{column}' {told}"
+    assert read_table(path, named=[Named(column, "ignore", "")]).warnings == ()
+
+
+def test_bots_that_somebody_named_are_all_there_are(tmp_path: Path) -> None:
+    """The others are pointed out."""
+    path = table_of(tmp_path / "a.csv", "Query", "Answer", "BotB", "BotC")
+    table = read_table(path, named=[Named("BotB", "bot", "")])
+    assert table.bots == ("BotB",)
+    assert [re.sub(r"(?<=not used).*", "", warning) for warning in table.warnings] == [
+        "Column 'Answer' (B) looks like the response and was not used",
+        "Column 'BotC' (D) looks like the responses of a bot and was not used",
+    ]
+    assert "add --map Answer=bot or --map Answer=reference;" in table.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"difficulty": ("easy", "hard", "easy", "easy"), "category": ("bikes and trams",) * 4},
+            "looks like a test set",
+        ),
+        (
+            {"reference_contexts": ["['a chunk of text', 'b']"] * 4, "synthesizer": ("single_hop",) * 4},
+            "looks like a test",
+        ),
+        ({"incorrect_answers": _TEXTS, "source": ("https://a.example/b",) * 4}, "looks like a test set"),
+        (
+            {"Atlas": _TEXTS},
+            "if 'Atlas' (C) contains responses, add --map Atlas=bot, or correct [bots] strip_prefix",
+        ),
+        ({"Atlas": _TEXTS}, "; if none does, this is a test set: run the bots on it first"),
+    ],
+)
+def test_a_test_set_has_no_texts_but_queries_and_ground_truths(
+    columns: dict[str, Sequence[object]], message: str, tmp_path: Path
+) -> None:
+    (problem,) = problems(table_of(tmp_path / "a.csv", "Query", "Reference", *columns, **columns))
+    assert message in problem
+
+
+def test_a_column_with_the_names_of_bots_is_no_bot(tmp_path: Path) -> None:
+    """Although its own name begins as those of bots do."""
+    rows = [["Query", "Bot_Name", "Answer"], ["q", "A", "a"], ["q", "B", "b"]]
+    assert [each[:3] for each in content(read_table(as_csv(tmp_path / "a.csv", rows)))] == [
+        ("A", "q", "a"),
+        ("B", "q", "b"),
+    ]
+    rows = [["Query", "Bot_Name", "Bot_A"], ["q", "x", "a"]]
+    assert read_table(as_csv(tmp_path / "b.csv", rows)).bots == ("A",)
 
 
 # Which rows are read

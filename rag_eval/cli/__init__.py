@@ -12,9 +12,9 @@ from typing import NoReturn
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import warn
+from rag_eval.cli.console import same_command_with, warn
 from rag_eval.cli.signals import Terminated, terminable
-from rag_eval.errors import ExitCode, InputError, RagEvalError, describe_obstacle
+from rag_eval.errors import ExitCode, InputError, RagEvalError, TableError, describe_obstacle
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +138,8 @@ def _end(command: click.Command) -> NoReturn:
     except InputError as error:
         for problem in error.problems:
             warn(problem)
+        if isinstance(error, TableError) and error.roles:
+            warn(f"To have these columns judged, run: {same_command_with(error.roles)}")
         sys.exit(error.exit_code)
     except RagEvalError as error:
         warn(str(error))

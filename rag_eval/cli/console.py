@@ -2,9 +2,12 @@
 
 import logging
 import os
+import shlex
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -113,3 +116,43 @@ class _HarmlessFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         lines = without_secrets(super().format(record), is_error=True).split("\n")
         return "\n".join(_harmless(line, sys.stderr) for line in lines)
+
+
+def program_words() -> list[str]:
+    """The words by which this program was started, as they can be used again in the current folder."""
+    called = sys.argv[0]
+    if not called.endswith(".py"):
+        name = Path(called).stem
+        return [name if shutil.which(name) or called == name else called]
+    is_module = Path(called).name == "__main__.py"
+    return [_python(), *(["-m", "rag_eval"] if is_module else [called])]
+
+
+def _python() -> str:
+    """A short name for this Python where the shell finds it by that, else its path."""
+    for name in ("python", "python3"):
+        if shutil.which(name) == sys.executable:
+            return name
+    here = Path.cwd()
+    python = Path(sys.executable)
+    return str(python.relative_to(here) if python.is_relative_to(here) else python)
+
+
+def command_line(*words: str | Path) -> str:
+    """A command as it can be pasted into a shell."""
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline(list(map(str, words)))
+    return shlex.join(map(str, words))
+
+
+def same_command_with(roles: Sequence[str]) -> str:
+    """The command that was given, and the roles of columns with --map."""
+    words = sys.argv[1:]
+    if len(roles) > 1:  # several bots have their names from their columns
+        pairs = zip(["", *words], words, strict=False)
+        words = [word for before, word in pairs if "--bot-name" not in (before, word.partition("=")[0])]
+    place = words.index("--") if "--" in words else len(words)
+    options = [word for role in roles for word in ("--map", role)]
+    return command_line(*program_words(), *words[:place], *options, *words[place:])

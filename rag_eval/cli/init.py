@@ -1,10 +1,6 @@
 """The command that lays out what a first evaluation needs: a configuration file and a template of the input."""
 
 import os
-import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -14,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rag_eval.cli.console import say, set_up_logging
+from rag_eval.cli.console import command_line, program_words, say, set_up_logging
 from rag_eval.errors import InputError, OutputError
 
 _CONFIG = "config.ini"
@@ -43,13 +39,13 @@ def command(folder: Path) -> None:
     _write(contents)
     for path in contents:
         say(f"Written: {path}")
-    program = _program()
+    program = program_words()
     say("To score the sample with the offline judge, which needs no API key, run:")
-    say(f"  {_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
+    say(f"  {command_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
     say("To see how RAG Eval reads it, or a file of your own or of another tool, run:")
-    say(f"  {_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
+    say(f"  {command_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
     say(f"To use an LLM judge, enter its key, endpoint and model in {folder / _CONFIG} and check them:")
-    say(f"  {_line(*program, 'doctor', *_config_option(folder))}")
+    say(f"  {command_line(*program, 'doctor', *_config_option(folder))}")
 
 
 def _template() -> bytes:
@@ -132,32 +128,6 @@ def _write(contents: Mapping[Path, bytes]) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror}; name another folder") from error
 
 
-def _program() -> list[str]:
-    """The words by which this program was started, as they can be used again in the current folder."""
-    called = sys.argv[0]
-    if not called.endswith(".py"):
-        name = Path(called).stem
-        return [name if shutil.which(name) or called == name else called]
-    is_module = Path(called).name == "__main__.py"
-    return [_python(), *(["-m", "rag_eval"] if is_module else [called])]
-
-
-def _python() -> str:
-    """A short name for this Python where the shell finds it by that, else its path."""
-    for name in ("python", "python3"):
-        if shutil.which(name) == sys.executable:
-            return name
-    here = Path.cwd()
-    python = Path(sys.executable)
-    return str(python.relative_to(here) if python.is_relative_to(here) else python)
-
-
 def _config_option(folder: Path) -> list[str | Path]:
     """Nothing for the current folder, where config.ini is found without being named."""
     return [] if folder.resolve() == Path.cwd() else ["--config", folder / _CONFIG]
-
-
-def _line(*words: str | Path) -> str:
-    """A command as it can be pasted into a shell."""
-    join = subprocess.list2cmdline if os.name == "nt" else shlex.join
-    return join(list(map(str, words)))

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
 
-from rag_eval.tables.cells import Cell
+from rag_eval.tables.cells import UNSEEN_SPACES, Cell
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -174,11 +174,19 @@ def matches(header: str, pattern: str) -> bool:
     return squeezed(header) == squeezed(pattern)
 
 
+def map_entry(use: ColumnUse, word: str) -> str:
+    """What --map takes to give a column a role. On one line: white space in headers is levelled."""
+    return f"{' '.join(_UNSEEN.sub(' ', use.header).split())}={word}"
+
+
+_UNSEEN = re.compile(f"[{UNSEEN_SPACES}]")
+
+
 def map_option(use: ColumnUse, word: str) -> str:
     """The option that gives a column a role, as a shell takes it."""
-    header = use.header.replace("'", "'\\''")
-    is_plain = re.fullmatch(r"[\w.-]+", use.header) is not None
-    return f"--map {use.header}={word}" if is_plain else f"--map '{header}={word}'"
+    entry = map_entry(use, word)
+    quoted = entry.replace("'", "'\\''")
+    return f"--map {entry}" if re.fullmatch(r"[\w.-]+=\w+", entry) else f"--map '{quoted}'"
 
 
 def listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:

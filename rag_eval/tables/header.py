@@ -21,7 +21,7 @@ from rag_eval.tables.column_uses import (
     map_option,
     matches,
 )
-from rag_eval.tables.header_problems import ambiguous_labels, header_problems
+from rag_eval.tables.header_problems import ambiguous_labels, bots_problem, header_problems
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -40,21 +40,27 @@ from rag_eval.tables.names import (
     squeezed,
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, bot_of, column_uses
+from rag_eval.tables.unused import FirstRows
 
 
-def read_header(place: str, header: Sequence[Cell], asked: Asked) -> Columns:
-    """Give every column its role. Raises TableError with all that is wrong with the header."""
+def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRows) -> Columns:
+    """Give every column its role. Raises TableError with all that is wrong with the header.
+
+    `rows` are the first ones below it, for columns that could be bots.
+    """
     uses, problems = column_uses(place, header, asked)
     claims = _claims(uses)
     kept, unknown = _kept_columns(uses, asked.keep)
+    bots = bots_problem(uses, claims, asked, rows, kept.values())
     problems = [
         *problems,
-        *header_problems(uses, claims, asked),
+        *header_problems(uses, claims, asked, bots),
         *ambiguous_labels(uses, asked.criteria),
         *unknown,
     ]
     if problems:
-        raise TableError(f"{place}: {problem}" for problem in first_of(problems))
+        roles = bots.roles if bots and len(problems) == 1 else ()
+        raise TableError((f"{place}: {problem}" for problem in first_of(problems)), roles)
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
 

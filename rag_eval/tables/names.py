@@ -162,6 +162,11 @@ def is_answer(header: str) -> bool:
     return squeezed(header) in _ANSWERS
 
 
+def names_bots(header: str) -> bool:
+    """Whether the whole name says that the column has the name of each row's bot."""
+    return squeezed(header) in _BOTS
+
+
 def holds_several(header: str) -> bool:
     """Whether the name is the plural of one for a ground truth, so that its cells are lists."""
     name = squeezed(header.rpartition(".")[2])

@@ -31,6 +31,7 @@ from rag_eval.tables.names import (
     after_prefix,
     folded,
     meanings,
+    names_bots,
     squeezed,
 )
 from rag_eval.tables.selection import nearest
@@ -140,8 +141,10 @@ def _own_role(header: str, prefix: str, metrics: Sequence[str]) -> _Role:
 def bot_of(header: str, prefix: str) -> str:
     """Whose responses the name says that a column holds: `Bot_<name>`, or `[<name>] prompt with {{variables}}`.
 
-    The second is how promptfoo writes a .csv. '' for no bot.
+    The second is how promptfoo writes a .csv. '' for no bot, also where each row names its own: `bot_name`.
     """
+    if names_bots(header):
+        return ""
     if found := _TEMPLATE.fullmatch(header):
         return found[1].strip()
     return after_prefix(header, prefix)

@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from rag_eval.tables.column_uses import WIDE, Asked, Columns, ColumnUse, Named, 
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import looks_like_header, read_header
-from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meanings
+from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meanings, names_bots
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Rows
@@ -29,7 +29,7 @@ from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import ROWS_OF_TITLES, Sheet, open_sheet, place_of
 from rag_eval.tables.spool import Spool
 from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
-from rag_eval.tables.unused import UnusedColumns
+from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +107,24 @@ def read_table(
         if not header:
             unreadable = first_of(opened.problems)
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
-        if not any(cell for cell in header if isinstance(cell, str) and after_prefix(cell, prefix)):
+        if not any(
+            after_prefix(cell, prefix) and not names_bots(cell) for cell in header if isinstance(cell, str)
+        ):
             header, opened, asked = _with_fields(path, header, opened, asked, form)
+        first = list(islice(opened.rows, ROWS_SEEN))
+        opened = replace(opened, rows=chain(first, opened.rows))
+        rows = FirstRows(first)
         try:
-            columns = read_header(place, header, asked)
+            columns = read_header(place, header, asked, rows)
         except TableError as error:
             # The right columns may well stand further down, or on a sheet that was not read.
-            below = _header_below(place, header_row, opened.rows, asked)
-            raise TableError([*error.problems, *below, *opened.warnings]) from None
+            below = list(_header_below(place, header_row, first, asked))
+            problems = [*error.problems, *below, *opened.warnings]
+            raise TableError(problems, () if below else error.roles) from None
         spool = Spool(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, criteria, opened.room, spool)
-        known = _Opened(path, place, opened, header_row, header, columns, asked.named, selection)
+        unused = UnusedColumns(columns, asked, rows)
+        known = _Opened(path, place, opened, header_row, header, columns, unused, selection)
         return _table_of(known, reader, max_rows, on_row)
 
 
@@ -142,8 +149,12 @@ def _with_fields(
 
 
 def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:
+    """Whether a column has responses, and nobody said that a field of a chat has some."""
     names = [name for name in header if isinstance(name, str)]
-    return any(each.role == "bot" for each in asked.named) or any(
+    given = [each.column for each in asked.named if each.role == "bot"]
+    if any(column.startswith(f"{name}.") for column in given for name in names if name):
+        return False
+    return bool(given) or any(
         meaning.role == RESPONSE for name in names for meaning in meanings(name, has_prefixed=False)
     )
 
@@ -157,14 +168,13 @@ class _Opened(NamedTuple):
     header_row: int
     header: Sequence[Cell]
     columns: Columns
-    named: Sequence[Named]
+    unused: UnusedColumns
     selection: Selection
 
 
 def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callable[[], None]) -> Table:
     columns, sheet, selection = opened.columns, opened.sheet, opened.selection
-    unused = UnusedColumns(columns, opened.named)
-    walk = _Walk(columns, unused)
+    walk = _Walk(columns)
     shape, units = _units(opened, walk, reader)
     cut_rows = reader.read_all(sampled(units, selection.random_rows), max_rows, on_row)
     reader.report_broken_lists()
@@ -188,7 +198,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
             *cut_warnings(cut_rows, len(reader.spool)),
             *sheet.warnings,
             *columns.warnings,
-            *unused.warnings(),
+            *opened.unused.warnings(),
             *reader.warnings(),
             *short_warnings([number for number in sheet.short if number <= last_row]),
             *merged,
@@ -235,15 +245,13 @@ def _raise_problems(opened: _Opened, reader: RowReader, merged: Sequence[str], *
 class _Walk:
     """Passes over the rows that hold something, and remembers which they are."""
 
-    def __init__(self, columns: Columns, unused: UnusedColumns) -> None:
+    def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._unused = unused
         self.numbers = array("Q")
 
     def rows(self, rows: Iterator[tuple[int, Sequence[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
         for number, cells in rows:
             if not self._columns.is_blank(cells):
-                self._unused.see(cells)
                 self.numbers.append(number)
                 yield number, cells
 
@@ -252,10 +260,10 @@ class _Walk:
 
 
 def _header_below(
-    place: str, taken: int, rows: Iterator[tuple[int, Sequence[Cell]]], asked: Asked
+    place: str, taken: int, rows: Sequence[tuple[int, Sequence[Cell]]], asked: Asked
 ) -> Iterator[str]:
     """Where the header is when a title or a date stands above it, in row `taken`."""
-    for number, cells in islice(rows, ROWS_OF_TITLES):
+    for number, cells in rows[:ROWS_OF_TITLES]:
         if looks_like_header(cells, asked):
             yield (
                 f"{place}: row {taken} was taken for the header, being the first that is not blank, but row {number} "
