@@ -3,7 +3,9 @@
 It must work in any Python 3 without a single package, so it imports nothing else before it has looked.
 """
 
+import os
 import sys
+from contextlib import suppress
 
 OLDEST = (3, 11)
 """As requires-python in pyproject.toml."""
@@ -28,7 +30,8 @@ def start(entry: str) -> None:
 
 
 def _refuse(problem: str) -> None:
-    sys.stderr.write(f"rag-eval: {problem}\n")
+    with suppress(OSError):  # a stream could be missing, or fail again when it is flushed at the end
+        os.write(2, f"rag-eval: {problem}\n".encode("utf-8", "backslashreplace"))
     sys.exit(2)
 
 

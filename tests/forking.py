@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -61,7 +61,11 @@ class World:
     ignored: tuple[int, ...] = ()
     """Signals that are ignored from the beginning."""
     unheard: tuple[int, ...] = ()
-    """Streams (1 for the output, 2 for errors) that are pipes to nobody."""
+    """Streams (1 for the output, 2 for errors) that are pipes to nobody …"""
+    full: tuple[int, ...] = ()
+    """… that go to a full disk …"""
+    closed: tuple[int, ...] = ()
+    """… and that are not there at all, as 0, the input, may be."""
 
 
 class Fork:
@@ -176,7 +180,7 @@ def _become(request: dict[str, Any]) -> None:
     os.chdir(request["folder"])
     os.environ.update(request["variables"])
     tempfile.tempdir = None  # what was imported may have asked for it already
-    _redirect(f".said.{os.getpid()}", world.unheard)
+    _redirect(f".said.{os.getpid()}", world)
     for number in world.ignored:
         signal.signal(number, signal.SIG_IGN)
     if world.file_limit:
@@ -187,15 +191,20 @@ def _become(request: dict[str, Any]) -> None:
     cli.main()
 
 
-def _redirect(name: str, unheard: Sequence[int]) -> None:
+def _redirect(name: str, world: World) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, stream in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{name}.{stream}", os.O_CREAT | os.O_WRONLY), number)
-        if number in unheard:
+        if number in world.unheard:
             reader, writer = os.pipe()
             os.dup2(writer, number)
             os.close(reader)
             os.close(writer)
+        if number in world.full:
+            os.dup2(os.open("/dev/full", os.O_WRONLY), number)
+    for number in world.closed:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)  # as Python finds it when it starts
 
 
 def _break(world: World) -> None:

@@ -38,6 +38,13 @@ def test_a_python_without_the_packages_says_what_to_install(entry: list[str]) ->
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
+@pytest.mark.parametrize("stream", ["&-", "/dev/full"])
+def test_the_exit_code_is_the_same_where_nothing_can_be_said(stream: str) -> None:
+    command = f"exec {sys.executable} -S {SCRIPT} answers.xlsx 2>{stream}"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
+
+
 def test_a_package_that_only_a_run_needs_is_named_too(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
     code = "import sys; sys.modules['xlsxwriter'] = None; from rag_eval.cli import main; main()"

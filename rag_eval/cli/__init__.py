@@ -6,15 +6,23 @@ import logging
 import os
 import re
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import same_command_with, warn
+from rag_eval.cli.console import same_command_with, standard_streams, warn
 from rag_eval.cli.signals import Terminated, terminable
-from rag_eval.errors import ExitCode, InputError, RagEvalError, TableError, describe_obstacle
+from rag_eval.errors import (
+    ExitCode,
+    InputError,
+    OutputError,
+    RagEvalError,
+    TableError,
+    describe_obstacle,
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +46,14 @@ _COMMANDS = {
 
 def main() -> NoReturn:
     """The console command rag-eval. `rag-eval FILE` is short for `rag-eval run FILE`."""
-    _end(rag_eval)
+    with standard_streams():
+        _end(rag_eval)
 
 
 def standalone() -> NoReturn:
     """The script: the same commands, but its help is that of `run`."""
-    _end(script)
+    with standard_streams():
+        _end(script)
 
 
 class _Commands(click.Group):
@@ -127,7 +137,8 @@ def _end(command: click.Command) -> NoReturn:
     except click.exceptions.Exit as finished:
         sys.exit(finished.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        with suppress(OutputError):
+            click.echo(error.format_message())
         sys.exit(ExitCode.USAGE)
     except click.ClickException as error:
         warn(f"{_on_one_line(error.format_message())}{_where_to_look(error)}")

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.console import say, warn
+from rag_eval.cli.console import remark, warn
 from rag_eval.cli.options import Options
 from rag_eval.errors import ExitCode, InputError
 from rag_eval.judge.providers import PROVIDERS
@@ -142,10 +142,10 @@ def cancel_batches(run: "BatchRun", options: Options, manifest: "Manifest") -> E
         left = run.cancel()
     if left:
         line = f"Cancelling {_number(left)}. Run the same command again to store the finished replies."
-        say(line)
+        remark(line)
         manifest.waits(line, left)
         return ExitCode.NOT_FINISHED
-    say(
+    remark(
         "No batch of this report is open. Finished replies are kept: --report-only writes a report of them, and "
         "--batch requests the rest."
     )

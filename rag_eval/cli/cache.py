@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_eval.cli.console import say, warn
+from rag_eval.cli.console import remark, say, warn
 from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 
@@ -64,7 +64,7 @@ def _prune(config: Path | None, days: float) -> None:
         replies, failures = store.prune(time.time() - days * _DAY)
         freed = max(0, before - store.path.stat().st_size)
         removed = f"{_replies(replies)} and {counted(failures, 'failure')} removed"
-        say(f"{store.path}: {removed}, {freed / 1e6:,.1f} MB freed")
+        remark(f"{store.path}: {removed}, {freed / 1e6:,.1f} MB freed")
     finally:
         store.end(keep=True)
 

@@ -6,26 +6,38 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 import click
 
 from rag_eval.cli.terminal import carried, counter, printable
+from rag_eval.errors import OutputError
 
 
 def say(line: str, **style: Any) -> None:
-    """A line of the result, on standard output; `style` is click's, such as bold=True, and shows on a terminal only."""
-    with speaking_to(sys.stdout):
-        click.echo(_painted(_harmless(without_secrets(line), sys.stdout), sys.stdout, style))
+    """A line of the result, on standard output; `style` is click's, such as bold=True, and shows on a terminal only.
+
+    Raises OutputError if standard output cannot take it.
+    """
+    click.echo(_painted(_harmless(without_secrets(line), sys.stdout), sys.stdout, style))
+
+
+def remark(line: str, **style: Any) -> None:
+    """A line about a result that is in a file, whether it can be said or not."""
+    if getattr(sys.stdout, "problems", None):
+        return
+    try:
+        say(line, **style)
+    except OutputError as unsaid:
+        warn(str(unsaid))
 
 
 def warn(sentence: str) -> None:
     """A warning or an error, on standard error."""
-    with speaking_to(sys.stderr):
-        name = _painted("rag-eval:", sys.stderr, {"fg": "yellow"})
-        click.echo(f"{name} {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
+    name = _painted("rag-eval:", sys.stderr, {"fg": "yellow"})
+    click.echo(f"{name} {_harmless(without_secrets(sentence, is_error=True), sys.stderr)}", err=True)
 
 
 def _painted(text: str, stream: TextIO, style: Mapping[str, Any]) -> str:
@@ -57,33 +69,85 @@ def without_secrets(text: str, *, is_error: bool = False) -> str:
 
 
 @contextmanager
-def speaking_to(stream: TextIO) -> Iterator[None]:
-    """Whoever listened may be gone (`| head -1`, a closed terminal): the rest is then said to nobody.
+def standard_streams() -> Iterator[None]:
+    """Meanwhile, whatever prints finds streams that can be written to, in whatever state they were handed over."""
+    _occupy_descriptors()
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        out, err = sys.stdout or nowhere, sys.stderr or nowhere
+        safe_out = cast(TextIO, _Stream(out, [], is_terminal=out.isatty()))
+        safe_err = cast(TextIO, _Stream(err, None, is_terminal=err.isatty()))
+        with redirect_stdout(safe_out), redirect_stderr(safe_err):
+            yield
 
-    The report matters more than being heard. The stream itself is redirected, so that its last flush cannot fail.
+
+def _occupy_descriptors() -> None:
+    """Open nothing under the numbers of standard streams that are closed.
+
+    The next file that is opened would get such a number, and with it all that is printed by whatever knows no better.
     """
-    try:
-        yield
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    number = os.open(os.devnull, os.O_RDWR)
+    while number <= 2:
+        os.set_inheritable(number, True)
+        number = os.open(os.devnull, os.O_RDWR)
+    os.close(number)
+
+
+class _Stream:
+    """Standard output or standard error, which no run depends on: the report matters more than being heard.
+
+    If nobody listens any more (`| head -1`, a closed terminal) or the disk is full, the rest is said to nobody. The
+    stream itself is redirected, so that its last flush cannot fail.
+    """
+
+    def __init__(self, stream: TextIO | BinaryIO, problems: list[str] | None, *, is_terminal: bool) -> None:
+        """`problems` is where to note why a result is lost; None for what is no result."""
+        self._stream: Any = stream
+        self._is_terminal = is_terminal
+        self.problems = problems
+
+    @property
+    def buffer(self) -> "_Stream":
+        """For bytes, and for all that click says in an ASCII locale."""
+        return _Stream(self._stream.buffer, self.problems, is_terminal=self._is_terminal)
+
+    def write(self, data: str | bytes) -> int:
+        with self._forgiven():
+            self._stream.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        with self._forgiven():
+            self._stream.flush()
+
+    @contextmanager
+    def _forgiven(self) -> Iterator[None]:
+        """Raises OutputError, then and from then on, if a part of the result is lost."""
+        try:
+            yield
+        except OSError as error:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            is_unheard = self._is_terminal or isinstance(error, ConnectionError)
+            if self.problems is not None and not is_unheard:
+                self.problems.append(error.strerror or str(error))
+        if self.problems:
+            raise OutputError(
+                f"standard output: cannot be written: {self.problems[0]}; free some space, or send it to another place"
+            )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @contextmanager
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[], None]]:
     """Gives what is to be called for each of many things, and says on standard error how many there are so far."""
-    progress = counter(sys.stderr, what, quiet=quiet or sys.stderr is None)
-
-    def advance() -> None:
-        with speaking_to(sys.stderr):
-            progress.advance()
-
+    progress = counter(sys.stderr, what, quiet=quiet)
     try:
-        yield advance
+        yield progress.advance
     finally:
-        with speaking_to(sys.stderr):
-            progress.close()
+        progress.close()
 
 
 def set_up_logging(debug: bool) -> None:

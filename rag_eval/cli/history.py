@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import say, warn
+from rag_eval.cli.console import remark, say, warn
 from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
@@ -91,10 +91,11 @@ def command(folder: Path, output: Path | None) -> None:
     if not history.runs:
         raise InputError(f"{folder / LINES}: there is no run yet; add --history {folder} to a run")
     tested = history.changes(history.runs[-1])
+    place = writers[output.suffix.lower()](output, history, tested) if output else None
     for line in (*_lines(history, tested), *changes_words(history, tested)):
-        say(line)
-    if output:
-        say(f"Also written: {writers[output.suffix.lower()](output, history, tested)}")
+        (remark if place else say)(line)
+    if place:
+        remark(f"Also written: {place}")
 
 
 def _lines(history: "History", tested: "Sequence[Change] | None") -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rag_eval.cli.console import command_line, program_words, say, set_up_logging
+from rag_eval.cli.console import command_line, program_words, remark, set_up_logging
 from rag_eval.errors import InputError, OutputError
 
 _CONFIG = "config.ini"
@@ -38,14 +38,14 @@ def command(folder: Path) -> None:
     _refuse_existing(contents)
     _write(contents)
     for path in contents:
-        say(f"Written: {path}")
+        remark(f"Written: {path}")
     program = program_words()
-    say("To score the sample with the offline judge, which needs no API key, run:")
-    say(f"  {command_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
-    say("To see how RAG Eval reads it, or a file of your own or of another tool, run:")
-    say(f"  {command_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
-    say(f"To use an LLM judge, enter its key, endpoint and model in {folder / _CONFIG} and check them:")
-    say(f"  {command_line(*program, 'doctor', *_config_option(folder))}")
+    remark("To score the sample with the offline judge, which needs no API key, run:")
+    remark(f"  {command_line(*program, folder / _INPUT, '--judge', 'offline', *_config_option(folder))}")
+    remark("To see how RAG Eval reads it, or a file of your own or of another tool, run:")
+    remark(f"  {command_line(*program, folder / _INPUT, '--show', *_config_option(folder))}")
+    remark(f"To use an LLM judge, enter its key, endpoint and model in {folder / _CONFIG} and check them:")
+    remark(f"  {command_line(*program, 'doctor', *_config_option(folder))}")
 
 
 def _template() -> bytes:

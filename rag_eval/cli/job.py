@@ -15,7 +15,7 @@ from rag_eval.cli.batching import (
     wait_for_batches,
     waiting_line,
 )
-from rag_eval.cli.console import counting, hide, say, speaking_to, warn
+from rag_eval.cli.console import counting, hide, remark, say, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.history import HistoryOfRun
 from rag_eval.cli.judging import open_judges
@@ -387,22 +387,20 @@ class Job:
         self, evaluation: "Evaluation", table: "Table", outputs: "Receiver", tallies: "Tallies"
     ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
-        with speaking_to(sys.stderr):
-            bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet or sys.stderr is None)
+        bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in map(self._people.label, results):
                     outputs.add(result)
                     tallies.add(result)
                 if _is_judged(results):
-                    with speaking_to(sys.stderr):
-                        bar.advance()
-        with speaking_to(sys.stderr):
-            bar.close()
+                    bar.advance()
+        bar.close()
 
     def _say(self, line: str, **style: Any) -> None:
         if not self._is_quiet:
-            say(line, **style)
+            is_result = self._options.show or self._options.dry_run
+            (say if is_result else remark)(line, **style)
 
 
 _MANY_ROWS = 5_000

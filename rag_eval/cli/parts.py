@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rag_eval.cli.console import say, set_up_logging, warn
+from rag_eval.cli.console import remark, set_up_logging, warn
 from rag_eval.cli.options import Options
 from rag_eval.cli.outcome import gate_options
 from rag_eval.cli.parameters import PATH
@@ -42,7 +42,7 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
         spec = spec.model_copy(update={"share": at_once})
     settings = Settings.model_validate(spec.settings)
     if not settings.provider.is_offline:  # a key of this machine goes where a file says
-        say(f"Judge: {endpoint_of(settings.without_entra()).description}")
+        remark(f"Judge: {endpoint_of(settings.without_entra()).description}")
     folder = path.absolute().parent.parent
     outcome = ShardOutcome(**judge_shard({"folder": str(folder), "spec": spec.model_dump(mode="json")}))
     for warning in outcome.warnings:
@@ -50,7 +50,7 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
     if not outcome.done:
         warn(f"shard {outcome.number}: {outcome.stopped}")
         sys.exit(outcome.exit_code)
-    say(f"Shard {outcome.number} is done: {outcome.rows:,} rows of {spec.source}.")
+    remark(f"Shard {outcome.number} is done: {outcome.rows:,} rows of {spec.source}.")
 
 
 @click.command("report", context_settings=_HELP, short_help="Report the shards of a run that are done.")
@@ -107,4 +107,4 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
         warn(f"{left_out:,} more cases do not fit on a sheet; add a condition.")
     if len(run.done) < len(run.plan.shards):
         warn(f"PARTIAL: {len(run.done):,} of {len(run.plan.shards):,} shards are judged")
-    say(f"{written:,} of {selection.seen:,} cases: {output}")
+    remark(f"{written:,} of {selection.seen:,} cases: {output}")

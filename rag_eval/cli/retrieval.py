@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from rag_eval.cli.console import say
+from rag_eval.cli.console import remark, say
 from rag_eval.cli.parameters import PATH
 from rag_eval.cli.reading import opened, reading_options
 
@@ -77,9 +77,9 @@ def command(
         else:
             summary, place = write_retrieval(ranked, gold, output, cutoffs, reading)
     for line in [*told, *summary_lines(summary)]:
-        say(line)
-    if place is not None:
-        say(f"Scores: {place}")
+        (remark if place else say)(line)
+    if place:
+        remark(f"Scores: {place}")
 
 
 def _the_one(ctx: click.Context, argument: Path | None, option: Path | None) -> Path:

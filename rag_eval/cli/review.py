@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_eval.cli.console import say, set_up_logging, warn
+from rag_eval.cli.console import remark, set_up_logging, warn
 from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, TOXICITY
@@ -106,12 +106,12 @@ def command(
         )
     place = write_review(target, review)
     for line in _described(recorded.results, sample, cases):
-        say(line)
+        remark(line)
     for line in _advice(sample, recorded.results, suspicious):
         warn(line)
-    say(f"Review sheet: {place}")
+    remark(f"Review sheet: {place}")
     follow_up = ["rag-eval", str(run), "--report-only", "--labels", str(place), "-o", "labelled.xlsx"]
-    say(f"When the labels are complete, run: {shlex.join(follow_up)}")
+    remark(f"When the labels are complete, run: {shlex.join(follow_up)}")
 
 
 def _check_target(target: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval import __version__
-from rag_eval.cli.console import say, speaking_to, warn
+from rag_eval.cli.console import say, warn
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
@@ -296,15 +296,13 @@ class ShardedJob(ShardReport):
 
     def _follow(self, run: ShardedRun, engine: "Engine") -> None:
         """Show how many rows are finished while the shards are judged."""
-        with speaking_to(sys.stderr):
-            bar = progress(run.plan.rows, sys.stderr, quiet=self._is_quiet or sys.stderr is None)
+        bar = progress(run.plan.rows, sys.stderr, quiet=self._is_quiet)
         try:
             for shard in run.judge(engine, self._options):
                 for warning in shard.warnings:
                     warn(warning)
-                with speaking_to(sys.stderr):
-                    for _ in range(shard.rows if shard.done else 0):
-                        bar.advance()
+                for _ in range(shard.rows if shard.done else 0):
+                    bar.advance()
         except KeyboardInterrupt:
             run.find_done()
             again = "the same command without --fresh" if self._options.fresh else "the same command"
@@ -314,5 +312,4 @@ class ShardedJob(ShardReport):
             )
             raise
         finally:
-            with speaking_to(sys.stderr):
-                bar.close()
+            bar.close()
