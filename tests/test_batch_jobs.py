@@ -720,6 +720,19 @@ def test_the_cron_line_of_the_guide_runs_until_the_report_is_there(
     assert len(read_sheet(tmp_path / "report.xlsx", "Per-Query Metrics")) == 2
 
 
+def test_a_report_that_is_there_while_batches_are_open_is_of_an_earlier_run(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert "earlier run" not in run_cli(*RUN, "--batch", **openai(server)).out
+    (tmp_path / "r.xlsx").touch()
+    waiting = run_cli(*RUN, "--batch", **openai(server))
+    written = f"{datetime.fromtimestamp((tmp_path / 'r.xlsx').stat().st_mtime):%Y-%m-%d %H:%M}"
+    assert (waiting.code, waiting.err) == (75, "")
+    assert waiting.out.endswith(f"From an earlier run: r.xlsx ({written}).\n")
+    assert run_cli(*RUN, "--batch", "-q", **openai(server)).out == ""
+
+
 def test_an_online_run_does_not_pay_for_what_batches_have(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:

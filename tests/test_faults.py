@@ -64,13 +64,14 @@ def has_old_report(folder: Path) -> bool:
 
 
 def assert_honest(folder: Path, ended: Ended, step: str) -> None:
-    """Either all went well and the report is new, or it is the old one and one line says why."""
+    """Either all went well and the report is new, or it is the old one, and two lines say so and why."""
     assert "Traceback" not in ended.err, f"{step}: {ended.err}"
     if ended.code == 0:
         assert not has_old_report(folder), step
         return
-    assert (ended.code, len(ended.complaints)) == (5, 1), f"{step}: {ended}"
+    assert (ended.code, len(ended.complaints)) == (5, 2), f"{step}: {ended}"
     assert has_old_report(folder), step
+    assert ended.complaints[1].startswith("rag-eval: No report was written. From an earlier run: r.xlsx (")
     assert re.search(r"[Ff]ree some space|choose", ended.complaints[0]), f"{step}: {ended.err}"
 
 
@@ -209,7 +210,7 @@ def test_r49_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Pa
     judge.always = after(30, become_full)
     ended = run(forker, disk, judge)
     asked = len(judge.requests)
-    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    assert (ended.code, len(ended.complaints)) == (5, 2), ended
     assert "r.xlsx.journal" in ended.complaints[0]
     assert "Free some space" in ended.complaints[0]
     assert has_old_report(disk)
@@ -227,7 +228,7 @@ def test_r49_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path
     sheet_of(tmp_path / "in.xlsx", rows=6)
     write_sheet(tmp_path / "r.xlsx", OLD)
     ended = run(forker, tmp_path, judge, file_limit=150_000)
-    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    assert (ended.code, len(ended.complaints)) == (5, 2), ended
     assert has_old_report(tmp_path)
     asked = len(judge.requests)
     assert 5 < asked < 6 * 16
@@ -308,7 +309,7 @@ def test_r57_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_pa
     small_job(tmp_path / "job")
     (tmp_path / "job" / "r.xlsx.journal").write_bytes(b"garbage")
     ended = run(forker, tmp_path / "job", judge, "--strict-cache")
-    assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
+    assert (ended.code, len(ended.complaints), judge.requests) == (5, 2, [])
     assert (tmp_path / "job" / "r.xlsx.journal").read_bytes() == b"garbage"
     assert has_old_report(tmp_path / "job")
 

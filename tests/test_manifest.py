@@ -167,6 +167,22 @@ def test_a_run_that_waits_is_running(offline_forker: Forker, tmp_path: Path) -> 
     assert manifest(tmp_path)["status"] == "complete"
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_interrupted_before_it_judges_has_its_exit_code(
+    offline_forker: Forker, tmp_path: Path, number: int, code: int
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    words = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--manifest", "run.json", "--wait", "9")
+    with locked(tmp_path / "r.xlsx"):
+        run = offline_forker.start(tmp_path, *words)
+        wait_for(lambda: "in.xlsx, sheet" in run.said("out"))
+        run.signal(number)
+        ended = run.wait()
+    assert (ended.code, ended.complaints) == (code, ["rag-eval: No report was written."])
+    found = manifest(tmp_path)
+    assert (found["status"], found["exit_code"], "outputs" in found) == ("failed", code, False)
+
+
 def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path: Path) -> None:
     """In new processes: what an earlier run imported would pass for used."""
     write_sheet(tmp_path / "in.xlsx", *SHEET)

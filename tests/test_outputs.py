@@ -5,16 +5,20 @@ import json
 import math
 import os
 import resource
+import signal
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, write_sheet
-from fake_judge import FakeJudge, completion, error
+from fake_judge import Answer, FakeJudge, completion, error
+from forking import Forker
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from report_cases import (
@@ -26,8 +30,11 @@ from report_cases import (
     write_output,
     write_report,
 )
+from test_main_job import wait_for
 from xlsxwriter import Workbook
 
+from rag_eval.cli.options import Options
+from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.provenance import provenance
 from rag_eval.errors import OutputError
@@ -41,6 +48,8 @@ from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.findings import find, verdict
+from rag_eval.store.lock import locked
+from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import formula_safe, printable
 
 ROOT = Path(__file__).parent.parent
@@ -592,6 +601,130 @@ def test_no_output_is_written_over_another_file_of_the_run(
     assert expected in ended.err
     assert ended.code == 2
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def earlier(folder: Path, *names: str) -> str:
+    """Outputs of yesterday's run in the folder; what is said of them when there are none of today's."""
+    moment = datetime(2026, 1, 2, 3, 4)
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("yesterday's")
+        os.utime(path, (moment.timestamp(), moment.timestamp()))
+    shown = ", ".join(f"{name.removesuffix('/leaderboard.csv')} (2026-01-02 03:04)" for name in names)
+    return f"rag-eval: No report was written. From an earlier run: {shown}.\n"
+
+
+NO_REPORT = "rag-eval: No report was written.\n"
+EVERY = ("r.xlsx", "p.html", "r.json", "tables/leaderboard.csv", "g.xml")
+EVERY_OPTION = ("-o", "r.xlsx", "--html", "p.html", "--json", "r.json", "--csv", "tables", "--junit", "g.xml")
+ENDINGS: dict[str, tuple[int, Answer, str, list[str]]] = {
+    "no connection": (4, Answer(is_reset=True), "", []),
+    "a wrong key": (4, error(401, "401", "Access denied"), "", []),
+    "a broken server": (4, error(500, "500", "Internal error"), "", []),
+    "a limit": (4, Answer(), "[limits]\nmax_calls = 1\n", []),
+    "a wrong setting": (2, Answer(), "[nope]\n", []),
+    "a wrong option": (2, Answer(), "", ["--where", "nope = 1"]),
+    "no place for replies": (5, Answer(), "[cache]\nenabled = true\ndirectory = taken\n", []),
+}
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+@pytest.mark.parametrize(("code", "answer", "settings", "words"), ENDINGS.values(), ids=ENDINGS)
+def test_a_run_without_a_report_says_so_and_names_the_files_of_an_earlier_one(
+    run_cli: Run,
+    judge: FakeJudge,
+    tmp_path: Path,
+    code: int,
+    answer: Answer,
+    settings: str,
+    words: list[str],
+    quiet: list[str],
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    (tmp_path / "config.ini").write_text(f"[judge]\nmax_attempts = 1\n{settings}")
+    (tmp_path / "taken").touch()
+    judge.always = answer
+
+    def run() -> str:
+        ended = run_cli("in.xlsx", *EVERY_OPTION, *words, *quiet, **azure(judge))
+        assert ended.code == code, ended.err
+        return ended.err
+
+    assert run().endswith(NO_REPORT) is (code == 4)
+    said = earlier(tmp_path, *EVERY)
+    assert run().endswith(said)
+    assert {(tmp_path / name).read_text() for name in EVERY} == {"yesterday's"}
+    for show in ("--show", "--dry-run"):
+        assert NO_REPORT[:-1] not in run_cli("in.xlsx", *EVERY_OPTION, *words, show, **azure(judge)).err
+
+
+def test_a_report_that_another_run_is_writing_is_of_an_earlier_one_still(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    with locked(tmp_path / "r.xlsx"):
+        ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+        assert (ended.code, NO_REPORT in ended.err) == (75, False)
+        said = earlier(tmp_path, "r.xlsx")
+        ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
+    assert (ended.code, ended.err.endswith(said)) == (75, True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_interrupted_before_the_first_reply_says_that_there_is_no_report(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    judge.always = lambda request: threading.Event().wait() and None
+    said = earlier(tmp_path, "r.xlsx")
+    run = forker.start(tmp_path, "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge))
+    wait_for(lambda: judge.requests)
+    run.signal(number)
+    ended = run.wait()
+    assert (ended.code, ended.err.endswith(said)) == (code, True), ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "report"),
+    [
+        (["compare-judges", "in.xlsx", "--model-b", "b", "-o", "j.xlsx"], "j.xlsx"),
+        (["in.xlsx", "--shard-rows", "1", "-o", "s"], "s/report.xlsx"),
+    ],
+)
+def test_every_kind_of_run_says_that_there_is_no_report(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path, words: list[str], report: str
+) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    judge.always = error(401, "401", "Access denied")
+    ended = rag_eval(*words, **azure(judge))
+    assert (ended.code, ended.err.endswith(NO_REPORT)) == (4, True), ended.err
+    said = earlier(tmp_path, report)
+    assert rag_eval(*words, **azure(judge)).err.endswith(said)
+
+
+def test_files_that_were_written_before_an_error_are_not_called_old(tmp_path: Path) -> None:
+    earlier(tmp_path, "r.xlsx", "r.json", "g.xml")
+    options = Options(json=tmp_path / "r.json", junit=tmp_path / "g.xml")
+
+    def run() -> None:
+        with OutputPaths(tmp_path / "in.csv", tmp_path / "r.xlsx", options):
+            for name in ("r.xlsx", "r.json"):
+                write_text(tmp_path / name, "today's", "-o")
+            raise OutputError("g.xml: cannot be written")
+
+    with pytest.raises(OutputError) as failure:
+        run()
+    assert failure.value.__notes__ == [f"From an earlier run: {tmp_path / 'g.xml'} (2026-01-02 03:04)."]
+
+
+def test_what_must_not_be_overwritten_is_not_called_a_report(run_cli: Run, tmp_path: Path) -> None:
+    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    earlier(tmp_path, "taken.csv")
+    for words in (("-o", "taken.csv"), ("-o", "in.xlsx"), ("-o", "r.xlsx", "--json", "config.ini")):
+        (tmp_path / "config.ini").write_text("")
+        ended = run_cli("in.xlsx", *words, "--judge", "offline")
+        assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended.err
 
 
 def test_a_slice_column_that_is_not_there_is_named(run_cli: Run, tmp_path: Path) -> None:

@@ -144,25 +144,35 @@ def _end(command: click.Command) -> NoReturn:
         warn(f"{_on_one_line(error.format_message())}{_where_to_look(error)}")
         sys.exit(ExitCode.USAGE)
     except (click.Abort, KeyboardInterrupt) as error:
-        is_terminated = isinstance(error.__cause__ or error, Terminated)
-        sys.exit(ExitCode.TERMINATED if is_terminated else ExitCode.INTERRUPTED)
+        cause = error.__cause__ or error
+        _warn_of_notes(cause)
+        sys.exit(ExitCode.TERMINATED if isinstance(cause, Terminated) else ExitCode.INTERRUPTED)
     except InputError as error:
         for problem in error.problems:
             warn(problem)
         if isinstance(error, TableError) and error.roles:
             warn(f"To have these columns judged, run: {same_command_with(error.roles)}")
+        _warn_of_notes(error)
         sys.exit(error.exit_code)
     except RagEvalError as error:
         warn(str(error))
+        _warn_of_notes(error)
         sys.exit(error.exit_code)
     except Exception as bug:
         if problem := describe_obstacle(bug):
             warn(problem)
+            _warn_of_notes(bug)
             sys.exit(ExitCode.USAGE)
         log.debug("internal error", exc_info=bug)
         warn(f"internal error ({type(bug).__name__}: {bug}); --debug shows where. Paid replies are kept.")
+        _warn_of_notes(bug)
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
+
+
+def _warn_of_notes(error: BaseException) -> None:
+    for note in getattr(error, "__notes__", ()):
+        warn(note)
 
 
 def _on_one_line(message: str) -> str:

@@ -259,6 +259,7 @@ class JudgeComparisonJob(Job):
         from rag_eval.report.judge_workbook import write_workbook
 
         paths = [write_workbook(self._target, comparison, runs)]
+        self._paths.is_reported = True
         if target := self._options.html:
             from rag_eval.report.page.judge_page import write_page
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
@@ -72,24 +73,32 @@ def without_secrets(text: str, *, is_error: bool = False) -> str:
 def standard_streams() -> Iterator[None]:
     """Meanwhile, whatever prints finds streams that can be written to, in whatever state they were handed over."""
     _occupy_descriptors()
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        out, err = sys.stdout or nowhere, sys.stderr or nowhere
-        safe_out = cast(TextIO, _Stream(out, [], is_terminal=out.isatty()))
-        safe_err = cast(TextIO, _Stream(err, None, is_terminal=err.isatty()))
-        with redirect_stdout(safe_out), redirect_stderr(safe_err):
-            yield
+    out, err = (stream or _Nowhere() for stream in (sys.stdout, sys.stderr))
+    safe_out = cast(TextIO, _Stream(out, [], is_terminal=out.isatty()))
+    safe_err = cast(TextIO, _Stream(err, None, is_terminal=err.isatty()))
+    with redirect_stdout(safe_out), redirect_stderr(safe_err):
+        yield
 
 
 def _occupy_descriptors() -> None:
-    """Open nothing under the numbers of standard streams that are closed.
+    """Give the numbers of standard streams that are closed to nothing.
 
     The next file that is opened would get such a number, and with it all that is printed by whatever knows no better.
     """
-    number = os.open(os.devnull, os.O_RDWR)
-    while number <= 2:
-        os.set_inheritable(number, True)
-        number = os.open(os.devnull, os.O_RDWR)
-    os.close(number)
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest number that is free
+
+
+class _Nowhere(StringIO):
+    """In place of a stream that is missing."""
+
+    encoding, errors = "utf-8", "strict"
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 class _Stream:

@@ -81,7 +81,7 @@ class Job:
             self._manifest = Manifest(self._options.manifest, path, self._options.given())
             self._paths.check_named()
             try:
-                with self._manifest:
+                with self._paths, self._manifest:
                     return self._run()
             finally:
                 if self._workers:
@@ -272,6 +272,8 @@ class Job:
                 return cancel_batches(run, self._options, self._manifest)
             if waiting := wait_for_batches(run, self._options, self._say):
                 self._manifest.waits(waiting_line(waiting), waiting)
+                if older := self._paths.older():
+                    self._say(older)
                 return ExitCode.NOT_FINISHED
             return self._evaluate(loaded, table, run.judges(), facts, gates, run)
 
@@ -367,6 +369,7 @@ class Job:
         *,
         is_journal_kept: bool = False,
     ) -> ExitCode:
+        self._paths.is_reported = True
         min_coverage = settings.evaluation.min_coverage
         outcome.tell(self._say, self._past)
         for warning in outcome.warnings(self._paths.report, is_journal_kept=is_journal_kept):

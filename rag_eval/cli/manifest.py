@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval import __version__
 from rag_eval.cli.console import warn, without_secrets
+from rag_eval.cli.signals import Terminated
 from rag_eval.cli.terminal import readable
 from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_obstacle
 
@@ -69,7 +70,7 @@ class Manifest:
         else:
             ending = {
                 "status": "failed",
-                "exit_code": int(_exit_code(error)),
+                "exit_code": int(exit_code_of(error)),
                 "reason": without_secrets(str(error), is_error=True),
             }
         self._members |= {**ending, "ended": _now()}
@@ -133,9 +134,12 @@ class Manifest:
         write_text(self._target, text + "\n", "--manifest")
 
 
-def _exit_code(error: BaseException) -> ExitCode:
+def exit_code_of(error: BaseException) -> ExitCode:
+    """The exit code of a process that this error ends."""
     if isinstance(error, RagEvalError):
         return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
     return ExitCode.USAGE if describe_obstacle(error) else ExitCode.STOPPED
 
 

@@ -1,12 +1,17 @@
 """Where a run writes: over nothing that it reads or writes otherwise, and only where there is room."""
 
 import os
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
+from rag_eval.cli.manifest import exit_code_of
 from rag_eval.cli.options import Options
-from rag_eval.errors import InputError
+from rag_eval.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from rag_eval.cli.history import HistoryOfRun
@@ -18,12 +23,49 @@ if TYPE_CHECKING:
 
 
 class OutputPaths:
-    """The files of one run, by the options that name them."""
+    """The files of one run, by the options that name them.
+
+    As a context, it notes on an error that ends the run what its user finds in place of a report.
+    """
 
     def __init__(self, input_path: Path, report: Path, options: Options) -> None:
         self.report = report
+        self.is_reported = False
+        """Whether the report of this run is written."""
         self._input = input_path
         self._options = options
+        self._before: dict[Path, os.stat_result | None] = {}
+        """Outputs as they were when the run began."""
+
+    def __enter__(self) -> Self:
+        self._before = _statuses(self._files())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self._options.show or self._options.dry_run:
+            return
+        older, is_reported = self.older(), self.is_reported or self._is_new(self.report)
+        if older or exit_code_of(error) in _MAY_HAVE_REPORT:
+            sentences = ["" if is_reported else "No report was written.", older]
+            error.add_note(" ".join(filter(None, sentences)))
+
+    def older(self) -> str:
+        """Which files of earlier runs are still in the places of the outputs, in a sentence; empty for none."""
+        tables = self._csv_files().values()
+        older = {
+            (self._options.csv if path in tables else path): datetime.fromtimestamp(status.st_mtime)
+            for path, status in self._before.items()
+            if status and not self._is_new(path)
+        }
+        listed = ", ".join(f"{place} ({written:%Y-%m-%d %H:%M})" for place, written in older.items())
+        return f"From an earlier run: {listed}." if older else ""
+
+    def _is_new(self, path: Path) -> bool:
+        """Whether an output was written since the run began."""
+        before, now = self._before.get(path), _statuses([path])[path]
+        return now is not None and (before is None or _version(before) != _version(now))
 
     def check_named(self) -> None:
         """Before anything is written; the manifest is written first of all, with the settings yet unread."""
@@ -37,6 +79,7 @@ class OutputPaths:
     def check(self, loaded: "LoadedSettings") -> None:
         """With what the configuration names. Raises InputError."""
         if self.report.suffix.lower() != ".xlsx":
+            self._before = {}
             raise InputError(
                 f"{self.report}: the report is an Excel workbook; give it a name that ends in .xlsx"
             )
@@ -48,7 +91,9 @@ class OutputPaths:
             "the reply cache": store_path(loaded.settings, self.report),
         }
         named = {"--json": self._json(loaded.settings), "--html": self._html(loaded.settings)}
+        before, self._before = self._before, {}  # what may not be overwritten is no output of a run
         self._refuse_overwriting(named, {**read, **others})
+        self._before = _statuses(self._files(loaded.settings)) | before
         if self._options.html_no_texts and not named["--html"]:
             raise InputError("--html-no-texts needs a page; add --html PATH or [report] html = true")
 
@@ -69,17 +114,8 @@ class OutputPaths:
         from rag_eval.store.replacement import check_space, output_errors
 
         stored = [] if settings.provider.is_offline else [store_path(settings, self.report)]
-        options = self._options
-        outputs = [
-            self.report,
-            self._json(settings),
-            self._html(settings),
-            options.junit,
-            options.manifest,
-            *self._csv_files().values(),
-            settings.report.history and settings.report.history / "runs" / "run",
-        ]
-        sweep([*filter(None, outputs), *stored])
+        entry = [settings.report.history / "runs" / "run"] if settings.report.history else []
+        sweep([*self._files(settings), *entry, *stored])
         with output_errors(self.report):  # on a full disk no folder for temporary files may be usable
             folders = {Path(os.path.realpath(self.report)).parent, Path(tempfile.gettempdir())}
         page = [path for path in [self._html(settings)] if path]
@@ -154,6 +190,23 @@ class OutputPaths:
         """Where the page is written; None when that is not wanted."""
         return self._options.html or (self.report.with_suffix(".html") if settings.report.html else None)
 
+    def _files(self, settings: "Settings | None" = None) -> list[Path]:
+        """All that a run replaces, the report first; without settings, as far as options name it."""
+        options = self._options
+        return [
+            self.report,
+            *filter(
+                None,
+                (
+                    self._html(settings) if settings else options.html,
+                    self._json(settings) if settings else options.json,
+                    *self._csv_files().values(),
+                    options.junit,
+                    options.manifest,
+                ),
+            ),
+        ]
+
     def _refuse_overwriting(self, named: Mapping[str, Path | None], read: Mapping[str, Path | None]) -> None:
         _refuse_overwriting(
             {
@@ -178,6 +231,24 @@ class OutputPaths:
         from rag_eval.report.csv_files import FILES
 
         return {f"--csv ({name})": folder / name for name in FILES}
+
+
+_MAY_HAVE_REPORT = {ExitCode.STOPPED, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
+"""Exit codes with a partial report, or without one."""
+
+
+def _statuses(paths: Iterable[Path]) -> dict[Path, os.stat_result | None]:
+    """Of each path; None where there is no file."""
+    found: dict[Path, os.stat_result | None] = dict.fromkeys(paths)
+    for path in found:
+        with suppress(OSError):
+            status = path.stat()
+            found[path] = status if stat.S_ISREG(status.st_mode) else None
+    return found
+
+
+def _version(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_mtime_ns
 
 
 def _refuse_overwriting(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:

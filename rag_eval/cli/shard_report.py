@@ -43,7 +43,8 @@ class ShardReport(Job):
         self._past = self._read_baseline()
         self._paths = OutputPaths(self._folder.manifest, self._folder.report, self._options)
         self._manifest = Manifest(None, self._folder.manifest, {})
-        with locked(self._folder.manifest) if self._folder.root.is_dir() else nullcontext():
+        lock = locked(self._folder.manifest) if self._folder.root.is_dir() else nullcontext()
+        with self._paths, lock:
             run, loaded = found_run(self._folder)
             if folder := self._options.history:
                 wanted = loaded.settings.report.model_copy(update={"history": folder})

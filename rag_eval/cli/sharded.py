@@ -64,7 +64,7 @@ class ShardedJob(ShardReport):
         self._paths = OutputPaths(self._input, self._folder.report, self._options)
         self._manifest = Manifest(self._options.manifest, self._inputs[0], self._options.given())
         self._paths.check_named()
-        with self._manifest:
+        with self._paths, self._manifest:
             return self._run()
 
     def _refuse_idle(self) -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from rag_eval.run.evaluation import Evaluation
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_STOPPING = "\nrag-eval: Stopping: waiting up to 10 s for open calls, then writing the partial report.\n"
+_STOPPING = (
+    "\nrag-eval: Stopping: waiting up to 10 s for open calls, then writing the partial report, if any.\n"
+)
 
 
 class Terminated(KeyboardInterrupt):
