@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import islice
@@ -19,6 +17,7 @@ from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, error, json_answer
 from forking import Forker
 from test_batches import RUN, azure, configure, distinct, online, openai, pass_time, server, tables, through
+from test_history import INSTALLED, as_cron_does
 from test_main_job import ROOT, sheet_of
 from test_store_damage import change
 
@@ -703,16 +702,19 @@ def test_two_models_behind_one_name_are_said(run_cli: Run, server: BatchServer, 
 def test_the_cron_line_of_the_guide_runs_until_the_report_is_there(
     server: BatchServer, tmp_path: Path
 ) -> None:
-    """As cron runs it: by sh, in a bare environment, with % spelled \\%."""
+    """As cron runs it, with % spelled \\%; the key is in .env."""
     guide = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"^\S+ \* \* \* \*  (cd .* --batch .*)$", guide, re.MULTILINE)
-    command = line.replace("/srv/eval", str(tmp_path)).replace("\\%", "%")
-    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    command = line.replace("\\%", "%")
+    for path, place in (("/srv/rag-eval/.venv/bin/rag-eval", INSTALLED), ("/srv/rag ", f"{tmp_path} ")):
+        assert path in command
+        command = command.replace(path, str(place))
     sheet_of(tmp_path / "answers.xlsx", rows=1)
-    variables = {**openai(server), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in openai(server).items()))
+    (tmp_path / ".env").chmod(0o600)
     codes = []
     while not codes or (codes[-1] == 75 and len(codes) < 6):
-        ended = subprocess.run(["sh", "-c", command], env=variables, capture_output=True, text=True)
+        ended = as_cron_does(command)
         assert (ended.stdout, ended.stderr) == ("", "")
         codes.append(ended.returncode)
         server.end()

@@ -212,6 +212,15 @@ def test_every_command_of_the_documents_is_taken(name: str, words: list[str]) ->
     command.make_context("rag-eval", list(words))
 
 
+def test_a_recipe_for_cron_needs_no_path() -> None:
+    """cron looks for programs in /usr/bin and /bin only."""
+    recipes = [block for text in PRESENT.values() for kind in ("sh", "cron") for block in blocks(text, kind)]
+    assert len(recipes) >= 3
+    bare = r"(?<![\w/.-])(rag-eval|python3?|pip)\s"
+    assert [recipe for recipe in recipes if re.search(bare, recipe)] == []
+    assert re.search(bare, "0 3 * * *  rag-eval in.csv")
+
+
 def test_calls_are_found() -> None:
     assert len({name for name, _ in CALLS}) >= 5
     assert len(CALLS) > 30

@@ -25,6 +25,7 @@ from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
 from forking import Forker
 from openpyxl import load_workbook
+from test_main_job import sheet_of
 
 from rag_eval.report.history_record import _append
 from rag_eval.report.page.timeline import history_section
@@ -547,15 +548,29 @@ def recipe(heading: str, language: str) -> str:
     return section.partition(f"```{language}\n")[2].partition("```")[0]
 
 
-@pytest.fixture
-def command_path(tmp_path: Path) -> str:
-    """PATH with a command rag-eval that runs this code."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    script = folder / "rag-eval"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "rag_eval_standalone.py"}" "$@"\n')
-    script.chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+INSTALLED = Path(sys.executable).with_name("rag-eval")
+"""Where the README's commands install the program."""
+BARE = {"PATH": "/usr/bin:/bin"}
+on_posix = pytest.mark.skipif(os.name != "posix", reason="a recipe for a POSIX shell")
+
+
+def as_cron_does(command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a line of a crontab: without a terminal, a home, a locale and a folder of its own."""
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd="/",
+        env=BARE,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+
+
+def write_dotenv(folder: Path, judge: FakeJudge) -> None:
+    (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in azure(judge).items()))
+    (folder / ".env").chmod(0o600)
 
 
 @pytest.fixture
@@ -563,39 +578,62 @@ def sample(tmp_path: Path) -> Path:
     return Path(shutil.copy(ROOT / "sample_rag_input.xlsx", tmp_path / "answers.xlsx"))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a script for cron")
-def test_the_nightly_script_keeps_dated_reports_and_the_history(
-    tmp_path: Path, sample: Path, command_path: str
+@on_posix
+@pytest.mark.parametrize(("provider", "nights"), [("offline", 2), ("azure", 1)])
+def test_the_nightly_script_keeps_dated_reports_the_history_and_a_log(
+    tmp_path: Path, judge: FakeJudge, provider: str, nights: int
 ) -> None:
-    script = tmp_path / "nightly.sh"
-    script.write_text(recipe("Run every night", "sh"))
-    for _ in range(2):
-        done = subprocess.run(
-            ["sh", script],
-            env={**os.environ, "PATH": command_path},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (0, "")
-    reports = {file.suffix for file in (sample.parent / "reports").iterdir()}
-    assert reports == {".xlsx", ".html"}
-    assert len(lines_of(tmp_path / "history")) == 2
+    """Only the two paths and the judge are edited; of a good night nothing is printed, so cron sends no mail."""
+    script = recipe("Run every night", "sh").replace("--judge offline", f"--judge {provider}")
+    for name, path in (("rag_eval", INSTALLED), ("folder", tmp_path)):
+        script, number = re.subn(rf"(?m)^{name}=/\S+", f"{name}={path}", script)
+        assert number == 1
+    (tmp_path / "nightly.sh").write_text(script)
+    (tmp_path / "nightly.sh").chmod(0o755)
+    answers = sheet_of(tmp_path / "answers.xlsx", rows=3)
+    write_dotenv(tmp_path, judge)
+    line = recipe("Run every night", "cron").partition("*  ")[2]
+    command = line.strip().replace("/srv/rag", str(tmp_path))
+    for _ in range(nights):
+        done = as_cron_does(command)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    day = f"{datetime.now():%F}"
+    reports = {file.name for file in (tmp_path / "reports").iterdir()}
+    assert reports == {f"{day}.xlsx", f"{day}.html"}
+    assert len(lines_of(tmp_path / "history")) == nights
+    assert (tmp_path / "nightly.log").read_text().count(f"Report: reports/{day}.xlsx\n") == nights
+    assert bool(judge.requests) is (provider == "azure")
+    answers.unlink()
+    done = as_cron_does(command)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout.startswith(f"RAG Eval: exit code 2. The end of {tmp_path}/nightly.log:\n")
+    assert "rag-eval: answers.xlsx: there is no such file\n" in done.stdout
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the job runs on Linux")
-def test_the_steps_of_the_job_write_what_it_uploads(tmp_path: Path, sample: Path, command_path: str) -> None:
+@on_posix
+def test_the_run_of_the_readme_writes_its_files_in_ci(tmp_path: Path, judge: FakeJudge) -> None:
+    """In an activated environment, of which nothing is left here but its PATH."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Automate\n")[2]
+    command = section.partition("```bash\n")[2].partition("```")[0]
+    answers = sheet_of(tmp_path / "answers.xlsx", rows=3)
+    write_dotenv(tmp_path, judge)
+    (tmp_path / "config.ini").write_text("[prices]\ninput = 0.15\noutput = 0.6\n")
+    last = f"{INSTALLED} {answers} -o {tmp_path}/reports/last.xlsx --json {tmp_path}/reports/last.json"
+    assert as_cron_does(f"{last} --judge offline -q").returncode == 0
+    activated = f"export PATH={INSTALLED.parent}:$PATH; cd {tmp_path}; {command}"
+    done = as_cron_does(activated)
+    assert done.returncode == 1, done.stderr
+    assert "Gate FAILED" in done.stderr
+    for name in ("today.xlsx", "today.json", "gates.xml"):
+        assert (tmp_path / "reports" / name).stat().st_size
+
+
+@on_posix
+def test_the_steps_of_the_job_write_what_it_uploads(tmp_path: Path, sample: Path) -> None:
     job = yaml.safe_load(recipe("Run in GitHub Actions", "yaml"))
     steps = job["jobs"]["evaluate"]["steps"]
     [step] = [each["run"] for each in steps if "rag-eval answers" in each.get("run", "")]
-    done = subprocess.run(
-        ["bash", "-e", "-c", step],
-        cwd=sample.parent,
-        env={**os.environ, "PATH": command_path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = as_cron_does(f"export PATH={INSTALLED.parent}:$PATH; cd {sample.parent}; set -e; {step}")
     assert done.returncode == 0, done.stderr
     uploaded = steps[-1]["with"]["path"].split()
     assert uploaded == ["report.xlsx", "report.html", "gates.xml"]

@@ -45,6 +45,33 @@ def test_the_exit_code_is_the_same_where_nothing_can_be_said(stream: str) -> Non
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
 
 
+@pytest.mark.skipif(os.name != "posix", reason="as cron starts it")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "--judge", "offline"],
+        ["../in.csv", "--show"],
+        ["../in.csv", "-o", "../out/r.xlsx", "--judge", "offline", "--processes", "2"],
+        ["init", "../new"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_needs_a_home_a_locale_a_terminal_or_its_folder(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_\u65e5\nq?,Tea is a drink.\n", "utf-8")
+    (tmp_path / "closed").mkdir(0o555)
+    found = subprocess.run(
+        [sys.executable, SCRIPT, *words],
+        cwd=tmp_path / "closed",
+        env={"PATH": "/usr/bin:/bin"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert (found.returncode, "\u65e5" in found.stdout.decode()) == (0, "../in.csv" in words), found.stderr
+    assert list((tmp_path / "closed").iterdir()) == []
+
+
 def test_a_package_that_only_a_run_needs_is_named_too(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
     code = "import sys; sys.modules['xlsxwriter'] = None; from rag_eval.cli import main; main()"
