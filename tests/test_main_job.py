@@ -586,6 +586,47 @@ def wait_for(condition: Any, seconds: float = 300.0) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("repo/Utility", ["rag_eval_standalone.py", "input.xlsx", "-o", "report.xlsx"]),
+        ("repo/Utility", ["rag_eval_standalone.py", "doctor", "--no-call"]),
+        ("elsewhere", ["../repo/Utility/rag_eval_standalone.py", "doctor", "--no-call"]),
+        ("elsewhere", ["../repo/Utility/rag_eval_standalone.py", "data.xlsx", "--dry-run"]),
+        ("elsewhere", ["-m", "rag_eval", "../repo/Utility/input.xlsx", "--dry-run"]),
+        ("repo/Utility", ["-m", "rag_eval", "doctor", "--no-call"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_the_key_may_be_in_backend_next_to_the_folder_of_the_script_or_of_the_input(
+    judge: FakeJudge, tmp_path: Path, folder: str, words: list[str]
+) -> None:
+    """The layout of a checkout with folders Utility and backend."""
+    for name in ("repo/Utility", "repo/backend", "elsewhere"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "repo/Utility/rag_eval_standalone.py").write_bytes(Path(SCRIPT).read_bytes())
+    sheet_of(tmp_path / "repo/Utility/input.xlsx", rows=1)
+    sheet_of(tmp_path / "elsewhere/data.xlsx", rows=1)
+    dotenv = tmp_path / "repo/backend/.env"
+    dotenv.write_text("".join(f"{name}={value}\n" for name, value in azure(judge).items()))
+    dotenv.chmod(0o600)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AZURE")}
+    ended = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path / folder,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, KEY in ended.stdout + ended.stderr) == (0, False)
+    assert "A run would stop here" not in ended.stderr
+    if "doctor" in words:
+        assert f"  ok       File: {dotenv} was read\n" in ended.stdout
+    if "-o" in words:
+        assert len(read_sheet(tmp_path / "repo/Utility/report.xlsx", "Per-Query Metrics")) == 2
+        assert judge.requests
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_r54_a_signal_gives_a_partial_report_that_the_same_command_completes(
     tmp_path: Path, number: signal.Signals

@@ -358,6 +358,76 @@ def test_search_order(folder: Path) -> None:
     assert dict(loaded.files) == {"conf/my.ini": True} | dict.fromkeys(places, False)
 
 
+def test_backend_next_to_the_folder_of_the_script_or_the_input_is_the_last_resort(folder: Path) -> None:
+    """The documented layout: the script and its files in one folder, backend/.env in the folder next to it."""
+    outside = folder.parent
+    homes = [outside / "tools", Path("../data/2026"), Path("..") / folder.name, folder / "deep"]
+    inside = ["config.ini", ".env", "backend/.env"]
+    first, second = (str(outside / place / "backend" / ".env") for place in ("", "data"))
+    write(Path(first), "AZURE_OPENAI_ENDPOINT=https://first.example.com\n")
+    write(Path(second), f"AZURE_OPENAI_ENDPOINT=https://second.example.com\nAZURE_OPENAI_API_KEY={CANARY}\n")
+
+    def loaded(**environ: str) -> LoadedSettings:
+        return load_settings(None, {}, environ, folder, homes)
+
+    found = loaded()
+    assert found.settings.azure.endpoint == "https://first.example.com"
+    assert found.settings.azure.api_key.get_secret_value() == CANARY
+    assert list(found.files.items()) == [
+        *((name, False) for name in inside),
+        *((name, True) for name in (first, second)),
+    ]
+    assert found.warnings == (
+        f"azure.api_key comes from {second} line 2, but azure.endpoint, to which it is sent, from {first} line 1: set "
+        "both in one place unless this is intended",
+        f"azure.endpoint: {first} line 1 names https://first.example.com, {second} line 1 names "
+        "https://second.example.com; judge calls go to the first: remove one of them",
+    )
+    write(folder / ".env", "AZURE_OPENAI_ENDPOINT=https://ours.example.com\n")
+    assert loaded().settings.azure.endpoint == "https://ours.example.com"
+    ours = loaded(AZURE_OPENAI_API_KEY=CANARY[::-1])
+    assert (ours.files[first], ours.files[second]) == (None, None)
+    assert load(folder).files.keys() == set(inside), "no other parent is searched"
+    Path(second).unlink()
+    with pytest.raises(
+        SettingsError, match=re.escape(f"backend/.env (not there), {first}, {second} (not there).")
+    ):
+        loaded().require_credentials()
+
+
+@pytest.mark.parametrize(
+    ("ini", "is_read"),
+    [
+        ("", True),
+        ("[azure]\nendpoint = https://r.example.com\n", True),
+        ("[azure]\nendpoint = https://r.example.com\napi_key = k3y\n", False),
+        ("[azure]\nendpoint = https://r.example.com\nauth = entra\n", False),
+        ("[judge]\nprovider = offline\n", False),
+        ("[judge]\nprovider = openai\n", True),
+        ("[judge]\nprovider = openai\n[openai]\nbase_url = http://localhost:11434/v1\n", False),
+    ],
+)
+def test_a_neighbour_is_read_only_if_the_judge_lacks_something(folder: Path, ini: str, is_read: bool) -> None:
+    """It may belong to another program, which may write what no .env of ours has."""
+    write(folder.parent / "backend" / ".env", "not for us\n")
+    write(folder / "config.ini", ini)
+    if is_read:
+        with pytest.raises(SettingsError, match=r"backend/\.env, line 1: is not of the form NAME=value"):
+            load_settings(None, {}, {}, folder, [folder])
+    else:
+        assert load_settings(None, {}, {}, folder, [folder]).warnings == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions")
+def test_no_file_is_read_that_anybody_could_have_put_there(folder: Path) -> None:
+    """As next to a folder in /tmp."""
+    write(folder.parent / "backend" / ".env", "AZURE_OPENAI_ENDPOINT=https://o.example.com")
+    for mode, is_read in ((0o755, True), (0o775, True), (0o777, False), (0o1777, False)):
+        folder.parent.chmod(mode)
+        loaded = load_settings(None, {}, {}, folder, [folder])
+        assert (len(loaded.files), bool(loaded.settings.azure.endpoint)) == (3 + is_read, is_read)
+
+
 def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) -> None:
     """R-99: ./config.ini is read if it is there; one in a parent or in backend/ is not."""
     write(folder.parent / "config.ini", "[evaluation]\nmax_rows = 1")
@@ -1223,6 +1293,42 @@ def test_places_that_name_different_resources(folder: Path, files: dict[str, str
     assert loaded.warnings == tuple(
         f"azure.endpoint: {NAMED}, {each}; judge calls go to the first: remove one of them" for each in told
     )
+
+
+@pytest.mark.parametrize(
+    ("ini", "environ", "told"),
+    [
+        (
+            f"[azure]\napi_key = {CANARY[::-1]}\n",
+            {},
+            "azure.api_key: environment variable AZURE_OPENAI_API_KEY and config.ini line 2 contain different keys; "
+            "the first is used: remove one of them",
+        ),
+        (
+            "[azure]\n\napi_version = 2024-12-01-preview\n",
+            {"AZURE_OPENAI_API_VERSION": "2025-01-01"},
+            "azure.api_version: environment variable AZURE_OPENAI_API_VERSION sets '2025-01-01', config.ini line 3 "
+            "sets '2024-12-01-preview'; the first is used: remove one of them",
+        ),
+        (
+            f"[azure]\napi_version = {CANARY}\n",
+            {"AZURE_OPENAI_API_VERSION": "2025-01-01"},
+            "azure.api_version: environment variable AZURE_OPENAI_API_VERSION sets '2025-01-01', config.ini line 2 "
+            "sets a value of 32 characters; the first is used: remove one of them",
+        ),
+        (f"[azure]\napi_key = '{CANARY}'\n", {}, ""),
+        ("[azure]\napi_key =\napi_version = 2025-01-01\n", {"AZURE_OPENAI_API_VERSION": "2025-01-01"}, ""),
+        (f"[openai]\napi_key = {CANARY[::-1]}\n", {"OPENAI_API_KEY": CANARY}, ""),
+    ],
+)
+def test_the_environment_wins_and_a_warning_names_what_loses(
+    folder: Path, ini: str, environ: dict[str, str], told: str
+) -> None:
+    """For every credential, and without the value of a key. What belongs to another provider is nobody's concern."""
+    loaded = load(folder, ini, environ=KEY_ENV | URL_ENV | environ)
+    assert loaded.settings.azure.api_key.get_secret_value() == CANARY
+    assert loaded.warnings == ((told,) if told else ())
+    assert loaded.settings.azure.api_version == environ.get("AZURE_OPENAI_API_VERSION", "2024-12-01-preview")
 
 
 def test_places_that_name_different_servers_of_openais_kind(folder: Path) -> None:

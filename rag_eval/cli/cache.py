@@ -1,6 +1,5 @@
 """The commands for stored replies: what there is, and what to let go. Nothing is removed unless asked for."""
 
-import os
 import time
 from datetime import datetime
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import remark, say, warn
+from rag_eval.cli.options import load
 from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 
@@ -75,11 +75,10 @@ def _replies(number: int) -> str:
 
 def _opened(config: Path | None, **how: Any) -> "Store":
     """The store that the configuration names; `how` it is opened is said as to Store."""
-    from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import CACHE_NAME
     from rag_eval.store.reply_store import Store
 
-    settings = load_settings(config, {}, os.environ, Path.cwd()).settings
+    settings = load(config, {}).settings
     path = settings.cache.directory / CACHE_NAME
     if not path.exists():
         raise InputError(f"{path}: no cached replies found; set [cache] directory to the folder of the cache")

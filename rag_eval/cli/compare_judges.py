@@ -131,7 +131,7 @@ class JudgeComparisonJob(Job):
         from rag_eval.tables import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        sides = read_pair((self._options, self._options_of_b), self._target)
+        sides = read_pair((self._options, self._options_of_b), self._target, self._named_input)
         for side in sides:
             self._paths.check(side.loaded)
         self._rubric = _rubric(sides[0].settings)

@@ -17,6 +17,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, set_up_logging
+from rag_eval.cli.options import load
 from rag_eval.cli.parameters import PATH
 from rag_eval.errors import (
     ExitCode,
@@ -66,13 +67,12 @@ def command(
 
     Exits with 0 if there is no problem, 2 if you must change something here, 4 if the judge gave no usable reply.
     """
-    from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import secrets_of
 
     set_up_logging(debug=False)
     overrides = {"judge.provider": judge, "model": model}
     try:
-        loaded = load_settings(config, overrides, os.environ, Path.cwd())
+        loaded = load(config, overrides)
     except SettingsError as error:
         problems = map(_problem, error.problems)
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))
@@ -171,8 +171,9 @@ def _shown(value: object) -> str:
 
 
 def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
+    states = {True: "was read", False: "was not found", None: "was not needed"}
     for name, is_there in loaded.files.items():
-        yield _ok(f"File: {name} {'was read' if is_there else 'was not found'}")
+        yield _ok(f"File: {name} {states[is_there]}")
     yield from map(_warning, loaded.warnings)
     yield _cache(loaded.settings)
     yield from _columns(dict(loaded.settings.columns))

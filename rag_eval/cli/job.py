@@ -1,7 +1,6 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
 import hashlib
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +19,7 @@ from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.history import HistoryOfRun
 from rag_eval.cli.judging import open_judges
 from rag_eval.cli.manifest import Manifest
-from rag_eval.cli.options import Options
+from rag_eval.cli.options import Options, load
 from rag_eval.cli.outcome import RunOutcome, pass_gates
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.people import People
@@ -157,10 +156,9 @@ class Job:
             self._say(f"--baseline latest: {folder} has no {earlier}; nothing is compared.")
 
     def _load_settings(self) -> "LoadedSettings":
-        from rag_eval.configuration import load_settings
         from rag_eval.configuration.effective import secrets_of
 
-        loaded = load_settings(self._options.config, self._options.overrides(), os.environ, Path.cwd())
+        loaded = load(self._options.config, self._options.overrides(), self._named_input)
         hide(secrets_of(loaded.settings))
         for warning in loaded.warnings:
             warn(warning)

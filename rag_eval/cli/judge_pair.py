@@ -1,13 +1,12 @@
 """The settings of two judges that are compared: the same cases for both, and what tells them apart."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.console import hide, warn
-from rag_eval.cli.options import Options
+from rag_eval.cli.options import Options, load
 from rag_eval.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -42,12 +41,13 @@ class JudgeSide:
             budget_of(self.settings.without_entra())
 
 
-def read_pair(options: tuple[Options, Options], target: Path) -> tuple[JudgeSide, JudgeSide]:
+def read_pair(
+    options: tuple[Options, Options], target: Path, input_path: Path
+) -> tuple[JudgeSide, JudgeSide]:
     """A and B with settings that give them the same cases. Raises SettingsError if they cannot differ."""
-    from rag_eval.configuration import load_settings
     from rag_eval.configuration.effective import secrets_of
 
-    first, second = (load_settings(each.config, each.overrides(), os.environ, Path.cwd()) for each in options)
+    first, second = (load(each.config, each.overrides(), input_path) for each in options)
     hide(secrets_of(first.settings) | secrets_of(second.settings))
     for warning in dict.fromkeys((*first.warnings, *second.warnings)):
         warn(warning)

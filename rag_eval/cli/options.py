@@ -1,11 +1,16 @@
 """The options of the main job, as they were given on the command line."""
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_eval.configuration import LoadedSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +121,18 @@ class Options:
         """Those of these options that were given."""
         given = self.given()
         return [option for option in options if _field(option) in given]
+
+
+def load(
+    config: Path | None, overrides: Mapping[str, Any], input_path: Path | None = None
+) -> "LoadedSettings":
+    """The settings for an input, or without one for the current folder. Raises SettingsError."""
+    from rag_eval.configuration import load_settings
+
+    script = Path(sys.argv[0])
+    homes = [Path(os.path.realpath(script)).parent] if script.name == "rag_eval_standalone.py" else []
+    homes.append(input_path.parent if input_path else Path.cwd())
+    return load_settings(config, overrides, os.environ, Path.cwd(), homes)
 
 
 def _field(option: str) -> str:

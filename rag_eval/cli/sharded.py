@@ -58,7 +58,7 @@ class ShardedJob(ShardReport):
         from rag_eval.shards.folder import require_parquet
 
         self._files = files_of(self._inputs, self._folder.root)
-        self._input = self._files[0]
+        self._named_input = self._input = self._files[0]
         self._refuse_idle()
         require_parquet()
         self._paths = OutputPaths(self._input, self._folder.report, self._options)

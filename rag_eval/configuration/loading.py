@@ -4,9 +4,10 @@ import difflib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -29,8 +30,8 @@ class LoadedSettings:
     settings: Settings
     sources: Mapping[str, Source]
     """Of every value, by 'section.key'."""
-    files: Mapping[str, bool]
-    """Every file that was looked for, in search order, and whether it was there and read."""
+    files: Mapping[str, bool | None]
+    """Every file that was looked for, in search order, and whether it was there and read. None: it was not needed."""
     warnings: tuple[str, ...]
 
     def require_credentials(self, *, to_call: bool = True) -> None:
@@ -68,19 +69,25 @@ _DEFAULT = Source(Level.DEFAULT)
 
 
 def load_settings(
-    config: Path | None, overrides: Mapping[str, object], environ: Mapping[str, str], cwd: Path
+    config: Path | None,
+    overrides: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: Path,
+    homes: Iterable[Path] = (),
 ) -> LoadedSettings:
     """The settings of a run, from everything that may set them.
 
     `config` is the file that the user named, None for `config.ini` in `cwd` if there is one. `overrides` are
     the command line's, by 'section.key', where 'model' and 'temperature' mean the chosen provider's; None
-    counts as not given. Raises SettingsError with every problem found.
+    counts as not given. If the judge's address or key is missing then, backend/.env next to the folders `homes` may
+    have it. Raises SettingsError with every problem found.
     """
     loading = _Loading(cwd)
     loading.read_files(config)
     loading.read_variables(environ)
     loading.read_overrides(overrides)
     loading.check_names()
+    loading.read_fallbacks(homes)
     loading.check_provider()
     settings = loading.build()
     sources = {key: loading.source(key) for key in _FIELDS}
@@ -94,7 +101,7 @@ class _Loading:
         self.cwd = cwd
         self.given: dict[str, Given] = {}
         self._overridden: defaultdict[str, list[Given]] = defaultdict(list)
-        self.files: dict[str, bool] = {}
+        self.files: dict[str, bool | None] = {}
         self.warnings: list[str] = []
         self.problems: list[tuple[Source, str]] = []
 
@@ -125,7 +132,7 @@ class _Loading:
     def _read_file(
         self, path: Path, parse: Callable[[str, str], dict[str, Given]], *, required: bool
     ) -> dict[str, Given]:
-        name = str(path.relative_to(self.cwd) if path.is_relative_to(self.cwd) else path)
+        name = self._name(path)
         # Unlike Path.is_file, this is False, and no error, in a folder that is closed to us.
         self.files[name] = required or os.path.isfile(path)
         if not self.files[name]:
@@ -137,6 +144,9 @@ class _Loading:
                 f"{name}: contains an API key, and other users can read it; run chmod 600 {name}"
             )
         return given
+
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.cwd) if path.is_relative_to(self.cwd) else path)
 
     def read_variables(self, environ: Mapping[str, str]) -> None:
         self._update(
@@ -190,6 +200,39 @@ class _Loading:
         source = self.source(key)
         self.problems.append((source, f"{source.heading}, {f'[{section}] {name}'.rstrip()}: {problem}"))
 
+    def read_fallbacks(self, homes: Iterable[Path]) -> None:
+        """backend/.env next to these folders, for what nothing else has set; it may belong to another program."""
+        for home in homes:
+            folder = Path(os.path.abspath(self.cwd / home)).parent
+            path = folder / "backend" / ".env"
+            if self._name(path) in self.files or _is_anybodys(folder):
+                continue
+            if not self._lacks_credentials():
+                self.files[self._name(path)] = None
+                continue
+            for key, entry in self._read_file(path, parse_dotenv, required=False).items():
+                if key in self.given and str(self.given[key].value).strip():
+                    self._overridden[key].insert(0, entry)
+                else:
+                    self.given[key] = entry
+
+    def _lacks_credentials(self) -> bool:
+        provider = PROVIDERS.get(self._provider_name())
+        if provider is None or provider.is_offline:
+            return False
+        keys = (provider.url_key, "api_key", "auth")
+        section = {
+            key: self._value(f"{provider.name}.{key}") for key in keys if f"{provider.name}.{key}" in _FIELDS
+        }
+        return bool(provider.lacking(SimpleNamespace(**section))) and not self._is_keyless(provider)
+
+    def _is_keyless(self, provider: Provider) -> bool:
+        """A server on this computer that needs no key, and for which none is set."""
+        url = str(self._value(f"{provider.name}.{provider.url_key}"))
+        if not provider.is_keyless_on_loopback or self._value(f"{provider.name}.api_key"):
+            return False
+        return not provider.url_problem(url) and is_loopback(urlsplit(url).hostname or "")
+
     def check_provider(self) -> None:
         """Check URL and key of the chosen provider; those of the others do no harm."""
         provider = PROVIDERS.get(self._provider_name())
@@ -200,14 +243,11 @@ class _Loading:
         self._check_credential(key, provider.key_problem)
         if self.problems:
             return
-        if (
-            provider.is_keyless_on_loopback
-            and not self._value(key)
-            and is_loopback(urlsplit(str(self._value(url))).hostname or "")
-        ):
+        if self._is_keyless(provider):
             self.given[key] = Given("not-needed", _DEFAULT)
         self._warn_if_parted(key, url)
-        self._warn_of_others(url, provider)
+        for name in provider.variables.values():
+            self._warn_of_others(f"{provider.name}.{name}", provider)
 
     def _check_credential(self, key: str, find_problem: Callable[[str], str | None]) -> None:
         if key not in self.given:
@@ -230,19 +270,26 @@ class _Loading:
                 f"from {self.source(url)}: set both in one place unless this is intended"
             )
 
-    def _warn_of_others(self, url: str, provider: Provider) -> None:
-        """Two places name different resources: calls go to one of them, perhaps not to the one that was meant."""
-        if url not in self.given:
+    def _warn_of_others(self, key: str, provider: Provider) -> None:
+        """Two places set a credential differently, and the one that is used may not be the one that was meant."""
+        if key not in self.given:
             return
-        used = self.given[url]
-        for other in reversed(self._overridden[url]):
+        used, value = self.given[key].source, str(self.given[key].value)
+        for other in reversed(self._overridden[key]):
             text = _unwrapped(str(other.value))
-            if not text or provider.url_problem(text) or _is_same_place(text, str(used.value)):
+            if not text or text == value:
                 continue
-            self.warnings.append(
-                f"{url}: {used.source} names {safe_url(str(used.value))}, {other.source} names {safe_url(text)}; "
-                "judge calls go to the first: remove one of them"
-            )
+            name = key.partition(".")[2]
+            if name == "api_key":
+                told = f"{used} and {other.source} contain different keys; the first is used"
+            elif name != provider.url_key:
+                told = f"{used} sets {_quoted(value)}, {other.source} sets {_quoted(text)}; the first is used"
+            elif provider.url_problem(text) or _is_same_place(text, value):
+                continue
+            else:
+                places = f"{used} names {safe_url(value)}, {other.source} names {safe_url(text)}"
+                told = f"{places}; judge calls go to the first"
+            self.warnings.append(f"{key}: {told}: remove one of them")
 
     def build(self) -> Settings:
         """The validated settings, or a SettingsError with every problem, in the order of the lines."""
@@ -290,6 +337,11 @@ class _Loading:
                 first = next(key for key in self.given if key.startswith(f"{section}."))
                 source = self.source(first)
                 self.problems.append((source, f"{source.heading}, [{section}]: {details['ctx']['error']}"))
+
+
+def _is_anybodys(folder: Path) -> bool:
+    """Whether everybody may write to it, as to /tmp: a file in it may come from anybody."""
+    return os.name == "posix" and os.path.exists(folder) and bool(os.stat(folder).st_mode & 0o002)
 
 
 def _unwrapped(text: str) -> str:
