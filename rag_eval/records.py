@@ -304,8 +304,12 @@ class Usage:
     """Replies that came and were not taken, by code; those included that another reply made good."""
     possibly_billed: int = 0
     """Requests that ended without an answer after they were sent."""
+    uncounted: int = 0
+    """Replies that came without a count of their tokens."""
+    uncounted_cost: float = 0.0
+    """The most that these can have cost."""
     cost: float | None = None
-    """In the currency of the configured prices; None when they are unknown."""
+    """In the currency of the configured prices, `uncounted_cost` included; None when they are unknown."""
     by_task: Mapping[str, TaskUsage] = field(default_factory=dict)
     """The same by `Call.task`, such as 'faithfulness.verdicts'; together they are the totals."""
 

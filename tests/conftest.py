@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+from zipfile import ZipFile
 
 import pytest
 from fake_judge import FakeJudge, running_judge
@@ -151,6 +153,17 @@ def write_sheet(path: Path, *rows: list[Any]) -> Path:
         sheet.append(row)
     workbook.save(path)
     return path
+
+
+def read_boxes(path: Path) -> str:
+    """The texts of the boxes that float over the sheets of a report."""
+    namespace = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+    with ZipFile(path) as package:
+        parts = [
+            package.read(name) for name in package.namelist() if re.search(r"drawings/drawing\d+\.xml", name)
+        ]
+    roots = [ElementTree.fromstring(part) for part in parts]  # noqa: S314 (the report's own parts)
+    return "\n".join(each.text or "" for root in roots for each in root.iter(f"{namespace}t"))
 
 
 def read_sheet(path: Path, name: str) -> list[dict[str, Any]]:

@@ -170,6 +170,15 @@ def structured(content: str, request: Request) -> Answer:
     return completion(None, request, "tool_calls", tool_calls=[call])
 
 
+def without_count(request: Request, usage: Any = None) -> Answer:
+    """The honest answer, with `usage` in place of the count of its tokens; without any if it is None."""
+    document = json.loads(structured(honest_reply(request.prompt), request).body)
+    document["usage"] = usage
+    if usage is None:
+        del document["usage"]
+    return json_answer(200, document)
+
+
 def json_answer(status: int, document: Any, **headers: str) -> Answer:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json", **names})

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, Wrong, running_batches
 from conftest import KEY, Run, read_sheet
-from fake_judge import Answer, error, json_answer
+from fake_judge import Answer, error, json_answer, without_count
 from forking import Forker
 from test_batches import RUN, azure, configure, distinct, online, openai, pass_time, server, tables, through
 from test_history import INSTALLED, as_cron_does
@@ -283,6 +283,24 @@ def test_ten_commands_under_one_cap_spend_no_more_than_it(
     assert distinct(server)
     assert len(server.lines) == 3 * 19
     assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
+
+
+def test_results_without_a_count_cost_the_most_that_they_can(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=3)
+    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
+    server.judge.always = without_count
+    for _ in range(10):
+        code = run_cli(*RUN, "--batch", "--max-cost", CAP, "--json", "r.json", **openai(server)).code
+        server.end()
+    assert code == 4
+    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert usage["uncounted_cost"] == pytest.approx(usage["cost"])
+    assert 0 < usage["cost"] <= float(CAP)
+    assert usage["uncounted"] == len(server.judge.requests)
+    assert usage["prompt_tokens"] == usage["completion_tokens"] == 0
+    assert usage["cost"] > sum(_cost(server, line) for line in server.lines) / 2
 
 
 def _cost(server: BatchServer, line: dict[str, Any]) -> float:

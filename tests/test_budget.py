@@ -8,10 +8,11 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
-from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer
+from conftest import Run, azure, read_boxes, read_sheet, write_sheet
+from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer, without_count
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Price, minutes
@@ -318,6 +319,49 @@ def test_what_is_only_possibly_billed_is_told_from_the_rest_of_the_cost(
     billed = Price(2.5, 10.0).of(int(tokens[1]), int(tokens[2]))
     assert float(possible) > 0.01
     assert float(total) == pytest.approx(billed + float(possible), abs=2e-4)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}, "none"])
+def test_a_reply_without_a_count_of_its_tokens_costs_what_was_held_back(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, usage: Any
+) -> None:
+    """Otherwise such a server would cost nothing, and no cap would hold."""
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    judge.always = lambda request: without_count(request, usage)
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", **azure(judge))
+    assert ended.code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert used["uncounted"] == used["requests"] == len(judge.requests)
+    assert used["cost"] == pytest.approx(used["uncounted_cost"])
+    assert used["cost"] > 2.5e-6 * sum(len(request.prompt.split()) for request in judge.requests)
+    told = f"cost at least 0.0000, at most {used['cost']:.4f} USD"
+    assert told in ended.out
+    about = read_boxes(tmp_path / "r.xlsx")
+    assert told[1:] in about
+    assert f"Replies without a count of their tokens: {len(judge.requests)}." in about
+
+    judge.requests.clear()
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--fresh", "--max-cost", "0.1", **azure(judge))
+    assert ended.code == 4, ended.err
+    assert 0 < len(judge.requests) < used["requests"]
+    (most,) = re.findall(r"at most (\S+) USD", ended.out)
+    assert 0 < float(most) <= 0.1
+
+
+def test_some_replies_without_a_count_leave_the_cost_of_the_others_exact(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    judge.always = lambda request: without_count(request, None) if request.task == "verdicts" else None
+    ended = run_cli("in.xlsx", **azure(judge))
+    assert ended.code == 0
+    tokens = re.search(r"requests, (\d+) \+ (\d+) tokens", ended.out)
+    assert tokens is not None
+    (least,) = re.findall(r"cost at least (\S+), at most", ended.out)
+    assert float(least) == pytest.approx(Price(2.5, 10.0).of(int(tokens[1]), int(tokens[2])), abs=1e-4)
+    assert float(least) > 0.001
 
 
 def test_the_cost_is_unknown_without_prices() -> None:

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_boxes, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, task_of
 from in_process import DictStore, ObjectJudge, run
 
@@ -533,9 +532,7 @@ def test_a_judge_that_repeats_its_examples_fails_the_score_and_is_named_unfit(
     assert judge.tasks()["verdicts"] == 4  # once more for each, and no third
     unfit = "The judge repeated examples of its prompt in 4 replies: this model is not fit to judge."
     assert unfit in ended.out
-    with ZipFile(tmp_path / "in_report.xlsx") as package:
-        boxes = [package.read(name).decode() for name in package.namelist() if "drawings/drawing" in name]
-    assert any(unfit in box for box in boxes)
+    assert unfit in read_boxes(tmp_path / "in_report.xlsx")
     assert unfit in (tmp_path / "page.html").read_text("utf-8")
 
 

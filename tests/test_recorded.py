@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rag_eval.errors import InputError
-from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score
+from rag_eval.records import Case, CaseResult, Outcome, RubricOutcome, RunFacts, Score, Usage
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.recorded import RecordedRun
 from rag_eval.results.baseline import read_past_run
@@ -45,7 +45,8 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     new = {"labels": {}, "stratum": "", "source": "", "source_row": None}
     results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
     assert before.results == results
-    new = {"reading": {}, "left_out": (), "prompts": "", "fallbacks": {}, "strata": {}, "sources": ()}
+    usage = replace(today.facts.usage, refused={}, uncounted=0, uncounted_cost=0.0)
+    new = {"usage": usage, "reading": {}, "left_out": (), "prompts": "", "fallbacks": {}, "strata": {}, "sources": ()}
     assert before.facts == replace(today.facts, **new)
 
 
@@ -64,6 +65,7 @@ def test_the_recorded_run_has_everything_that_a_run_can_have() -> None:
         (CaseResult, run.results),
         (Case, cases),
         (Score, scores),
+        (Usage, [run.facts.usage]),
         (RubricOutcome, rubrics),
     ):
         for field in fields(kind):

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from conftest import read_boxes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
@@ -435,7 +436,7 @@ def test_of_too_many_low_scores_the_lowest_have_notes_and_the_report_says_so(tmp
     sheet = load_workbook(path)[CASES]
     assert [cell.row for (cell,) in sheet["H2:H301"] if cell.comment] == list(range(102, 302))
     assert [cell.row for (cell,) in sheet["I2:I301"] if cell.comment] == list(range(2, 302))
-    assert "Only the 500 lowest of 600 scores below their threshold have notes." in _drawn(path)
+    assert "Only the 500 lowest of 600 scores below their threshold have notes." in read_boxes(path)
 
 
 # What is beside the tables
@@ -457,7 +458,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
         for row in (2, 3)
         for bot, value in zip(TWO_BOTS, (0.8, 0.5), strict=True)
     ]
-    text = _drawn(write_report(tmp_path / "r.xlsx", results, facts))
+    text = read_boxes(write_report(tmp_path / "r.xlsx", results, facts))
     for expected in (
         "About this run",
         "GPT4 leads Claude by 0.30. Fewer than 5 queries are too few for a conclusion.",
@@ -937,8 +938,8 @@ def test_a_partial_run_says_so_on_every_sheet_in_print_and_in_its_colour(tmp_pat
         assert partial[name].oddHeader.center.text == "PARTIAL RUN: interrupted && stopped"
         assert not whole[name].oddHeader.center.text
         assert partial[name].sheet_properties.tabColor.rgb != whole[name].sheet_properties.tabColor.rgb
-    assert "PARTIAL RUN: interrupted & stopped" in _drawn(path)
-    assert "Rows: 1 of 5 judged" in _drawn(path)
+    assert "PARTIAL RUN: interrupted & stopped" in read_boxes(path)
+    assert "Rows: 1 of 5 judged" in read_boxes(path)
 
 
 def test_a_run_that_ended_before_its_first_row_is_still_a_report(tmp_path: Path) -> None:
@@ -1015,7 +1016,7 @@ def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str
     assert len(shown) >= kept
     assert len(row["Response"].encode("utf-16-le")) // 2 <= 32_767
     assert mark == (f"{len(text):,} characters in all)" if cut else "")
-    assert bool(cut) == ("1 text is longer than a cell can be and was cut." in _drawn(path))
+    assert bool(cut) == ("1 text is longer than a cell can be and was cut." in read_boxes(path))
     assert bool(cut) == (len(text) != 32_767)
 
 
@@ -1254,15 +1255,6 @@ def _parts(path: Path) -> dict[str, str]:
 
 def _xml(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(text)  # noqa: S314 (the report's own parts)
-
-
-def _drawn(path: Path) -> str:
-    """The text of the boxes that float over the sheets."""
-    namespace = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-    drawings = [
-        text for name, text in _parts(path).items() if re.fullmatch(r"xl/drawings/drawing\d+\.xml", name)
-    ]
-    return "\n".join(element.text or "" for text in drawings for element in _xml(text).iter(f"{namespace}t"))
 
 
 def _everywhere(target: Path, texts: list[str] | tuple[str, ...]) -> Path:

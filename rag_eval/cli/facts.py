@@ -160,15 +160,17 @@ def facts_again(facts: "RunFacts", settings: "Settings", source: str) -> "RunFac
 
 
 def usage_line(facts: "RunFacts") -> str:
+    from rag_eval.report.about import cost_words
+
     usage = facts.usage
     if facts.is_proxy:
         return f"No judge calls: the offline judge costs nothing. Duration: {facts.seconds:.1f} s."
     not_run = usage.failures.get(NOT_RUN, 0)
-    cost = "unknown" if usage.cost is None else f"{usage.cost:.4f} {facts.currency}"
     counts = [f"{usage.calls} answered", f"{usage.cached} cached", f"{usage.failed - not_run} failed"]
     counts += [f"{not_run} not made"] if not_run else []
     return (
         f"Judge calls: {', '.join(counts)} "
-        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), cost {cost}. "
+        f"({usage.requests} requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens), "
+        f"cost {cost_words(usage, facts.currency)}. "
         f"Duration: {facts.seconds:.1f} s."
     )

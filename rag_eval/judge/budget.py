@@ -55,6 +55,7 @@ class Budget:
         self._spent = 0.0
         self._held = 0.0
         self._forfeited = 0.0
+        self._kept = 0.0
         self._elsewhere_requests = 0
         self._elsewhere_spent = 0.0
         self._on_change: Callable[[int, float], None] = lambda requests, most: None
@@ -85,6 +86,11 @@ class Budget:
         """The part of `spent` that may not have been billed: what `forfeit` counted."""
         return self._forfeited
 
+    @property
+    def kept(self) -> float:
+        """The part of `spent` that was billed for less, perhaps: what `keep` counted."""
+        return self._kept
+
     def reserve(self, model: str, prompt_tokens: int, completion_tokens: int) -> _Reservation:
         """Let one request of at most so many tokens through, or raise RunStoppedError because a cap is reached."""
         price = self._prices.get(model)
@@ -106,6 +112,13 @@ class Budget:
         cost = self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
         with self._lock:
             self._forfeited += cost or 0.0
+        return cost
+
+    def keep(self, reservation: _Reservation) -> float | None:
+        """Count all that was held back as spent: the request was billed, for how much the endpoint does not say."""
+        cost = self._spend(reservation, reservation.cost if reservation.model in self._prices else None)
+        with self._lock:
+            self._kept += cost or 0.0
         return cost
 
     def _spend(self, reservation: _Reservation, cost: float | None) -> float | None:

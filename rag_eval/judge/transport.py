@@ -122,6 +122,8 @@ class Transport:
                 prompt_tokens=self._meter["prompt_tokens"],
                 completion_tokens=self._meter["completion_tokens"],
                 possibly_billed=self._meter["possibly_billed"],
+                uncounted=self._meter["uncounted"],
+                uncounted_cost=self._budget.kept,
                 cost=self._budget.spent,
                 by_task=dict(self._by_task),
             )
@@ -186,6 +188,8 @@ class Transport:
             seconds = self._clock() - began
             if isinstance(outcome, Fault) and outcome.possibly_billed and not outcome.tokens.prompt:
                 cost = self._budget.forfeit(held)
+            elif not outcome.tokens.are_counted:
+                cost = self._budget.keep(held)
             else:
                 cost = self._budget.settle(held, outcome.tokens.prompt, outcome.tokens.completion)
             self._account(outcome, attempt, cost)
@@ -248,6 +252,7 @@ class Transport:
             self._meter["requests"] += 1
             self._meter["prompt_tokens"] += outcome.tokens.prompt
             self._meter["completion_tokens"] += outcome.tokens.completion
+            self._meter["uncounted"] += not outcome.tokens.are_counted
             if isinstance(outcome, Completion):
                 attempt.deployment.has_answered = True
                 attempt.deployment.refusals_for_size = 0
@@ -423,6 +428,8 @@ _MOST_REFUSALS_FOR_SIZE = 3
 _HELD_BACK = "its rate limit is nearly used up; requests wait until enough is left."
 _IS_LOADING = "the server is still loading its model; requests wait for it."
 _REMARKS = {
+    "uncounted": "Replies without a count of their tokens: {}. If prices are set, the cost includes the most that each "
+    "can have cost.",
     "possibly_billed": "Requests without an answer that may still be billed: {}.",
     "unfiltered": "Replies that came while the provider's content filter was down: {}.",
 }

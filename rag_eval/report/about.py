@@ -122,14 +122,21 @@ def _usage(facts: RunFacts) -> str:
     if not usage.requests and not usage.cached:
         return f"Judge calls: none. Duration: {_duration(facts.seconds)}."
     failed = "".join(f", {words}" for words in _failed(usage))
-    cost = (
-        "Cost unknown." if usage.cost is None else f"Cost {usage.cost:,.4f} {facts.currency}".rstrip() + "."
-    )
+    cost = f"Cost {cost_words(usage, facts.currency)}."
     return (
         f"Judge calls: {usage.calls:,} answered, {usage.cached:,} cached{failed}; {usage.requests:,} requests; "
         f"{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} completion tokens. "
         f"{cost} Duration: {_duration(facts.seconds)}."
     )
+
+
+def cost_words(usage: Usage, currency: str, digits: int = 4) -> str:
+    """Such as '0.4185 USD'; with both bounds where replies came without a count of their tokens."""
+    if usage.cost is None:
+        return "unknown"
+    most = f"{usage.cost:,.{digits}f} {currency}".rstrip()
+    least = f"{usage.cost - usage.uncounted_cost:,.{digits}f}"
+    return f"at least {least}, at most {most}" if usage.uncounted else most
 
 
 def _failed(usage: Usage) -> list[str]:

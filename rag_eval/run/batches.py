@@ -25,7 +25,7 @@ from rag_eval.records import Row, RunFacts, TaskUsage, Usage
 from rag_eval.rubric import EvaluationRubric
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
-from rag_eval.store.batch_records import BatchRecord, BatchRecords, BatchState, CallState, JobRecord
+from rag_eval.store.batch_records import ANSWERED, BatchRecord, BatchRecords, BatchState, CallState, JobRecord
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
 
@@ -161,13 +161,18 @@ class BatchRun:
         """That of the whole job, from that of the last evaluation."""
         by_task = defaultdict(TaskUsage, usage.by_task)
         answered: defaultdict[str, set[str]] = defaultdict(set)
-        requests = 0
+        requests, uncounted, uncounted_cost = 0, self._before.uncounted, self._before.uncounted_cost
         for call in self._records.calls_of_job(self._job.id):
-            if call.state is not CallState.ANSWERED:
+            if call.state not in ANSWERED:
                 continue
             requests += 1
             cost = self._plan.limits.cost(call) if usage.cost is not None else None
-            by_task[call.task] += TaskUsage(0, 0, call.prompt_tokens, call.completion_tokens, cost)
+            if call.state is CallState.UNCOUNTED:
+                uncounted += 1
+                uncounted_cost += cost or 0.0
+                by_task[call.task] += TaskUsage(cost=cost)
+            else:
+                by_task[call.task] += TaskUsage(0, 0, call.prompt_tokens, call.completion_tokens, cost)
             if self._store.reply(call.key) is not None:
                 answered[call.task].add(call.key)
         for task, (prompt, completion, cost) in self._before.online.items():
@@ -183,6 +188,8 @@ class BatchRun:
             requests=usage.requests + requests + self._before.requests,
             prompt_tokens=total.prompt_tokens,
             completion_tokens=total.completion_tokens,
+            uncounted=usage.uncounted + uncounted,
+            uncounted_cost=usage.uncounted_cost + uncounted_cost,
             cost=total.cost if usage.cost is not None else None,
             by_task=dict(sorted(by_task.items())),
         )
@@ -303,7 +310,12 @@ class BatchRun:
                 completion + usage.completion_tokens,
                 sum(costs) if costs else None,
             )
-        self._job = replace(self._job, online=dict(online))
+        self._job = replace(
+            self._job,
+            online=dict(online),
+            uncounted=self._before.uncounted + used.uncounted,
+            uncounted_cost=self._before.uncounted_cost + used.uncounted_cost,
+        )
         self._records.put_job(self._job)
 
 

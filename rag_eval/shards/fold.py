@@ -81,10 +81,13 @@ def _together(usages: Iterator[Usage]) -> Usage:
             **counts,
             failures=Counter(total.failures) + Counter(usage.failures),
             refused=Counter(total.refused) + Counter(usage.refused),
+            uncounted_cost=total.uncounted_cost + usage.uncounted_cost,
             cost=sum(costs) if costs else None,
             by_task=tasks,
         )
     return total
 
 
-_COUNTS = ("requests", "calls", "cached", "failed", "prompt_tokens", "completion_tokens", "possibly_billed")
+_COUNTS = (
+    "requests", "calls", "cached", "failed", "prompt_tokens", "completion_tokens", "possibly_billed", "uncounted",
+)  # fmt: skip

@@ -38,6 +38,10 @@ class JobRecord:
     """What they cost at most, in the currency of the prices."""
     online: Mapping[str, tuple[int, int, float | None]] = field(default_factory=dict)
     """By task, what ended commands used online: prompt tokens, completion tokens and cost."""
+    uncounted: int = 0
+    """The number of replies that these had without a count of their tokens."""
+    uncounted_cost: float = 0.0
+    """The most that these can have cost; it is part of `online`."""
     most_tokens: int = 0
     """The number of tokens that the provider lets wait in its queue, as far as refusals show it; 0 if unknown."""
     batches: int = 0
@@ -109,8 +113,13 @@ class CallState(StrEnum):
     """In a batch that has not ended. The tokens are the most that it can take."""
     ANSWERED = "answered"
     """`result` is the line of the batch's output or error file."""
+    UNCOUNTED = "uncounted"
+    """The same, without a count of its tokens: they are still the most that it can have taken."""
     UNANSWERED = "unanswered"
     """The batch ended before the call's turn. `result` is a code. It costs nothing."""
+
+
+ANSWERED = (CallState.ANSWERED, CallState.UNCOUNTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +207,7 @@ class BatchRecords:
         """Forget a job and its calls, but no answer that nobody has read yet: it is paid for."""
         unread = [
             replace(call, job="")
-            for call in self._calls("job = ? AND state = ?", job, CallState.ANSWERED)
+            for call in self._calls("job = ? AND state IN (?, ?)", job, *ANSWERED)
             if self._store.reply(call.key) is None and self._store.failure(call.key) is None
         ]
         self._store.commit(

@@ -20,6 +20,7 @@ from rag_eval.judge.batches.lines import NOT_MADE, Result, results
 from rag_eval.judge.batches.outbox import Outbox, Parcel
 from rag_eval.judge.outcomes import Completion
 from rag_eval.store.batch_records import (
+    ANSWERED,
     LOOKS,
     PAUSE,
     BatchRecord,
@@ -381,20 +382,21 @@ def _is_all(found: Batch, calls: Mapping[str, CallRecord]) -> bool:
     """Whether the provider counts as many results as there are. When it has completed a batch, all calls have one."""
     if found.status == "completed" or found.completed is None:
         return False
-    return found.completed + found.failed == sum(call.state is CallState.ANSWERED for call in calls.values())
+    return found.completed + found.failed == sum(call.state in ANSWERED for call in calls.values())
 
 
 def _with_result(call: CallRecord, result: Result, now: float) -> CallRecord:
     if result.unanswered:
         return _unanswered(call, result.unanswered, now)
     tokens = result.outcome.tokens
+    found = replace(call, state=CallState.UNCOUNTED, result=result.text, stored_at=now)
+    if not tokens.are_counted:
+        return found
     return replace(
-        call,
+        found,
         state=CallState.ANSWERED,
-        result=result.text,
         prompt_tokens=tokens.prompt,
         completion_tokens=tokens.completion,
-        stored_at=now,
     )
 
 

@@ -35,7 +35,8 @@ def read_body(body: str) -> Completion | Fault:
             possibly_billed=True,
         )
     usage = mapping(document.get("usage"))
-    tokens = Tokens(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")))
+    prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    tokens = Tokens(prompt, reply, are_counted=bool(prompt or reply))
     read = _read_choice(choices[0], tokens)
     model = document.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read

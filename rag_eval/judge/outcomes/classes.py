@@ -34,6 +34,8 @@ class Tokens:
 
     prompt: int = 0
     completion: int = 0
+    are_counted: bool = field(default=True, compare=False)
+    """False for an answer that was billed, though it comes without a count."""
 
 
 @dataclass(frozen=True, slots=True)

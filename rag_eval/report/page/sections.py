@@ -6,7 +6,7 @@ from typing import Any
 
 from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
-from rag_eval.report.about import details
+from rag_eval.report.about import cost_words, details
 from rag_eval.report.alignment_sheet import agreement_columns
 from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.column import Cell, Column, Item
@@ -86,8 +86,7 @@ def _byline(facts: RunFacts, summary: Summary) -> Iterator[str]:
     if scored + failed:
         yield f"{scored:,} of {scored + failed:,} cases scored"
     if not facts.is_proxy:
-        cost = facts.usage.cost
-        yield "cost unknown" if cost is None else f"cost {cost:,.2f} {facts.currency}".rstrip()
+        yield f"cost {cost_words(facts.usage, facts.currency, digits=2)}"
 
 
 # Leaderboard
