@@ -680,8 +680,8 @@ def test_what_the_cells_alone_decide(metric: str, case: dict[str, Any], settled:
         (Statements, {}, {"statements": ["-"]}),
         (
             StatementVerdicts,
-            {"statements": 2},
-            {"statements": [{"statement": A_REASON, "reason": A_REASON, "verdict": 0}] * 2},
+            {"statements": ["a", "b"]},
+            {"statements": [{"statement": each, "reason": A_REASON, "verdict": 0} for each in "ab"]},
         ),
         (StatementVerdicts, {}, {"statements": [{"statement": A_REASON, "reason": A_REASON, "verdict": 0}]}),
         (ContextVerdict, {}, {"reason": A_REASON, "verdict": 0}),
@@ -695,8 +695,8 @@ def test_what_the_cells_alone_decide(metric: str, case: dict[str, Any], settled:
             {"response_statements": ["a", "b"], "reference_statements": ["c"]},
             {
                 "TP": [],
-                "FP": [{"statement": A_REASON, "reason": A_REASON}] * 2,
-                "FN": [{"statement": A_REASON, "reason": A_REASON}],
+                "FP": [{"statement": "a", "reason": A_REASON}, {"statement": "b", "reason": A_REASON}],
+                "FN": [{"statement": "c", "reason": A_REASON}],
             },
         ),
         (GeneratedQuestion, {"text": "x" * 101}, {"question": f"What about {'x' * 100}?", "noncommittal": 0}),

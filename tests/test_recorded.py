@@ -46,7 +46,15 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
     assert before.results == results
     usage = replace(today.facts.usage, refused={}, uncounted=0, uncounted_cost=0.0)
-    new = {"usage": usage, "reading": {}, "left_out": (), "prompts": "", "fallbacks": {}, "strata": {}, "sources": ()}
+    new = {
+        "usage": usage,
+        "reading": {},
+        "left_out": (),
+        "prompts": "",
+        "fallbacks": {},
+        "strata": {},
+        "sources": (),
+    }
     assert before.facts == replace(today.facts, **new)
 
 

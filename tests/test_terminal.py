@@ -16,13 +16,13 @@ from report_cases import facts_of, plain_result, result_of, summary_of
 
 from rag_eval.cli.terminal import (
     _Counter,
-    _duration,
     _NoProgress,
     _ProgressBar,
     _ProgressLines,
     bot_lines,
     carried,
     counter,
+    duration,
     leaderboard_lines,
     printable,
     progress,
@@ -216,7 +216,7 @@ def test_a_count_that_takes_long_is_told_every_64_rows_at_most() -> None:
     ],
 )
 def test_how_long_something_takes(seconds: float, words: str) -> None:
-    assert _duration(seconds) == words
+    assert duration(seconds) == words
 
 
 def faithful(row: int, bot: str, value: float) -> CaseResult:

@@ -895,7 +895,8 @@ def particular(request: Request) -> Answer:
         return error(
             400, "unsupported_value", "'temperature' does not support 0.0 with this model.", "temperature"
         )
-    return OK if body["max_completion_tokens"] >= 1000 else completion(None, finish="length")
+    limit = body["max_completion_tokens"]
+    return OK if limit >= 1000 else cut_with(limit, content=None)
 
 
 def test_r11_a_reasoning_model_under_any_name_just_works(
