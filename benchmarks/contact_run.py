@@ -8,8 +8,8 @@ prompt form, to the workbook, the page and the JSON file; then two judges are co
 is far too small for a judge. What is checked is what must hold with any model:
 
 - requests, tokens and seconds of a report are those that the server counted;
-- every call ends in a reply or in a true reason: a reply that was cut, or given up as a loop, does not end with four
-  times the room either;
+- every call ends in a reply or in a true reason; of each run, one reply that was given up is requested with four times
+  the room, and must not end either;
 - a second run makes no call and has the same scores.
 
 It prints a table of what became of the replies. --serve only runs the server, to try other things with it.
@@ -28,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
@@ -98,6 +98,8 @@ class Server:
 
     own: str
     """Its own address; requests to it are not seen."""
+    record: Path
+    """Gets every request and its reply."""
     address: str = ""
     seen: list[Seen] = field(default_factory=list)
 
@@ -141,13 +143,15 @@ def main() -> None:
     if options.serve:
         serve(options.serve)
         return
-    with tempfile.TemporaryDirectory() as scratch, running() as server:
-        sys.exit(contact(server, Path(options.keep or scratch)))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(options.keep or scratch)
+        folder.mkdir(exist_ok=True, parents=True)
+        with running(folder / "requests.jsonl") as server:
+            sys.exit(contact(server, folder))
 
 
 def contact(server: Server, folder: Path) -> int:
     """The number of things that are not as they must be."""
-    folder.mkdir(exist_ok=True, parents=True)
     (folder / "config.ini").write_text(CONFIG.format(address=server.address, model=MODEL))
     (folder / "answers.json").write_text(json.dumps([ROW]))
     began, wrong = time.monotonic(), []
@@ -246,10 +250,13 @@ def _failures(report: Mapping[str, Any]) -> Counter[str]:
 
 
 def cut_short(server: Server, made: Contact) -> Iterator[str]:
-    """Replies that were given up as loops or as too long, and that more room would have brought to an end."""
-    for each, outcome in zip(made.seen, made.outcomes, strict=True):
-        if outcome not in ("loop", "truncated"):
-            continue
+    """The shortest of the replies that were given up, if more room would have brought it to an end."""
+    given_up = [
+        (each, outcome)
+        for each, outcome in zip(made.seen, made.outcomes, strict=True)
+        if outcome in ("loop", "truncated")
+    ]
+    for each, outcome in sorted(given_up, key=lambda one: one[0].limit)[:1]:
         limit = MORE_ROOM * each.limit
         name = "max_completion_tokens" if "max_completion_tokens" in each.body else "max_tokens"
         status, text = server.post({**each.body, name: limit})
@@ -286,13 +293,13 @@ def line(made: Contact) -> str:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(record: Path) -> Iterator[Server]:
     """The model's server in a process of its own, with an address before it that sees what passes."""
     own = _free_port()
     process = subprocess.Popen(
         [sys.executable, __file__, "--serve", str(own)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    server = Server(f"http://127.0.0.1:{own}")
+    server = Server(f"http://127.0.0.1:{own}", record)
     passing = ThreadingHTTPServer(("127.0.0.1", 0), _handler(server))
     passing.daemon_threads = True
     server.address = f"http://127.0.0.1:{passing.server_address[1]}"
@@ -330,7 +337,10 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, text = server.post(body)
-            server.seen.append(Seen(body, status, json.loads(text)))
+            seen = Seen(body, status, json.loads(text))
+            server.seen.append(seen)
+            with server.record.open("a", encoding="utf-8") as record:
+                record.write(json.dumps(asdict(seen)) + "\n")
             self._answer(status, text)
 
         def do_GET(self) -> None:
@@ -360,6 +370,9 @@ def serve(port: int) -> None:
     settings.model.path = str(next(folder.glob("*.gguf")))
     settings.port, settings.n_ctx, settings.n_parallel = port, CONTEXT, 1
     settings.endpoint_metrics = True
+    settings.cpuparams.n_threads = (
+        1  # two that wait for each other are far slower where anything else is running
+    )
     running_server = xllamacpp.Server(settings)
     print(f"http://127.0.0.1:{port}/v1 serves {MODEL}", flush=True)
     while running_server:
@@ -370,7 +383,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--keep", metavar="FOLDER", help="where reports and replies stay")
+    parser.add_argument("--keep", metavar="FOLDER", help="where reports, requests and replies stay")
     parser.add_argument("--serve", type=int, metavar="PORT", help="only run the server")
     return parser.parse_args()
 

@@ -94,6 +94,8 @@ class FakeJudge:
         self.always: Fault | None = None
         """Asked before the honest reply, at every request."""
         self.latency = 0.0
+        self.models: Any = None
+        """What GET /models answers; nothing is found if it is None."""
         self.most_in_flight = 0
         self._in_flight = 0
         self._lock = threading.Lock()
@@ -493,6 +495,10 @@ def _handler(judge: FakeJudge) -> type[BaseHTTPRequestHandler]:
                 self.connection.close()
                 return
             self._send(answer)
+
+        def do_GET(self) -> None:
+            found = self.path.endswith("/models") and judge.models is not None
+            self._send(json_answer(200, judge.models) if found else error(404, "404", "not found"))
 
         def _send(self, answer: Answer) -> None:
             self.send_response(answer.status)

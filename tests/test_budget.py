@@ -14,6 +14,7 @@ import pytest
 from conftest import Run, azure, read_boxes, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer, without_count
 
+from rag_eval.cli.terminal import duration
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Price, minutes
 from rag_eval.store.reply_store import Store
@@ -50,6 +51,20 @@ def test_r19_a_dry_run_makes_no_request_and_writes_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["in.xlsx"]
     for words in ("3 rows", "2 bots", "127.0.0.1", "Cost: unknown", "Ground_Truth", "prompt tokens"):
         assert words in ended.out
+
+
+def test_a_dry_run_says_how_long_a_judge_of_a_known_speed_takes(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx")
+    (tmp_path / "config.ini").write_text(
+        "[judge]\nprompt_tokens_per_second = 100\nreply_tokens_per_second = 10\n"
+    )
+    out = run_cli("in.xlsx", "--dry-run").out
+    (prompt,), (reply,) = (
+        re.findall(rf"^  {name} tokens: about ([\d,]+)", out, re.MULTILINE) for name in ("prompt", "reply")
+    )
+    seconds = int(prompt.replace(",", "")) / 100 + int(reply.replace(",", "")) / 10
+    assert f"Time: about {duration(seconds)} (" in out
+    assert "Time:" not in run_cli("in.xlsx", "--dry-run", "--judge", "offline").out
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """The doctor: what it finds, what it advises, how it ends, and that it asks the judge once at most."""
 
+import json
 import re
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from fake_judge import Answer, FakeJudge, Request, completion, error, honest_rep
 
 from rag_eval import __version__
 from rag_eval.configuration.settings import Settings
+from rag_eval.run.probing import Speed, Timed, speed_of
 
 ROOT = Path(__file__).parent.parent
 PIECES = {KEY[start : start + 8] for start in range(len(KEY) - 7)}
@@ -137,6 +140,108 @@ def test_what_the_endpoint_does_not_take_is_said(
     (warning,) = findings(ended, "warning")
     assert said in warning
     assert "are accepted" not in ended.out
+
+
+LLAMA_CPP = {
+    "object": "list",
+    "data": [{"id": "/models/local.gguf", "meta": {"n_ctx": 8192, "n_ctx_train": 32768}}],
+}
+VLLM = {
+    "object": "list",
+    "data": [{"id": "other", "max_model_len": 16}, {"id": "local", "max_model_len": 2048}],
+}
+
+
+@pytest.mark.parametrize(
+    ("models", "state", "said"),
+    [
+        (LLAMA_CPP, "ok", "Context: 8,192 tokens"),
+        (
+            VLLM,
+            "warning",
+            "Context: 2,048 tokens for a prompt and its reply, by the server's account; long contexts",
+        ),
+        ({"data": [{"id": "local", "object": "model"}]}, "", ""),
+        ({"data": "none"}, "", ""),
+        (None, "", ""),
+    ],
+)
+def test_the_context_is_what_the_server_says(
+    doctor: Run, judge: FakeJudge, models: object, state: str, said: str
+) -> None:
+    judge.models = models
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert ended.code == 0
+    assert ("Context:" in ended.out) == bool(said)
+    assert not said or [text for text in findings(ended, state) if text.startswith(said)]
+
+
+def test_a_slow_server_is_measured_and_gets_the_settings_that_suit_it(
+    doctor: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """0.6 s for a reply of two words: a usual one of 300 takes 90 s, and as long again for the other worker."""
+    judge.latency = 0.6
+    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n")
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, len(judge.requests)) == (0, 2)
+    (speed,) = [text for text in findings(ended, "ok") if text.startswith("Speed:")]
+    assert re.search(r"prompt_tokens_per_second = \d+ and reply_tokens_per_second = [1-9]", speed)
+    (patience,) = findings(ended, "warning")
+    seconds = re.search(r"timeout_seconds = (\d+) and \[evaluation\] max_workers = 2", patience)
+    assert seconds
+    assert 300 <= int(seconds[1]) <= 600
+
+
+def supporting(verdict: Callable[[str], int]) -> Callable[[Request], Answer | None]:
+    """A judge that gives the verdict on each statement."""
+
+    def reply(request: Request) -> Answer | None:
+        if request.task != "verdicts":
+            return None
+        sent = json.loads(request.prompt.rpartition("input: ")[2].removesuffix("\nOutput: "))["statements"]
+        verdicts = [{"statement": each, "reason": "because", "verdict": verdict(each)} for each in sent]
+        return completion(json.dumps({"statements": verdicts}), request)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code", "right"),
+    [(lambda text: int("nine" in text), 0, 3), (lambda text: 1, 4, 1), (lambda text: 0, 4, 2)],
+    ids=["knows", "always yes", "always no"],
+)
+def test_a_probe_lets_the_judge_score_what_is_known(
+    doctor: Run, judge: FakeJudge, verdict: Callable[[str], int], code: int, right: int
+) -> None:
+    judge.always = supporting(verdict)
+    ended = doctor("--probe", **azure(judge))
+    assert (ended.code, judge.tasks()) == (code, {"preflight": 2, "statements": 3, "verdicts": 3})
+    assert len([text for text in findings(ended, "ok") if text.startswith("Probe: ")]) == right
+    problems = [f"Probe: {3 - right} of 3 known cases were misjudged"] if right < 3 else []
+    assert [text.rpartition(": this")[0] for text in findings(ended, "problem")] == problems
+
+
+def test_a_probe_of_a_judge_that_cannot_be_reached_is_code_4(doctor: Run, judge: FakeJudge) -> None:
+    judge.always = lambda request: None if request.task == "preflight" else error(401, "401", "no")
+    ended = doctor("--probe", **azure(judge))
+    assert (ended.code, len(judge.requests)) == (4, 3)
+    assert findings(ended, "problem")[0].startswith("Probe: ")
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "speed"),
+    [
+        (Timed(20, 10, 1.2), Timed(1020, 10, 11.2), Speed(100, 10)),
+        (Timed(20, 0, 1.0), Timed(1020, 0, 2.0), None),
+        (Timed(0, 10, 1.0), Timed(0, 10, 2.0), None),
+    ],
+    ids=["both", "no reply counted", "no prompt counted"],
+)
+def test_the_speed_comes_from_two_prompts_with_equal_replies(
+    short: Timed, long: Timed, speed: Speed | None
+) -> None:
+    found = speed_of(short, long)
+    assert found == speed or (found and astuple(found) == pytest.approx(astuple(speed)))
 
 
 def nonsense(request: Request) -> Answer:

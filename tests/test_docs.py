@@ -230,9 +230,9 @@ def test_calls_are_found() -> None:
 
 FOREIGN = {
     "--require-hashes", "--only-binary", "--no-deps", "--self-test", "--simulations", "--only", "--accept", "--runs",
-    "--cases", "--reruns", "--megabytes", "--characters",
+    "--cases", "--reruns", "--megabytes", "--characters", "--max-model-len",
 }  # fmt: skip
-"""Options of pip and of our scripts and benchmarks."""
+"""Options of pip, of servers, and of our scripts and benchmarks."""
 
 
 def every_option(command: click.Command) -> Iterator[str]:

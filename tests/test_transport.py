@@ -571,6 +571,16 @@ def test_a_reply_that_never_ends_gets_no_more_room(
     assert limits == ([100] if code == "loop" else [100, 400])
 
 
+@pytest.mark.parametrize("cut", ['[{"n": 1, "reason": "\\"n\\": 4"}, {"n": 3, "reas', '[], "n": [1, 2, 3'])
+def test_a_reply_about_more_than_was_numbered_gets_no_more_room(
+    cut: str, make: Make, judge: FakeJudge
+) -> None:
+    judge.always = completion('{"list": ' + cut, finish="length")
+    codes = [failure(make(), call(max_tokens=100, numbered={"n": last})).code for last in (2, 3)]
+    assert codes == ["loop", "truncated"]
+    assert [request.body["max_tokens"] for request in judge.requests] == [100, 100, 400]
+
+
 def cut_with(tokens: int, **message: Any) -> Answer:
     document = json.loads(completion('{"n": 1', finish="length").body)
     document["choices"][0]["message"].update(message)

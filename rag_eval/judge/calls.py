@@ -3,6 +3,7 @@
 Metrics await `call` and `gather(...)` and nothing else; `scheduler` runs them.
 """
 
+import re
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,8 @@ class Call(Generic[Reply]):
     """Tokens that are enough for an honest reply, at most `max_tokens`; None for `max_tokens`. The first request has no
     more, so that a judge that does not come to an end is stopped early. A reply that is whole does not depend on it, so
     it is no part of the key."""
+    numbered: Mapping[str, int] = field(default_factory=dict)
+    """The fields of a reply that name numbered texts, each with the last number that there is."""
     deployment: str = ""
     """Name of another deployment than the judge's own; empty for that one."""
     bundle: "Bundle | None" = None
@@ -80,6 +83,15 @@ class Call(Generic[Reply]):
     def estimated_tokens(self) -> float:
         """The estimated tokens of the prompt."""
         return sum(estimated_tokens(message.text) for message in self.messages)
+
+    def is_passed_by(self, cut: str) -> bool:
+        """Whether a reply that was cut is at numbers after the last one already, so that more room would not help."""
+        return any(
+            int(number) > last
+            for name, last in self.numbered.items()
+            for numbers in re.findall(rf'"{name}":\s*\[?([\d,\s]+)', cut)
+            for number in re.findall(r"\d{1,9}", numbers)
+        )
 
     def __await__(self) -> Generator["Call[Reply]", Reply, Reply]:
         return (yield self)

@@ -31,7 +31,7 @@ from rag_eval.judge.endpoint import (
 )
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked, without_keys
-from rag_eval.judge.outcomes import LOADING, TRUNCATED, Action, Completion, Fault, Tokens
+from rag_eval.judge.outcomes import LOADING, LOOP, TRUNCATED, Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import read_reply, strip_fence
@@ -287,6 +287,9 @@ class Transport:
             return replace(fault, action=Action.STOP)
         if fault.code == "bad_request" and attempt.met[TRUNCATED]:
             return replace(fault, code=TRUNCATED)  # the larger limit was more than the model allows
+        if fault.code == TRUNCATED and attempt.call.is_passed_by(fault.cut):
+            advice = "the judge's reply goes on after all that was asked, until its token limit"
+            return replace(fault, action=Action.REJECT, code=LOOP, message=advice)
         if fault.code == TRUNCATED:
             return self._cut_at_the_same_place(fault, attempt)
         return fault

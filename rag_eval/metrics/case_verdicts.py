@@ -94,6 +94,10 @@ def verdicts_call(
         agrees_with=texts,
         max_tokens=4096,
         room=room_for(taken_apart.values()) + _A_CHUNK * len(texts.get("chunks", ())),
+        numbered={
+            **dict.fromkeys(("sentence", "without_claim"), len(taken_apart)),
+            **dict.fromkeys(("chunk", "useful_chunks", "useless_chunks"), len(texts.get("chunks", ()))),
+        },
         has_fallback=has_fallback,
         tries=2 if has_fallback else 3,
     )

@@ -54,6 +54,7 @@ class NumberedTask:
             messages=self._messages(form, {"items": items}),
             reply_type=self.numbered_type,
             agrees_with={"positions": len(calls)},
+            numbered={"position": len(calls)},
             max_tokens=self.max_tokens * len(calls),
             deployment=calls[0].deployment,
         )

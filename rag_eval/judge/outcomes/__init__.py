@@ -10,6 +10,7 @@ from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.judge.outcomes.classes import (
     LOADING,
     LONGEST_WAIT,
+    LOOP,
     TRUNCATED,
     Action,
     Completion,
@@ -23,6 +24,7 @@ from rag_eval.judge.outcomes.statuses import read_status
 __all__ = [
     "LOADING",
     "LONGEST_WAIT",
+    "LOOP",
     "TRUNCATED",
     "Action",
     "Completion",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_eval.judge.outcomes.classes import (
+    LOOP,
     Action,
     Completion,
     Fault,
@@ -82,8 +83,8 @@ def _cut(message: Mapping[str, Any], tokens: Tokens) -> Fault:
     thinks = not content.strip() or (content.lstrip().startswith("<think>") and "</think>" not in content)
     if repeats_itself(thoughts if thinks and thoughts else content):
         advice = "the judge's reply repeats itself until its token limit"
-        return Fault(Action.REJECT, "loop", advice, tokens=tokens)
-    return Fault.truncated("the judge's reply was cut at its token limit", tokens, thinks=thinks)
+        return Fault(Action.REJECT, LOOP, advice, tokens=tokens)
+    return Fault.truncated("the judge's reply was cut at its token limit", tokens, cut=content, thinks=thinks)
 
 
 def repeats_itself(text: str) -> bool:

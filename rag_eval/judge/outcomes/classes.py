@@ -8,6 +8,7 @@ from typing import Any
 from rag_eval.texts.display import without_half_pairs
 
 TRUNCATED = "truncated"
+LOOP = "loop"
 LOADING = "loading"
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
@@ -68,16 +69,19 @@ class Fault:
     tokens: Tokens = Tokens()
     reply: str | None = None
     """The whole reply, if it is one that is not taken; `message` is then what is wrong with it."""
-
+    cut: str = ""
+    """What there is of a reply that was cut."""
     thinks: bool = False
     """The reply was cut while the model was still thinking."""
     left: tuple[int, int] | None = None
     """Tokens that a request wanted for its reply, and those that the model's context has left, if these are fewer."""
 
     @classmethod
-    def truncated(cls, message: str, tokens: Tokens = Tokens(), *, thinks: bool = False) -> "Fault":
+    def truncated(
+        cls, message: str, tokens: Tokens = Tokens(), *, cut: str = "", thinks: bool = False
+    ) -> "Fault":
         """A reply that was cut: requested again with more tokens, as long as there are more."""
-        return cls(Action.RETRY, TRUNCATED, message, tokens=tokens, thinks=thinks)
+        return cls(Action.RETRY, TRUNCATED, message, tokens=tokens, cut=cut, thinks=thinks)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
