@@ -27,15 +27,21 @@ from rag_eval.records import Case, CaseResult, CriterionVerdict, Outcome, Rubric
 from rag_eval.report.review_sheet import QUESTIONS, Review, _pieces, write_review
 from rag_eval.results.human_alignment import AlignmentTally, HumanAgreement
 from rag_eval.results.implied_threshold import implied_threshold
-from rag_eval.results.sampling import Sample, draw_sample
+from rag_eval.results.sampling import Drawn, Sample, draw_sample
 from rag_eval.results.stratified import LabelledSample, stratified_mean
-from rag_eval.tables.review_file import CANNOT_SAY, STEPS, ReviewFile, ReviewLabels, parse_label
+from rag_eval.tables.review_file import (
+    CANNOT_SAY,
+    STEPS,
+    EarlierSheets,
+    ReviewFile,
+    ReviewLabels,
+    parse_label,
+)
 
 METRIC = "faithfulness"
 WORDS = {value: word for word, value in STEPS.items()}
-SCHEMA = json.loads(
-    (Path(__file__).parent.parent / "docs" / "report.schema.json").read_text(encoding="utf-8")
-)
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
 
 
 def scored(row: int, bot: str, value: float | None, rqs: float | None = None, **case: Any) -> CaseResult:
@@ -160,8 +166,9 @@ def test_noisy_and_disagreeing_scores_are_suspicious() -> None:
     for seed in range(30):
         sample = draw_sample(results, [METRIC, "answer_correctness"], 10, suspicious=0.5, seed=seed)
         assert {7, 9} <= {case.line for case in sample.cases}
-        assert {case.line for case in sample.cases if not case.stratum} <= {7, 9}
-        assert len(sample.cases) == 10
+        aside = {case.line for case in sample.cases if not case.stratum}
+        assert aside <= {7, 9}
+        assert len(sample.cases) == 8 + len(aside), "the random sample is no larger for what was drawn"
 
 
 def test_the_most_suspicious_cases_come_first() -> None:
@@ -207,6 +214,41 @@ def test_cases_of_an_earlier_sheet_are_not_drawn_again() -> None:
     assert before.isdisjoint(case.line for case in second.cases)
     assert {case.inclusion for case in second.cases} == {0.8}
     assert second.strata == first.strata
+
+
+def test_suspicious_cases_of_an_earlier_sheet_are_drawn_as_often_as_others() -> None:
+    """Of 29 cases 6 were drawn, and 5 others chosen: 3 of 23 are drawn now."""
+    before = {"drawn_before": frozenset(range(20, 26)), "chosen_before": frozenset(range(5))}
+    samples = [draw_sample(run_of("A", 29), [METRIC], 3, seed=seed, **before) for seed in range(600)]
+    assert {case.inclusion for sample in samples for case in sample.cases} == {9 / 29}
+    drawn = Counter(case.line for sample in samples for case in sample.cases)
+    assert drawn.keys() == {*range(20), *range(26, 29)}
+    assert stats.chisquare(list(drawn.values())).pvalue > 1e-4
+
+
+def test_suspicious_cases_of_an_earlier_sheet_are_not_chosen_again() -> None:
+    flags = {(row, "A"): ("flag",) for row in range(2, 12)}
+    for seed in range(30):
+        chosen = frozenset(range(5))
+        sample = draw_sample(
+            run_of("A", 30), [METRIC], 12, suspicious=0.3, flags=flags, chosen_before=chosen, seed=seed
+        )
+        aside = {case.line for case in sample.cases if not case.stratum}
+        assert aside <= set(range(5, 10))
+        assert len(sample.cases) == 8 + len(aside)
+
+
+@pytest.mark.parametrize(("first", "second"), [(40, 3), (40, 11), (7, 40), (11, 24), (24, 11)])
+def test_a_later_sample_has_the_strata_of_the_earlier_one(first: int, second: int) -> None:
+    """However many cases it has."""
+    results = run_of("AB", 30)
+    before = draw_sample(results, [METRIC], first)
+    names = frozenset(name for strata in before.strata.values() for name in strata)
+    drawn = frozenset(case.line for case in before.cases)
+    after = draw_sample(results, [METRIC], second, drawn_before=drawn, strata_before=names)
+    assert (after.strata, len(after.cases)) == (before.strata, min(second, 60 - first))
+    other = draw_sample(results, [METRIC], second + 1, strata_before=frozenset(["other"]))
+    assert other.strata == draw_sample(results, [METRIC], second + 1).strata
 
 
 # The estimate
@@ -864,6 +906,233 @@ def test_a_sheet_whose_hidden_cells_were_changed_is_refused(
         ReviewFile.read(sheet)
 
 
+def test_many_answers_that_are_no_labels_are_counted(sheet: Path) -> None:
+    fill(sheet, {"*": 0.5, "1/faithfulness": "cannot say", "2/faithfulness": "Cannot say"})
+    labels, _ = joined([sheet], run_of("A", 6))
+    assert labels.warnings == [
+        "r.xlsx, sheet 'anna': 2 of 6 answers are 'cannot say'; if these cases are worse than the others, corrected "
+        "means are too high. Ask another rater about them."
+    ]
+
+
+# Several sheets
+
+
+SUSPECTS, LATER = 8, 15
+
+
+def two_sheets(
+    folder: Path,
+    first: Mapping[str, Any],
+    *,
+    measures: Sequence[str] = (METRIC,),
+    later: Sequence[str] = (METRIC,),
+) -> tuple[list[CaseResult], list[Path], Review]:
+    """A run of 40 cases, and two sheets of it: 12 and SUSPECTS cases, filled with `first`, then LATER cases."""
+    results = run_of("A", 40)
+    for line, result in enumerate(results):
+        more = {name: Score.scored(name, 0.5) for name in {*measures, *later} - {METRIC}}
+        results[line] = replace(result, scores={**result.scores, **more})
+    flags = {(row, "A"): ("flag",) for row in range(2, 22)}
+    paths = [folder / "one.xlsx", folder / "two.xlsx"]
+    sample = draw_sample(results, measures, 12 + SUSPECTS, suspicious=SUSPECTS / 20, flags=flags, seed=3)
+    assert sum(not case.stratum for case in sample.cases) == SUSPECTS
+    write_review(paths[0], Review(facts_of("A", 40), results, sample, measures, ("anna",)))
+    fill(paths[0], first)
+    return results, paths, second_sheet(results, paths[0], paths[1], later)
+
+
+def second_sheet(
+    results: Sequence[CaseResult], before: Path, target: Path, measures: Sequence[str] = (METRIC,)
+) -> Review:
+    earlier = EarlierSheets.of([ReviewFile.read(before)], (result.case for result in results))
+    sample = draw_sample(
+        results,
+        measures,
+        LATER,
+        drawn_before=frozenset(row - 2 for row, _ in earlier.drawn),
+        chosen_before=frozenset(row - 2 for row, _ in earlier.chosen),
+        strata_before=earlier.strata,
+    )
+    answered = earlier.answered(earlier.joinable(sample.strata))
+    labelled = {row - 2: sheets for (row, _), sheets in answered.items()}
+    review = Review(facts_of("A", 40), results, sample, measures, ("anna",), labelled=labelled)
+    write_review(target, review)
+    return review
+
+
+def done_before(review: Review) -> list[Drawn]:
+    return [drawn for drawn in review.sample.cases if review.labelled_in(drawn)]
+
+
+def test_a_label_of_a_suspicious_case_that_is_drawn_later_is_not_asked_for_again_and_counts(
+    tmp_path: Path,
+) -> None:
+    results, paths, review = two_sheets(tmp_path, {"*": 0.25})
+    before = done_before(review)
+    assert 3 <= len(before) < SUSPECTS
+    sampled = {str(row[0]): row for row in cells_of(paths[1], "Sample")[1:]}
+    rows = cells_of(paths[1])
+    asked = {str(row[4]).partition("/")[0] for row in rows if "/" in str(row[4])}
+    assert {row[10] for number, row in sampled.items() if number in asked} == {""}
+    assert [row[10] for number, row in sampled.items() if number not in asked] == ["one.xlsx"] * len(before)
+    titles = [row[0] for row in rows if str(row[0]).startswith("Case ")]
+    assert titles == [f"Case {number} of {len(asked)}" for number in range(1, len(asked) + 1)]
+    assert f'" of {len(asked)} cases labelled"' in str(rows[0][1])
+    fill(paths[1], {"*": 1})
+    for order in (paths, paths[::-1]):
+        labels, found = joined(order, results)
+        assert labels.warnings == []
+        human = {result.case.row: result.case.human[METRIC] for result in found if result.case.human}
+        strata = {result.case.row for result in found if result.case.stratum}
+        assert len(human) == 20 + LATER - len(before)
+        assert len(strata) == 12 + LATER
+        assert all(drawn.line + 2 in strata and human[drawn.line + 2] == 0.25 for drawn in before)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 6, 9])
+def test_a_later_sheet_counts_as_far_as_it_was_worked_on(tmp_path: Path, count: int) -> None:
+    """Somebody labels its first cases, or any: a label that was there before counts with the question after it."""
+    results, paths, review = two_sheets(tmp_path, {"*": 0.25})
+    to_label = [number for number, _ in review.to_label()]
+    in_order, any_of_them = to_label[:count], to_label[1::2][:count]
+    for chosen in (in_order, any_of_them):
+        path = fill(paths[1], {f"{number}/{METRIC}": 1 for number in chosen}, target=tmp_path / "part.xlsx")
+        _, found = joined([paths[0], path], results)
+        strata = {result.case.row - 2 for result in found if result.case.stratum}
+        for number, drawn in enumerate(review.sample.cases, 1):
+            following = next((each for each in to_label if each >= number), to_label[-1])
+            assert (drawn.line in strata) == (following in chosen)
+
+
+def test_a_suspicious_case_without_an_answer_is_asked_again(tmp_path: Path) -> None:
+    """As are all of a sheet that nobody has labelled yet. "Cannot say" is an answer."""
+    _, paths, review = two_sheets(tmp_path, {"*": "cannot say"})
+    unclear = done_before(review)
+    assert unclear
+    paths[1].unlink()
+    blank = fill(paths[0], {"*": None}, target=tmp_path / "blank.xlsx")
+    assert done_before(second_sheet(run_of("A", 40), blank, paths[1])) == []
+
+
+def test_only_measures_without_an_answer_are_asked_again(tmp_path: Path) -> None:
+    both = (METRIC, "answer_correctness")
+    results, paths, review = two_sheets(tmp_path, {"*": 0.25}, later=both)
+    before = done_before(review)
+    assert before
+    assert {tuple(review.asked(drawn)) for drawn in before} == {("answer_correctness",)}
+    fill(paths[1], {"*": 1})
+    labels, found = joined(paths, results)
+    cases = {result.case.row - 2: result.case for result in found}
+    for drawn in before:
+        assert cases[drawn.line].human == {METRIC: 0.25, "answer_correctness": 1.0}
+        assert cases[drawn.line].stratum == drawn.stratum
+    assert {name: sum(sizes[name] for sizes in labels.strata["A"].values()) for name in both} == {
+        METRIC: 40,
+        "answer_correctness": 40,
+    }
+    assert joined(paths[::-1], results)[0].strata == labels.strata
+
+
+def test_a_label_of_a_measure_that_nobody_got_to_is_not_used(tmp_path: Path) -> None:
+    """Otherwise the corrected mean of that measure would use suspicious cases only of the later sheet."""
+    both = (METRIC, "answer_correctness")
+    results, paths, review = two_sheets(tmp_path, {"*": 0.25}, measures=both, later=both)
+    fill(paths[1], {f"{number}/{METRIC}": 1 for number, _ in review.to_label()})
+    _, found = joined(paths, results)
+    cases = {result.case.row - 2: result.case for result in found}
+    assert {tuple(cases[drawn.line].human) for drawn in done_before(review)} == {(METRIC,)}
+    aside = [case for case in cases.values() if case.human and not case.stratum]
+    assert {tuple(sorted(case.human)) for case in aside} == {tuple(sorted(both))}
+
+
+def test_a_sheet_whose_labels_are_partly_in_another_one_corrects_no_mean_without_it(tmp_path: Path) -> None:
+    results, paths, _ = two_sheets(tmp_path, {"*": 0.25})
+    fill(paths[1], {"*": 1})
+    labels, _ = joined(paths[1:], results)
+    assert labels.strata == {"A": {}}
+    assert labels.warnings == [
+        "A: its mean is not corrected, since labels of cases drawn for two.xlsx are in one.xlsx. Add --labels one.xlsx."
+    ]
+    renamed = paths[0].rename(tmp_path / "renamed.xlsx")
+    assert joined([renamed, paths[1]], results)[0].warnings == []
+
+
+def test_an_earlier_case_is_found_in_its_own_row_and_once_in_several_copies(tmp_path: Path) -> None:
+    """All texts are equal; two people filled copies of one sheet."""
+    results = [scored(row, "A", row / 40, query="same") for row in range(2, 32)]
+    path = write_review(tmp_path / "one.xlsx", review_of(results, cases=6))
+    copy = fill(path, {"*": 1}, target=tmp_path / "copy.xlsx")
+    files = [ReviewFile.read(path), ReviewFile.read(copy)]
+    earlier = EarlierSheets.of(files, (result.case for result in results))
+    assert earlier.drawn == {(row_of(path, number), "A") for number in range(1, 7)}
+    assert earlier.chosen == set()
+
+
+def test_a_sheet_of_the_first_format_is_read_and_one_of_a_later_format_is_refused(sheet: Path) -> None:
+    fill(sheet, {"*": 1})
+    today = ReviewFile.read(sheet)
+    book = load_workbook(sheet)
+    book["Sample"]["A1"] = "rag-eval-review/1"
+    book["Sample"].delete_cols(11)
+    book.save(sheet)
+    assert ReviewFile.read(sheet) == today
+    book["Sample"]["A1"] = "rag-eval-review/3"
+    book.save(sheet)
+    message = (
+        "r.xlsx: a later version of RAG Eval wrote this review sheet (rag-eval-review/3); update RAG Eval"
+    )
+    with pytest.raises(TableError, match=re.escape(message)):
+        ReviewFile.read(sheet)
+
+
+@pytest.fixture
+def simulations(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The benchmark that draws, labels and joins review sheets."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import review_coverage
+
+    return review_coverage
+
+
+WORKFLOWS = (
+    "two sheets, a fifth suspicious",
+    "two sheets, half suspicious",
+    "first 60% answered, 20% cannot say",
+    "first 40% of the second sheet answered",
+    "any 40% of the second sheet answered",
+    "second sheet drawn before the first is labelled",
+)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_simulated_sheets_say_the_same_as_workbooks_that_are_written_filled_and_read(
+    tmp_path: Path, simulations: Any, name: str
+) -> None:
+    workflow = simulations.WORKFLOWS[name]
+    through_workbooks, in_memory = (
+        simulations.Simulation(np.random.default_rng(5), workflow, 5).corrected(folder)
+        for folder in (tmp_path, None)
+    )
+    assert through_workbooks is not None
+    assert through_workbooks == in_memory
+
+
+def test_corrected_means_of_whole_workflows_hold_as_often_as_they_say(simulations: Any) -> None:
+    """The benchmark has more workflows and more simulations: 92% are the least there."""
+    covered = {}
+    for seed, name in enumerate(WORKFLOWS):
+        found = simulations.simulate(replace(simulations.WORKFLOWS[name], run=120), 80, seed)
+        assert len(found) == 80
+        mean = simulations.mean_label()
+        errors = np.array([each.value for each in found]) - mean
+        assert abs(errors.mean()) < 4 * errors.std() / len(found) ** 0.5, name
+        covered[name] = sum(each.interval.low <= mean <= each.interval.high for each in found) / len(found)
+        assert sum(each.interval.low <= each.judge_mean <= each.interval.high for each in found) < 25
+    assert min(covered.values()) >= 0.88, covered
+    assert sum(covered.values()) / len(covered) >= 0.92, covered
+
+
 # What the labels say
 
 
@@ -1060,6 +1329,59 @@ def test_a_second_sheet_draws_other_cases_and_both_are_read_together(
     assert all(line["Corrected mean"] for line in lines if line["Bot"] == "A")
 
 
+def test_a_sheet_after_one_with_suspicious_cases_asks_for_no_label_twice(
+    rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
+) -> None:
+    rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "30", "--suspicious", "0.4")
+    again = ("review", "run.json", "--cases", "24", "--without", "one.xlsx", "-o")
+    blank = rag_eval(*again, "blank.xlsx")
+    assert "Cases to label: 24" in blank.out
+    assert re.fullmatch(
+        r"rag-eval: Suspicious cases of earlier sheets that are asked again: \d, since one\.xlsx has no labels\. "
+        r"If the labels are in other copies, name those with --without instead\.\n",
+        blank.err,
+    )
+    label_like_the_judge(recorded, tmp_path / "one.xlsx", "Rater 1")
+    made = rag_eval(*again, "two.xlsx")
+    assert made.err == ""
+    found = re.search(
+        r"Labelled before, as suspicious cases: (\d) of those drawn at random\. The labels", made.out
+    )
+    assert found is not None
+    assert f"Cases to label: {24 - int(found[1])}\n" in made.out
+    label_like_the_judge(recorded, tmp_path / "two.xlsx", "Rater 1")
+    command = "rag-eval run.json --report-only --labels one.xlsx --labels two.xlsx -o labelled.xlsx"
+    assert f"When the labels are complete, run: {command}\n" in made.out
+    ended = run_cli(*command.split()[1:], "--json", "labelled.json")
+    assert (ended.code, ended.err) == (0, "")
+    cases = json.loads((tmp_path / "labelled.json").read_text())["cases"]
+    assert sum(bool(case["human"]) for case in cases) == 30 + 24 - int(found[1])
+    assert sum(bool(case["stratum"]) for case in cases) == 18 + 24
+    lines = read_sheet(tmp_path / "labelled.xlsx", "Human Alignment")
+    assert sum(bool(line["Corrected mean"]) for line in lines if line["Measure"] == "Faithfulness") == 2
+
+
+def test_a_sheet_that_cannot_be_joined_with_the_earlier_one_says_so_before_it_is_labelled(
+    rag_eval: Run, run_cli: Run, recorded: Path, tmp_path: Path
+) -> None:
+    """With other weights the thirds of RQS are others."""
+    rag_eval("review", "run.json", "-o", "one.xlsx", "--cases", "30")
+    label_like_the_judge(recorded, tmp_path / "one.xlsx", "Rater 1")
+    run_cli("run.json", "--report-only", "--gamma", "99", "-o", "other.xlsx", "--json", "other.json", "-q")
+    made = rag_eval("review", "other.json", "--without", "one.xlsx", "-o", "two.xlsx", "--cases", "20")
+    assert (
+        "one.xlsx: its labels cannot be compared together with those of this sheet, since its cases were drawn from "
+        "other groups. Draw all sheets from one run, with the same --metrics.\n"
+    ) in made.err
+    assert "--labels one.xlsx" not in made.out
+    assert {row[1:3] for row in map(tuple, cells_of(tmp_path / "one.xlsx", "Sample")[1:])}.isdisjoint(
+        row[1:3] for row in map(tuple, cells_of(tmp_path / "two.xlsx", "Sample")[1:])
+    )
+    label_like_the_judge(tmp_path / "other.json", tmp_path / "two.xlsx", "Rater 1")
+    both = ("--labels", "one.xlsx", "--labels", "two.xlsx")
+    assert run_cli("run.json", "--report-only", *both, "-o", "both.xlsx").code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -1119,9 +1441,29 @@ def test_no_empty_sheet_is_written_if_earlier_ones_have_every_case(rag_eval: Run
     ended = rag_eval("review", "run.json", "--without", "drawn.xlsx", "-o", "second.xlsx")
     assert (ended.code, ended.err) == (
         2,
-        "rag-eval: run.json: no case is left to label; all are on the sheets that --without names\n",
+        "rag-eval: run.json: no case is left to label, since all that were drawn are on the sheets of --without; "
+        "compare the labels: rag-eval run.json --report-only --labels drawn.xlsx -o labelled.xlsx\n",
     )
     assert not recorded.with_name("second.xlsx").exists()
+
+
+def test_no_sheet_is_written_if_all_that_were_drawn_have_labels(
+    rag_eval: Run, recorded: Path, tmp_path: Path
+) -> None:
+    """The first sheet has all cases of the run, but for a third of them as suspicious ones."""
+    document = json.loads(recorded.read_text())
+    for case in document["cases"]:
+        case["flags"] = ["response: flagged"]
+    recorded.write_text(json.dumps(document))
+    assert rag_eval("review", "run.json", "--cases", 60, "--suspicious", 0.3, "-o", "one.xlsx").code == 0
+    label_like_the_judge(recorded, tmp_path / "one.xlsx", "Rater 1")
+    ended = rag_eval("review", "run.json", "--without", "one.xlsx", "-o", "two.xlsx")
+    assert (ended.code, ended.err) == (
+        2,
+        "rag-eval: run.json: no case is left to label, since all that were drawn are on the sheets of --without; "
+        "compare the labels: rag-eval run.json --report-only --labels one.xlsx -o labelled.xlsx\n",
+    )
+    assert not (tmp_path / "two.xlsx").exists()
 
 
 def test_a_run_without_texts_is_refused(rag_eval: Run, recorded: Path) -> None:

@@ -15,9 +15,9 @@ from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, TOXICITY
 
 if TYPE_CHECKING:
-    from rag_eval.records import CaseResult
     from rag_eval.report.recorded import RecordedRun
-    from rag_eval.results.sampling import Sample
+    from rag_eval.report.review_sheet import Review
+    from rag_eval.tables.review_file import EarlierSheets, ReviewFile
 
 _DEFAULT_METRICS = ("answer_correctness", "faithfulness", "answer_relevancy")
 """About the response; to label the context as well takes much longer."""
@@ -54,7 +54,7 @@ _PARTS = {3: "thirds", 2: "halves"}
     multiple=True,
     type=PATH,
     metavar="SHEET",
-    help="Leave out the cases of this earlier review sheet.",
+    help="Do not ask again for labels of this earlier sheet.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Seed of the random draw."
@@ -81,6 +81,7 @@ def command(
     from rag_eval.report.review_sheet import Review, write_review
     from rag_eval.results.sampling import draw_sample
     from rag_eval.tables.input_files import check_is_file
+    from rag_eval.tables.review_file import EarlierSheets, ReviewFile
 
     set_up_logging(debug)
     check_is_file(run)
@@ -89,29 +90,44 @@ def command(
     recorded = RecordedRun.read(run)
     _refuse_without_texts(recorded)
     measures = _measures(recorded, metrics)
+    files = [ReviewFile.read(path) for path in without]
+    earlier = EarlierSheets.of(files, (result.case for result in recorded.results))
+    lines = {(result.case.row, result.case.bot): line for line, result in enumerate(recorded.results)}
     sample = draw_sample(
         recorded.results,
         measures,
         cases,
         suspicious=suspicious,
         flags=recorded.facts.flags,
-        drawn_before=_drawn_before(recorded, without),
+        drawn_before=frozenset(lines[place] for place in earlier.drawn),
+        chosen_before=frozenset(lines[place] for place in earlier.chosen),
+        strata_before=earlier.strata,
         seed=seed,
     )
-    review = Review(recorded.facts, recorded.results, sample, measures, _raters(raters), show_scores)
-    if not sample.cases:
+    joined = earlier.joinable(sample.strata)
+    labelled = {lines[place]: sheets for place, sheets in earlier.answered(joined).items()}
+    review = Review(
+        recorded.facts, recorded.results, sample, measures, _raters(raters), show_scores, labelled
+    )
+    sheets = [path for path, file in zip(without, files, strict=True) if file in joined]
+    if not review.to_label():
+        remedy = f"compare the labels: {_comparison(run, sheets)}" if sheets else "leave out --without"
         raise InputError(
-            f"{run.name}: no case is left to label"
-            + ("; all are on the sheets that --without names" if without else "")
+            f"{run.name}: no case is left to label, since all that were drawn are on the sheets of --without; {remedy}"
         )
     place = write_review(target, review)
-    for line in _described(recorded.results, sample, cases):
+    for line in _described(review, cases, suspicious):
         remark(line)
-    for line in _advice(sample, recorded.results, suspicious):
+    for line in (*_advice(review, earlier, suspicious), *_doubts(review, earlier, joined)):
         warn(line)
     remark(f"Review sheet: {place}")
-    follow_up = ["rag-eval", str(run), "--report-only", "--labels", str(place), "-o", "labelled.xlsx"]
-    remark(f"When the labels are complete, run: {shlex.join(follow_up)}")
+    remark(f"When the labels are complete, run: {_comparison(run, [*sheets, place])}")
+
+
+def _comparison(run: Path, sheets: Sequence[Path]) -> str:
+    """The command that compares the labels of these sheets with the judge."""
+    labels = [part for sheet in sheets for part in ("--labels", str(sheet))]
+    return shlex.join(["rag-eval", str(run), "--report-only", *labels, "-o", "labelled.xlsx"])
 
 
 def _check_target(target: Path) -> None:
@@ -179,42 +195,55 @@ def _raters(named: str | None) -> list[str]:
 _LONGEST_NAME = 100
 
 
-def _drawn_before(run: "RecordedRun", paths: Sequence[Path]) -> frozenset[int]:
-    """The lines of the run's cases that are on earlier sheets."""
-    from rag_eval.tables.review_file import Fingerprint, ReviewFile
-
-    files = [ReviewFile.read(path) for path in paths]
-    drawn = Counter(case.fingerprint.key for file in files for case in file.cases.values())
-    lines = []
-    for line, result in enumerate(run.results if drawn else ()):
-        key = Fingerprint.of(result.case).key
-        if drawn[key]:
-            drawn[key] -= 1
-            lines.append(line)
-    return frozenset(lines)
-
-
-def _described(results: Sequence["CaseResult"], sample: "Sample", wanted: int) -> Iterator[str]:
+def _described(review: "Review", wanted: int, suspicious: float) -> Iterator[str]:
+    sample, results, count = review.sample, review.results, len(review.to_label())
     drawn = [case for case in sample.cases if case.stratum]
     aside = len(sample.cases) - len(drawn)
     part = f"bot and RQS (in {_PARTS[sample.parts]})" if sample.parts in _PARTS else "bot"
     of_bots = Counter(results[case.line].case.bot for case in drawn)
     counts = ", ".join(f"{bot} {of_bots[bot]:,}" for bot in sample.strata)
-    few = f"; {wanted:,} were requested, but no more can be labelled"
-    yield f"Cases to label: {len(sample.cases):,}{few if len(sample.cases) < wanted else ''}"
+    more = "are suspicious" if suspicious else "can be labelled"
+    few = f"; {wanted:,} were requested, but no more {more}"
+    yield f"Cases to label: {count:,}{few if len(sample.cases) < wanted else ''}"
     yield f"Drawn at random by {part}: {counts}"
     if aside:
         yield f"Suspicious cases: {aside:,}. They are compared with the judge, but no corrected mean uses them."
+    if count < len(sample.cases):
+        names = ", ".join(dict.fromkeys(name for case in drawn for name in review.labelled_in(case)))
+        yield (
+            f"Labelled before, as suspicious cases: {len(sample.cases) - count:,} of those drawn at random. The labels "
+            f"in {names} count and are not asked for again."
+        )
 
 
-def _advice(sample: "Sample", results: Sequence["CaseResult"], suspicious: float) -> Iterator[str]:
+def _advice(review: "Review", earlier: "EarlierSheets", suspicious: float) -> Iterator[str]:
     """Which bots get no corrected mean of this many labels."""
     from rag_eval.results.human_alignment import FEWEST_LABELS
 
-    drawn = Counter(results[case.line].case.bot for case in sample.cases if case.stratum)
+    sample = review.sample
+    drawn = Counter(review.results[case.line].case.bot for case in sample.cases if case.stratum)
+    drawn.update(bot for _, bot in earlier.drawn)
     few = [bot for bot in sample.strata if drawn[bot] < FEWEST_LABELS]
     if few:
         yield (
             f"A corrected mean needs {FEWEST_LABELS} labels of a bot; {', '.join(few)} will have fewer. "
             f"About {ceil(FEWEST_LABELS * len(sample.strata) / (1 - suspicious))} cases are enough (--cases)."
+        )
+
+
+def _doubts(review: "Review", earlier: "EarlierSheets", joined: Sequence["ReviewFile"]) -> Iterator[str]:
+    """What earlier sheets cannot be used for."""
+    for file in earlier.files:
+        if file not in joined:
+            yield (
+                f"{file.name}: its labels cannot be compared together with those of this sheet, since its cases were "
+                "drawn from other groups. Draw all sheets from one run, with the same --metrics."
+            )
+    blank = [file.name for file in joined if not any(file.questions.values())]
+    cases = (review.results[drawn.line].case for _, drawn in review.to_label())
+    again = sum((case.row, case.bot) in earlier.chosen for case in cases)
+    if again and blank:
+        yield (
+            f"Suspicious cases of earlier sheets that are asked again: {again:,}, since {', '.join(blank)} has no "
+            "labels. If the labels are in other copies, name those with --without instead."
         )

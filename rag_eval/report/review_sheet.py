@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,9 +81,24 @@ class Review:
     measures: Sequence[str]
     raters: Sequence[str]
     shows_scores: bool = False
+    labelled: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """By line and measure: the earlier sheet in which somebody answered. Nobody is asked again."""
 
     def asked(self, drawn: Drawn) -> list[str]:
         """The measures that the case has a score of: a label of any other could be compared with nothing."""
+        done = self.labelled.get(drawn.line, {})
+        return [measure for measure in self._scored(drawn) if measure not in done]
+
+    def labelled_in(self, drawn: Drawn) -> list[str]:
+        """Names of the earlier sheets that have labels of the case which this one does not ask for."""
+        done = self.labelled.get(drawn.line, {})
+        return list(dict.fromkeys(done[measure] for measure in self._scored(drawn) if measure in done))
+
+    def to_label(self) -> list[tuple[int, Drawn]]:
+        """The cases of the sample with a question to answer, and the place of each in the sample, from 1."""
+        return [(number, drawn) for number, drawn in enumerate(self.sample.cases, 1) if self.asked(drawn)]
+
+    def _scored(self, drawn: Drawn) -> list[str]:
         scored = scores_of(self.results[drawn.line], self.measures)
         return [measure for measure in self.measures if measure in scored]
 
@@ -179,7 +194,8 @@ class _ReviewBook:
         for number, drawn in enumerate(self._review.sample.cases, 1):
             case = self._review.results[drawn.line].case
             inclusion = "" if drawn.inclusion is None else drawn.inclusion
-            yield number, case.row, case.bot, *Fingerprint.of(case), drawn.stratum, inclusion
+            labelled_in = ", ".join(self._review.labelled_in(drawn))
+            yield number, case.row, case.bot, *Fingerprint.of(case), drawn.stratum, inclusion, labelled_in
 
     def _strata_rows(self) -> Iterator[Sequence[str | float]]:
         counts: dict[str, int] = {}
@@ -208,11 +224,11 @@ class _RaterSheet:
         self._row = 2
 
     def write(self, rater: str) -> None:
-        sheet, cases = self._sheet, self._review.sample.cases
+        sheet, cases = self._sheet, self._review.to_label()
         for column, width in _WIDTHS.items():
             sheet.set_column(column, column, width, None, {"hidden": column == KEYS})
-        for number, drawn in enumerate(cases, 1):
-            self._write_case(number, drawn)
+        for place, (number, drawn) in enumerate(cases, 1):
+            self._write_case(number, drawn, f"Case {place} of {len(cases)}")
         self._write_head(rater, len(cases))
         sheet.freeze_panes(2, 0)
         sheet.protect("", _PROTECTION)
@@ -238,7 +254,7 @@ class _RaterSheet:
         self._write(1, LABEL, rater, "answer")
         sheet.write_string(1, KEYS, RATER_KEY, self._formats["data"])
 
-    def _write_case(self, number: int, drawn: Drawn) -> None:
+    def _write_case(self, number: int, drawn: Drawn, title: str) -> None:
         result = self._review.results[drawn.line]
         case, head = result.case, self._row
         self._row += 1
@@ -251,7 +267,7 @@ class _RaterSheet:
         cells = f"C{first}:C{self._row}"
         bot = f"Row {case.row}, {shorten(case.bot, 80)}" if self._review.shows_scores else ""
         self._sheet.set_row(head, 20)
-        self._write(head, PART, f"Case {number} of {len(self._review.sample.cases)}", "case")
+        self._write(head, PART, title, "case")
         self._write(head, TEXT, bot, "case")
         formula = f'=IF(COUNTA({cells})={len(asked)},"{_DONE}",COUNTA({cells})&" of {len(asked)}")'
         self._sheet.write_formula(head, LABEL, formula, self._formats["case"], f"0 of {len(asked)}")

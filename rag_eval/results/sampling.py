@@ -69,34 +69,39 @@ def draw_sample(
     suspicious: float = 0.0,
     flags: Mapping[tuple[int, str], object] | None = None,
     drawn_before: frozenset[int] = frozenset(),
+    chosen_before: frozenset[int] = frozenset(),
+    strata_before: frozenset[str] = frozenset(),
     seed: int = 0,
 ) -> Sample:
     """Draw `cases` cases: stratified by bot and third of RQS, in proportion, at least two of each stratum.
 
     Cases without a score of any of the `measures` are left out. A share `suspicious` (0..1) is chosen outside the
     random sample: flagged, noisy or disagreeing cases. Halves, or whole bots, take the place of thirds where there are
-    too few cases; cases without RQS are a stratum of their own. `drawn_before` are lines that are not drawn again.
+    too few cases; cases without RQS are a stratum of their own.
+
+    `drawn_before` are the lines of earlier random samples, which are not drawn again. `chosen_before` are those of
+    earlier suspicious cases. They are not chosen again, but can be drawn: the cases on which the judge errs would
+    otherwise leave the random sample. `strata_before` are the names of the strata of earlier samples: only
+    samples of the same strata can be joined.
     Raises InputError if there is nothing to draw, or too little for two cases of each bot.
     """
     usable = [line for line, result in enumerate(results) if scores_of(result, measures)]
     if not usable:
         raise InputError("no case of the run has a score that people could label")
     odd = _suspicious(results, usable, measures, flags or {})
-    aside = min(round(cases * suspicious), len(odd))
-    while True:
-        chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
-        parts, strata = _strata(results, usable, cases - aside)
-        chosen = [
-            _drawn(stratum, number, drawn_before, chance)
-            for stratum, number in zip(strata, _allocated(strata, cases - aside), strict=True)
-        ]
-        taken = {case.line for of_stratum in chosen for case in of_stratum} | drawn_before
-        left = [line for line in odd if line not in taken]
-        if len(left) >= aside or cases - aside >= len(usable):
-            break
-        aside = len(left)  # others are in the random sample, which then may be larger
+    others = [line for line in odd if line not in drawn_before | chosen_before]
+    undrawn = sum(line not in drawn_before for line in usable)
+    number = _random_cases(cases, suspicious, len(others), undrawn)
+    chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, nothing secret
+    parts, strata = _strata(results, usable, number, strata_before)
+    chosen = [
+        _drawn(stratum, share, drawn_before, chance)
+        for stratum, share in zip(strata, _allocated(strata, number), strict=True)
+    ]
+    taken = {case.line for of_stratum in chosen for case in of_stratum}
     spread = _interleaved(chosen, chance)
-    for line in left[:aside]:
+    aside = [line for line in others if line not in taken][: cases - number]
+    for line in aside:
         spread.insert(chance.randint(0, len(spread)), Drawn(line, "", None))
     sizes: dict[str, dict[str, Mapping[str, int]]] = {}
     for stratum in strata:
@@ -104,18 +109,37 @@ def draw_sample(
     return Sample(tuple(spread), sizes, parts)
 
 
-def _strata(results: Sequence[CaseResult], usable: Sequence[int], cases: int) -> tuple[int, list[_Stratum]]:
-    """As many parts of each bot as leave two cases for each."""
+def _random_cases(cases: int, suspicious: float, odd: int, count: int) -> int:
+    """How many of the `cases` are drawn at random out of `count`, of which `odd` are suspicious.
+
+    It does not depend on the draw, since more cases after a draw of many suspicious ones would bias the sample. If too
+    few suspicious cases are expected to be left for their share, it is as many as fill the sheet with them on average.
+    """
+    number = cases - round(cases * suspicious)
+    if number >= count or odd * (count - number) >= (cases - number) * count:
+        return number
+    return count if odd >= count else min(count, (cases - odd) * count // (count - odd))
+
+
+def _strata(
+    results: Sequence[CaseResult], usable: Sequence[int], cases: int, before: frozenset[str]
+) -> tuple[int, list[_Stratum]]:
+    """Those of earlier samples, or as many parts of each bot as leave two cases for each."""
     bots: dict[str, list[int]] = {}
     for line in usable:
         bots.setdefault(results[line].case.bot, []).append(line)
-    strata: list[_Stratum] = []
-    for parts in range(MOST_PARTS, 0, -1):
-        strata = [
+    divided = {
+        parts: [
             _named(bot, lines, results)
             for bot, of_bot in bots.items()
             for lines in _parts(results, of_bot, parts)
         ]
+        for parts in range(MOST_PARTS, 0, -1)
+    }
+    for parts, strata in divided.items():
+        if before >= {stratum.name for stratum in strata}:
+            return parts, strata
+    for parts, strata in divided.items():
         if sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata) <= cases:
             return parts, strata
     needed = sum(min(FEWEST_OF_STRATUM, len(stratum.lines)) for stratum in strata)
@@ -147,16 +171,20 @@ def _named(bot: str, lines: Sequence[int], results: Sequence[CaseResult]) -> _St
 
 
 def _allocated(strata: Sequence[_Stratum], cases: int) -> list[int]:
-    """To the bots in proportion to their cases, and so to the strata of each; at least two of each stratum."""
+    """To the bots in proportion to their cases, and so to the strata of each; at least two of each stratum, unless
+    there are earlier samples and fewer cases."""
     sizes: dict[str, list[int]] = {}
     for stratum in strata:
         sizes.setdefault(stratum.bot, []).append(len(stratum.lines))
-    fewest = [[min(FEWEST_OF_STRATUM, size) for size in of_bot] for of_bot in sizes.values()]
-    bots = _in_proportion([sum(of_bot) for of_bot in sizes.values()], [sum(least) for least in fewest], cases)
+    least = (
+        FEWEST_OF_STRATUM if cases >= sum(min(FEWEST_OF_STRATUM, len(each.lines)) for each in strata) else 0
+    )
+    fewest = [[min(least, size) for size in of_bot] for of_bot in sizes.values()]
+    bots = _in_proportion([sum(of_bot) for of_bot in sizes.values()], list(map(sum, fewest)), cases)
     return [
         number
-        for of_bot, least, share in zip(sizes.values(), fewest, bots, strict=True)
-        for number in _in_proportion(of_bot, least, share)
+        for of_bot, at_least, share in zip(sizes.values(), fewest, bots, strict=True)
+        for number in _in_proportion(of_bot, at_least, share)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +17,8 @@ from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.labels import parse_score, parse_verdict
 from rag_eval.tables.sheets import open_reader, open_sheet
 
-FORMAT = "rag-eval-review/1"
-"""Header of the first column of the sheet SAMPLE."""
+FORMAT, _FIRST_FORMAT = "rag-eval-review/2", "rag-eval-review/1"
+"""Header of the first column of the sheet SAMPLE. The first format has no column "Labelled in"."""
 SAMPLE, STRATA = "Sample", "Strata"
 """Hidden sheets: the cases that were drawn, and what they were drawn from."""
 SAMPLE_COLUMNS = (
@@ -32,6 +32,7 @@ SAMPLE_COLUMNS = (
     "Chunks",
     "Stratum",
     "Inclusion",
+    "Labelled in",
 )
 STRATA_COLUMNS = ("Bot", "Cases of the bot", "Stratum", "Measure", "Cases with a score")
 KEY = "Key"
@@ -95,10 +96,20 @@ class _SampledCase:
     bot: str
     fingerprint: Fingerprint
     stratum: str
+    labelled_in: str
+    """Name of the earlier sheet with the labels that this one does not ask for; empty if it asks for all."""
 
     @property
     def name(self) -> str:
         return f"row {self.row}, {self.bot}"
+
+    @property
+    def key(self) -> "_Key":
+        return self.fingerprint.key, self.row, self.bot
+
+
+_Key = tuple[str, str, str]
+"""Fingerprint, row and bot: the same in all sheets of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +136,10 @@ class ReviewFile:
     """By the hash of the bot's name."""
     answers: Mapping[tuple[str, str, str], _GivenLabel]
     """By rater, number of the case and measure."""
+    questions: Mapping[tuple[str, str], bool]
+    """By number of the case and measure: whether anybody answered, if only that they cannot say."""
     progress: Sequence[str]
-    """A sentence for each sheet that has labels but not all."""
+    """A sentence for each sheet that has labels but not all, or on which people often cannot say."""
 
     @classmethod
     def read(cls, path: Path) -> "ReviewFile":
@@ -149,7 +162,15 @@ class ReviewFile:
             raise TableError(
                 f"{path.name}: has no sheet with labels left; use the file as rag-eval review wrote it"
             )
-        return cls(path.name, cases, _read_strata(path), reading.answers, reading.progress)
+        strata = _read_strata(path)
+        return cls(path.name, cases, strata, reading.answers, reading.questions, reading.progress)
+
+    def has_strata_of(self, others: Mapping[str, Collection[str]]) -> bool:
+        """Whether no bot was divided into other strata than there, by the hash of its name: samples of other strata
+        cannot be joined."""
+        return all(
+            set(others.get(bot, of_bot.sizes)) == set(of_bot.sizes) for bot, of_bot in self.strata.items()
+        )
 
 
 def _sheets(path: Path) -> list[str]:
@@ -166,23 +187,31 @@ def _rows(path: Path, sheet: str) -> Iterator[tuple[int, list[Cell]]]:
             yield number, [*cells, *[""] * (KEYS + 1 - len(cells))]
 
 
-def _records(path: Path, sheet: str, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a hidden sheet below its header, as texts."""
+def _records(path: Path, sheet: str, *layouts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a hidden sheet below its header, as texts; '' for columns that only other layouts have."""
     rows = _rows(path, sheet)
     _, header = next(rows, (0, []))
-    if tuple(map(str, header[: len(columns)])) != tuple(columns):
+    columns = next((each for each in layouts if tuple(map(str, header[: len(each)])) == tuple(each)), None)
+    if columns is None:
+        if header and _LATER_FORMAT.fullmatch(str(header[0])):
+            raise TableError(
+                f"{path.name}: a later version of RAG Eval wrote this review sheet ({header[0]}); update RAG Eval"
+            )
         raise TableError(f"{path.name}, sheet '{sheet}': {_DAMAGED}")
     for number, cells in rows:
-        yield number, [str(cell) for cell in (*cells, *[""] * len(columns))][: len(columns)]
+        texts = [str(cell) for cell in cells[: len(columns)]]
+        yield number, [*texts, *[""] * (max(map(len, layouts)) - len(texts))]
 
 
 _DAMAGED = "was changed; use the file as rag-eval review wrote it"
+_LATER_FORMAT = re.compile(r"rag-eval-review/(?!1$|2$)\d{1,9}")
 
 
 def _read_sample(path: Path) -> dict[str, _SampledCase]:
+    columns = [(_FIRST_FORMAT, *SAMPLE_COLUMNS[1:-1]), SAMPLE_COLUMNS]
     return {
-        number: _SampledCase(row, bot, Fingerprint(*hashes), stratum)
-        for _, (number, row, bot, *hashes, stratum, _) in _records(path, SAMPLE, SAMPLE_COLUMNS)
+        number: _SampledCase(row, bot, Fingerprint(*hashes), stratum, labelled_in)
+        for _, (number, row, bot, *hashes, stratum, _, labelled_in) in _records(path, SAMPLE, *columns)
     }
 
 
@@ -202,9 +231,12 @@ class _RaterSheets:
 
     def __init__(self, file: str, cases: Mapping[str, _SampledCase]) -> None:
         self.answers: dict[tuple[str, str, str], _GivenLabel] = {}
+        self.questions: dict[tuple[str, str], bool] = {}
         self.problems: list[str] = []
         self.progress: list[str] = []
         self.has_sheets = False
+        self._unclear = 0
+        """Answers of the sheet that is read that they cannot say."""
         self._file = file
         self._cases = cases
 
@@ -214,7 +246,7 @@ class _RaterSheets:
         if str(header[KEYS]) != KEY:
             return
         self.has_sheets = True
-        rater = sheet
+        rater, self._unclear = sheet, 0
         asked: defaultdict[str, list[bool]] = defaultdict(list)
         for number, cells in rows:
             key, place = str(cells[KEYS]), _Place(self._file, sheet, number)
@@ -226,7 +258,9 @@ class _RaterSheets:
                     f"{place}: its hidden key '{key}' matches no case of the file; undo the change"
                 )
             elif measure:
-                asked[case].append(self._read_label(rater, case, measure, cells[LABEL], place))
+                is_answered = self._read_label(rater, case, measure, cells[LABEL], place)
+                asked[case].append(is_answered)
+                self.questions[case, measure] = is_answered or self.questions.get((case, measure), False)
         self._count(sheet, asked.values())
 
     def _read_label(self, rater: str, case: str, measure: str, cell: Cell, place: _Place) -> bool:
@@ -241,7 +275,9 @@ class _RaterSheets:
         except ValueError as error:
             self.problems.append(f"{place}: {error}; choose a label from the list of the cell")
             return True
-        if value is not None:
+        if value is None:
+            self._unclear += 1
+        else:
             self._add((rater, case, measure), _GivenLabel(value, place))
         return True
 
@@ -259,6 +295,16 @@ class _RaterSheets:
                 f"{self._file}, sheet '{sheet}': {complete} of {len(cases)} cases are labelled{in_part}; "
                 "the rest counts as not labelled."
             )
+        answers = sum(map(sum, cases))
+        if self._unclear > max(1, _MOST_UNCLEAR * answers):
+            self.progress.append(
+                f"{self._file}, sheet '{sheet}': {self._unclear} of {answers} answers are '{CANNOT_SAY}'; if these "
+                "cases are worse than the others, corrected means are too high. Ask another rater about them."
+            )
+
+
+_MOST_UNCLEAR = 0.05
+"""Share of answers that nobody is warned of: it moves a mean by less than most intervals are wide."""
 
 
 def parse_label(text: str, measure: str) -> float | None:
@@ -291,6 +337,19 @@ class _CaseLabels:
 
     raters: Mapping[str, Mapping[str, float]]
     stratum: str
+
+    @classmethod
+    def of(cls, raters: Mapping[str, Mapping[str, float]], strata: Mapping[str, str]) -> "_CaseLabels":
+        """`strata` has, by measure, the stratum of a case in the random sample. Labels of other measures are left out
+        then: they would be counted in it."""
+        drawn = {measure for labels in raters.values() for measure in labels if measure in strata}
+        if not drawn:
+            return cls(raters, "")
+        kept = {
+            rater: {measure: value for measure, value in labels.items() if measure in drawn}
+            for rater, labels in raters.items()
+        }
+        return cls({rater: labels for rater, labels in kept.items() if labels}, strata[min(drawn)])
 
     def consensus(self) -> Mapping[str, float]:
         """By measure the median of the raters: what most of them say, if most agree. A tied yes or no is none."""
@@ -329,17 +388,16 @@ class ReviewLabels:
     def join(self, cases: Iterable[Case]) -> None:
         """Find the labelled cases among all cases of the run. Raises TableError if there is none."""
         wanted = _merged(self.files)
-        index = _Index(wanted)
+        index = _Index([case for case, _ in wanted.values()])
         for case in cases:
             index.add(case)
         self.warnings += [sentence for file in self.files for sentence in file.progress]
         lost = []
-        for sampled, raters in sorted(wanted.values(), key=lambda each: not index.has_same_row(each[0])):
-            place = index.find(sampled)
+        for sampled, place in index.places():
             if place is None:
                 lost.append(f"{sampled.name}: {index.why_not(sampled)}")
             else:
-                self._by_case[place] = _CaseLabels(raters, sampled.stratum)
+                self._by_case[place] = wanted[sampled.key][1]
         names = ", ".join(file.name for file in self.files)
         if not self._by_case:
             raise TableError(first_of([f"{names}: none of the labelled cases is in the input", *lost]))
@@ -359,62 +417,173 @@ class ReviewLabels:
         return replace(result, case=replace(case, human=human, labels=raters, stratum=found.stratum))
 
     def _find_strata(self, index: "_Index") -> None:
-        known = {bot: strata for file in self.files for bot, strata in file.strata.items()}
+        lacking = _lacking(self.files)
         for bot, count in index.bots.items():
-            if strata := known.get(hash_of(bot)):
-                self.strata[bot] = strata.sizes if strata.cases == count else {}
+            of_bot = [file.strata[hash_of(bot)] for file in self.files if hash_of(bot) in file.strata]
+            if not of_bot:
+                continue
+            sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+            for strata in of_bot:
+                for stratum, counts in strata.sizes.items():
+                    sizes[stratum].update(counts)
+            reason = lacking.get(hash_of(bot), "")
+            for strata in of_bot:
                 if strata.cases != count:
-                    self.warnings.append(
-                        f"{bot}: the labelled cases were drawn from {strata.cases:,} cases, and this run has "
-                        f"{count:,}; its mean is not corrected. Create a review sheet from this run."
+                    reason = (
+                        f"the labelled cases were drawn from {strata.cases:,} cases, and this run has {count:,}; its "
+                        "mean is not corrected. Create a review sheet from this run."
                     )
+            self.strata[bot] = {} if reason else sizes
+            if reason:
+                self.warnings.append(f"{bot}: {reason}")
 
 
-_Wanted = Mapping[tuple[str, str, str], tuple[_SampledCase, Mapping[str, Mapping[str, float]]]]
-"""By fingerprint and place in the input: a sampled case, and its labels by rater."""
+_Wanted = Mapping[_Key, tuple[_SampledCase, _CaseLabels]]
+"""The sampled cases that have labels."""
 
 
 def _merged(files: Sequence[ReviewFile]) -> _Wanted:
     """The labels of all files together."""
     problems: list[str] = []
-    merged: dict[tuple[str, str, str], tuple[_SampledCase, dict[str, dict[str, float]]]] = {}
-    known: dict[tuple[str, ...], _GivenLabel] = {}
+    cases: dict[_Key, _SampledCase] = {}
+    said: defaultdict[_Key, dict[str, dict[str, float]]] = defaultdict(dict)
+    known: dict[tuple[_Key, str, str], _GivenLabel] = {}
     names: dict[str, str] = {}
     for file in files:
-        problems += _other_strata(files[0], file)
+        if not file.has_strata_of({bot: strata.sizes for bot, strata in files[0].strata.items()}):
+            problems.append(
+                f"{file.name}: its cases were drawn from other groups than those of {files[0].name}; use review sheets "
+                "of one run with the same --metrics, or give one of the files"
+            )
         for (rater, number, measure), answer in file.answers.items():
             case = file.cases[number]
-            key = case.fingerprint.key, case.row, case.bot
             rater = names.setdefault(rater.casefold(), rater)
-            earlier = known.setdefault((*key, rater, measure), answer)
+            earlier = known.setdefault((case.key, rater, measure), answer)
             if earlier.value != answer.value:
                 problems.append(_contradiction(rater, case.name, measure, earlier, answer))
-            merged.setdefault(key, (case, {}))[1].setdefault(rater, {})[measure] = answer.value
-            if case.stratum and not merged[key][0].stratum:
-                merged[key] = case, merged[key][1]
+            cases.setdefault(case.key, case)
+            said[case.key].setdefault(rater, {})[measure] = answer.value
     if problems:
         raise TableError(first_of(problems))
-    return merged
+    strata = _sampled(files)
+    return {key: (case, _CaseLabels.of(said[key], strata[key])) for key, case in cases.items()}
 
 
-def _other_strata(first: ReviewFile, file: ReviewFile) -> Iterator[str]:
-    """Samples can be joined only if they were drawn from the same strata."""
-    if any(
-        set(first.strata[bot].sizes) != set(strata.sizes)
-        for bot, strata in file.strata.items()
-        if bot in first.strata
-    ):
-        yield (
-            f"{file.name}: its cases were drawn from other groups than those of {first.name}; use review sheets of one "
-            "run with the same --metrics, or give one of the files"
+def _sampled(files: Sequence[ReviewFile]) -> defaultdict[_Key, dict[str, str]]:
+    """By case and measure the stratum, if the case counts in the random sample: as far as its sheet was worked on.
+
+    For a case with labels in an earlier sheet, the next question on the measure decides, or the last one. Otherwise,
+    somebody who stops early would have labelled all of these suspicious cases, and only some of the others.
+    """
+    found: defaultdict[_Key, dict[str, str]] = defaultdict(dict)
+    for file in files:
+        for measure in dict.fromkeys(measure for _, measure in file.questions):
+            counted: list[_SampledCase] = []
+            waiting: list[_SampledCase] = []
+            is_reached = False
+            for number, case in file.cases.items():
+                is_answered = file.questions.get((number, measure))
+                if is_answered is not None or case.labelled_in:
+                    waiting.append(case)
+                if is_answered is not None:
+                    is_reached = is_answered
+                    counted += waiting if is_reached else ()
+                    waiting = []
+            counted += waiting if is_reached else ()
+            for case in counted:
+                if case.stratum:
+                    found[case.key][measure] = case.stratum
+    return found
+
+
+def _answered(files: Iterable[ReviewFile]) -> set[tuple[_Key, str]]:
+    """Cases and measures on which anybody answered."""
+    return {
+        (file.cases[number].key, measure)
+        for file in files
+        for (number, measure), is_answered in file.questions.items()
+        if is_answered
+    }
+
+
+def _lacking(files: Sequence[ReviewFile]) -> Mapping[str, str]:
+    """Why the mean of a bot is not corrected, by the hash of its name: labels are in a sheet that was not given."""
+    answered = _answered(files)
+    found: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for file in files:
+        bots = {stratum: bot for bot, strata in file.strata.items() for stratum in strata.sizes}
+        measures = {measure for _, measure in file.questions}
+        for number, case in file.cases.items():
+            elsewhere = {measure for measure in measures if (number, measure) not in file.questions}
+            if case.labelled_in and not any((case.key, measure) in answered for measure in elsewhere):
+                found[bots.get(case.stratum, ""), file.name].update(
+                    dict.fromkeys(case.labelled_in.split(", "))
+                )
+    return {
+        bot: f"its mean is not corrected, since labels of cases drawn for {name} are in {', '.join(sheets)}. Add "
+        + " ".join(f"--labels {sheet}" for sheet in sheets)
+        + "."
+        for (bot, name), sheets in found.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSheets:
+    """What earlier review sheets contain of the cases of a run, which are named by row and bot."""
+
+    files: Sequence[ReviewFile] = ()
+    drawn: frozenset[tuple[int, str]] = frozenset()
+    """At random."""
+    chosen: frozenset[tuple[int, str]] = frozenset()
+    """As suspicious cases only."""
+    _places: Mapping[_Key, tuple[int, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: Sequence[ReviewFile], cases: Iterable[Case]) -> "EarlierSheets":
+        """`cases` are all of the run."""
+        index = _Index([case for file in files for case in file.cases.values()])
+        for case in cases if files else ():
+            index.add(case)
+        places = {sampled.key: place for sampled, place in index.places() if place}
+        drawn, chosen = (
+            frozenset(
+                places[case.key]
+                for file in files
+                for case in file.cases.values()
+                if case.key in places and bool(case.stratum) is is_random
+            )
+            for is_random in (True, False)
         )
+        return cls(files, drawn, chosen - drawn, places)
+
+    @property
+    def strata(self) -> frozenset[str]:
+        """Names of all their strata."""
+        return frozenset(
+            name for file in self.files for of_bot in file.strata.values() for name in of_bot.sizes
+        )
+
+    def joinable(self, strata: Mapping[str, Collection[str]]) -> list[ReviewFile]:
+        """The sheets whose labels can be given together with those of a sheet with these strata, by bot."""
+        wanted = {hash_of(bot): set(of_bot) for bot, of_bot in strata.items()}
+        return [file for file in self.files if file.has_strata_of(wanted)]
+
+    def answered(self, files: Iterable[ReviewFile]) -> Mapping[tuple[int, str], Mapping[str, str]]:
+        """By suspicious case and measure: the name of the sheet in which anybody answered."""
+        found: defaultdict[tuple[int, str], dict[str, str]] = defaultdict(dict)
+        for file in files:
+            for (number, measure), is_answered in file.questions.items():
+                place = self._places.get(file.cases[number].key)
+                if is_answered and place in self.chosen:
+                    found[place].setdefault(measure, file.name)
+        return found
 
 
 class _Index:
     """Where in a run the sampled cases are."""
 
-    def __init__(self, wanted: _Wanted) -> None:
-        sampled = [case for case, _ in wanted.values()]
+    def __init__(self, sampled: Sequence[_SampledCase]) -> None:
+        self._sampled = {case.key: case for case in sampled}
         self._keys = {case.fingerprint.key for case in sampled}
         self._queries = {case.fingerprint.query for case in sampled}
         self._rows = {(case.row, case.bot) for case in sampled}
@@ -431,18 +600,20 @@ class _Index:
         elif found.query in self._queries or (str(case.row), case.bot) in self._rows:
             self._others.append((replace(case, query="", response="", reference=None, chunks=None), found))
 
-    def has_same_row(self, sampled: _SampledCase) -> bool:
-        """Whether an equal case has the same row number; these find their places before the others do."""
-        return any(str(row) == sampled.row for row, _ in self._places.get(sampled.fingerprint.key, ()))
-
-    def find(self, sampled: _SampledCase) -> tuple[int, str] | None:
-        """Its row and bot; of equal cases the one with the same row number, else the first that is not taken."""
-        places = self._places.get(sampled.fingerprint.key)
-        if not places:
-            return None
-        same = next((place for place in places if str(place[0]) == sampled.row), places[0])
-        places.remove(same)
-        return same
+    def places(self) -> Iterator[tuple[_SampledCase, tuple[int, str] | None]]:
+        """Row and bot of each sampled case; of equal cases the one with the same row number, else the first that is
+        not taken. Those with the same row number come first."""
+        others = []
+        for sampled in self._sampled.values():
+            places = self._places.get(sampled.fingerprint.key, [])
+            same = next((place for place in places if str(place[0]) == sampled.row), None)
+            if same is None:
+                others.append((sampled, places))
+            else:
+                places.remove(same)
+                yield sampled, same
+        for sampled, places in others:
+            yield sampled, places.pop(0) if places else None
 
     def why_not(self, sampled: _SampledCase) -> str:
         """What became of a case that is not found, in words."""
