@@ -3,7 +3,9 @@
 import csv
 import json
 import random
+import re
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from defusedxml.ElementTree import fromstring
 from fake_judge import FakeJudge
 from jsonschema import Draft202012Validator
 from openpyxl import Workbook, load_workbook
+from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of
 from test_outputs import SCHEMA
 from test_scoring import Value, flat, result
@@ -529,6 +532,227 @@ def test_what_is_no_report_is_named_before_anything_is_paid(
         assert (ended.code, words in ended.err) == (2, True), ended.err
     assert run_cli("in.xlsx", "--fail-on-regression", **azure(judge)).code == 2
     assert judge.requests == []
+
+
+# What cannot be a baseline
+
+
+EARLIER = Path(__file__).parent / "recorded" / "earlier.json"
+OTHER = "or name another report (.xlsx) or run's JSON with --baseline"
+
+
+def spoiled_json(folder: Path, *path: str | int, value: str) -> Path:
+    """An earlier run's JSON in which one member has this text as its value."""
+    document = json.loads(EARLIER.read_text(encoding="utf-8"))
+    target = document
+    for part in path[:-1]:
+        target = target[part]
+    target[path[-1]] = "@"
+    text = json.dumps(document).replace('"@"', value)
+    (folder / "old.json").write_text(text, encoding="utf-8")
+    return folder / "old.json"
+
+
+FAITHFULNESS = ("cases", 1, "scores", "faithfulness", "value")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        (FAITHFULNESS, "NaN", "scores.faithfulness.value: NaN is not a number from 0 to 1; correct it"),
+        (
+            FAITHFULNESS,
+            "1e999",
+            "scores.faithfulness.value: Infinity is not a number from 0 to 1; correct it",
+        ),
+        (FAITHFULNESS, "1e308", "scores.faithfulness.value: 1e+308 is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS, "-0.55", "scores.faithfulness.value: -0.55 is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS, "1.7", "scores.faithfulness.value: 1.7 is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS, "1" * 400, f"scores.faithfulness.value: {'1' * 39}… is not a number from 0 to 1"),
+        (FAITHFULNESS, "true", "scores.faithfulness.value: true is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS, '"0.5"', "scores.faithfulness.value: 0.5 is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS, "[[[]]]", "scores.faithfulness.value: a list is not a number from 0 to 1; correct it"),
+        (FAITHFULNESS[:-1], "{}", "scores.faithfulness: an object is not a score with a value; correct it"),
+        (FAITHFULNESS[:-1], "0.5", "scores.faithfulness: 0.5 is not a score with a value; correct it"),
+        (("cases", 1, "rqs"), "-0.1", "rqs: -0.1 is not a number from 0 to 1; correct it"),
+        (("cases", 1, "scores"), "null", "scores: null is not an object; correct it"),
+    ],
+)
+def test_a_score_of_a_json_that_cannot_be_one_is_named(
+    tmp_path: Path, path: tuple[str | int, ...], value: str, problem: str
+) -> None:
+    file = spoiled_json(tmp_path, *path, value=value)
+    with pytest.raises(InputError) as caught:
+        read_past_run(file)
+    assert str(caught.value).startswith(f"{file}, case 2 (row 2, bot Birch), {problem}")
+    assert str(caught.value).endswith(OTHER)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", ": cannot be read as a report of an earlier run (it is not whole JSON: line 1, column 2);"),
+        ("[]", ": cannot be read as a report of an earlier run (it is not the object of a run);"),
+        ("[" * 100_000, ": cannot be read as a report of an earlier run (its JSON is nested too deeply);"),
+        ("1" * 5_000, ": cannot be read as a report of an earlier run (it has a number with too many digits);"),
+        ("\udcff", ": cannot be read as a report of an earlier run (it is not a text file in UTF-8);"),
+        ("{}", ": cannot be read as a report of an earlier run (it has no member run.judge);"),
+        ('{"run": {"judge": ""}, "cases": {}}', ": cannot be read as a report of an earlier run (it has no list of"),
+        ('{"run": {"judge": ""}, "cases": [7]}', ", case 1: 7 is not an object; correct it,"),
+        (
+            '{"run": {"judge": ""}, "cases": [{"row": 2}]}',
+            ", case 1 (row 2, bot null): 'query' is missing; correct it,",
+        ),
+        (
+            '{"format": "rag-eval-run/2", "run": {"judge": ""}, "cases": []}',
+            ": cannot be read as a report of an earlier run (a later version of RAG Eval wrote it, in format "
+            "rag-eval-run/2; this one reads rag-eval-run/1);",
+        ),
+        (
+            '{"format": "mine"}',
+            ": cannot be read as a report of an earlier run (its format is 'mine', expected 'rag-eval-run/1');",
+        ),
+    ],
+)  # fmt: skip
+def test_a_json_that_is_no_run_is_named_in_words(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(InputError) as caught:
+        read_past_run(path)
+    assert str(caught.value).startswith(f"{path}{problem}")
+    assert str(caught.value).endswith(OTHER.removeprefix("or "))
+
+
+def test_a_json_with_a_byte_order_mark_or_without_a_format_is_read(tmp_path: Path) -> None:
+    """As an editor on Windows saves it, and as the first versions wrote it."""
+    document = json.loads(EARLIER.read_text(encoding="utf-8"))
+    del document["format"]
+    (tmp_path / "old.json").write_text(json.dumps(document), encoding="utf-8-sig")
+    assert read_past_run(tmp_path / "old.json").values == read_past_run(EARLIER).values
+
+
+def with_cell(path: Path, cell: str, xml: str) -> None:
+    """Put this XML in place of a cell of the first sheet: what programs that are not ours can write."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    text, count = re.subn(rf'<c r="{cell}"[^>]*?(/>|>.*?</c>)', xml, parts[sheet].decode())
+    assert count == 1
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, text.encode() if name == sheet else part)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("-0.55", " (Faithfulness of A): -0.55 is not a number from 0 to 1; correct it, " + OTHER),
+        ("85", " (Faithfulness of A): 85 is not a number from 0 to 1; correct it, " + OTHER),
+        ("1e999", " (Faithfulness of A): Infinity is not a number from 0 to 1; correct it, " + OTHER),
+        ("1e308", " (Faithfulness of A): 1e+308 is not a number from 0 to 1; correct it, " + OTHER),
+        ("1.00001", " (Faithfulness of A): 1.00001 is not a number from 0 to 1; correct it, " + OTHER),
+        ("NaN", ": 'NaN' is not a number; correct the cell, or empty it"),
+        ("9" * 5_000, f": '{'9' * 39}…' is not a number; correct the cell, or empty it"),
+    ],
+)
+def test_a_cell_of_a_report_that_cannot_be_a_score_is_named(tmp_path: Path, value: str, problem: str) -> None:
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], [0.5, 0.25], [0.5, 0.75])
+    with_cell(path, "E3", f'<c r="E3"><v>{value}</v></c>')
+    with pytest.raises(InputError) as caught:
+        read_past_run(path)
+    message = str(caught.value)
+    assert message.endswith(f"old.xlsx, sheet 'Per-Query Metrics', cell E3{problem}")
+    assert len(message.splitlines()) == 1
+
+
+def _note_above(sheet: Worksheet) -> None:
+    sheet.insert_rows(1, 2)
+    sheet["A1"] = "Checked by Ann"
+
+
+def _note_below(sheet: Worksheet) -> None:
+    sheet.append([])
+    sheet.append(["Checked by Ann"])
+
+
+def _mean_below(sheet: Worksheet) -> None:
+    sheet.append(["Mean", None, None, "=AVERAGE(D2:D3)", 55])
+
+
+def _column_moved(sheet: Worksheet) -> None:
+    sheet.move_range("A1:A3", cols=20)
+
+
+def _column_added(sheet: Worksheet) -> None:
+    sheet["F1"], sheet["F2"] = "Weight", 17
+
+
+@pytest.mark.parametrize("edit", [_note_above, _note_below, _mean_below, _column_moved, _column_added])
+def test_a_report_that_a_person_edited_is_read_as_before(
+    tmp_path: Path, edit: Callable[[Worksheet], None]
+) -> None:
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], [0.5, 0.25], [0.5, 0.75])
+    before = read_past_run(path)
+    book = load_workbook(path)
+    edit(book["Per-Query Metrics"])
+    book.save(path)
+    assert read_past_run(path) == before
+
+
+@pytest.mark.parametrize("content", [None, "see my note", "#DIV/0!", "=1/2"])
+def test_a_cell_that_a_person_emptied_or_wrote_a_note_into_has_no_value(
+    tmp_path: Path, content: str | None
+) -> None:
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], [0.5, 0.25], [0.5, 0.75])
+    book = load_workbook(path)
+    book["Per-Query Metrics"]["E2"] = content
+    book.save(path)
+    assert list(read_past_run(path).values.values()) == [{RQS: 0.5}, {RQS: 0.5, "faithfulness": 0.75}]
+
+
+def test_a_report_without_its_columns_is_named(tmp_path: Path) -> None:
+    path = report_of(tmp_path, ["RQS"], [0.5])
+    book = load_workbook(path)
+    book["Per-Query Metrics"]["C1"] = "System"
+    book.save(path)
+    with pytest.raises(InputError, match="has no columns Query, Ground Truth and Bot"):
+        read_past_run(path)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        ("in.xlsx", "-o", "new.xlsx"),
+        ("in.xlsx", "-o", "new.xlsx", "--history", "kept"),
+        ("in.xlsx", "-o", "new.xlsx", "--dry-run"),
+        ("in.xlsx", "in2.xlsx", "-o", "new"),
+        ("earlier.json", "--report-only", "-o", "new.xlsx"),
+    ],
+    ids=" ".join,
+)
+def test_a_baseline_that_cannot_be_compared_with_costs_no_call(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, job: tuple[str, ...]
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    sheet_of(tmp_path / "in2.xlsx", good=True)
+    (tmp_path / "earlier.json").write_bytes(EARLIER.read_bytes())
+    spoiled_json(tmp_path, *FAITHFULNESS, value="NaN")
+    with_cell(report_of(tmp_path, ["RQS"], [0.5]), "D2", '<c r="D2"><v>-0.55</v></c>')
+    before = sorted(tmp_path.iterdir())
+    for name, place in (("old.json", "case 2 (row 2, bot Birch)"), ("old.xlsx", "cell D2")):
+        ended = run_cli(*job, "--baseline", name, **azure(judge))
+        assert (ended.code, place in ended.err) == (2, True), ended.err
+    assert judge.requests == []
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_report_only_refuses_a_run_with_scores_that_cannot_be(run_cli: Run, tmp_path: Path) -> None:
+    spoiled_json(tmp_path, *FAITHFULNESS, value="-0.55")
+    ended = run_cli("old.json", "--report-only", "-o", "new.xlsx")
+    assert ended.code == 2
+    assert "row 2, bot Birch: scores.faithfulness.value: -0.55 is not a number from 0 to 1" in ended.err
+    assert not (tmp_path / "new.xlsx").exists()
 
 
 def test_a_report_without_numbers_is_read_as_one(tmp_path: Path) -> None:

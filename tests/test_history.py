@@ -27,9 +27,10 @@ from forking import Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
 
+from rag_eval.errors import InputError
 from rag_eval.report.history_record import _append
 from rag_eval.report.page.timeline import history_section
-from rag_eval.results.run_history import History, bots_in_time, changes_words, read_history
+from rag_eval.results.run_history import History, bots_in_time, cases_path, changes_words, read_history
 
 GOOD = "The tower is {} metres tall and stands at the river."
 BAD = "I like boats."
@@ -133,7 +134,10 @@ def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run,
     write_input(path, [False] * 30)
     ended = run_once(rag_eval, path)
     assert ended.code == 0
-    assert "are missing or damaged; nothing is compared" in ended.err
+    assert (
+        f"{values.relative_to(tmp_path)}: it is not a whole gzip file; restore the file, or delete it to compare with "
+        "nothing. Changes since that run are not tested.\n"
+    ) in ended.err
     rows = read_sheet(tmp_path / "r.xlsx", "History")
     assert [row["Since the run before"] for row in rows] == ["first run", "not tested"] * 2
     assert rows[1]["Change"] < -0.3
@@ -172,6 +176,111 @@ def test_latest_needs_a_history(rag_eval: Run, tmp_path: Path) -> None:
     ended = rag_eval(path, "--judge", "offline", "--baseline", "latest")
     assert ended.code == 2
     assert "--baseline latest: no history is kept; add --history FOLDER or set [report] history" in ended.err
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()))))
+
+
+def in_row_2(column: int, cell: bytes) -> Callable[[bytes], bytes]:
+    """Another cell in the first row of values."""
+
+    def change(text: bytes) -> bytes:
+        header, first, *others = text.split(b"\r\n")
+        cells = first.split(b",")
+        cells[column] = cell
+        return b"\r\n".join([header, b",".join(cells), *others])
+
+    return change
+
+
+def without_rows(text: bytes) -> bytes:
+    return b"\r\n".join(text.split(b"\r\n")[:5]) + b"\r\n"
+
+
+def twice(text: bytes) -> bytes:
+    return text + text.partition(b"\r\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (in_row_2(3, b"nan"), ", line 2: rqs: 'nan' is not a number from 0 to 1"),
+        (in_row_2(3, b"-0.55"), ", line 2: rqs: '-0.55' is not a number from 0 to 1"),
+        (in_row_2(4, b"1e999"), ", line 2: answer_correctness: '1e999' is not a number from 0 to 1"),
+        (in_row_2(4, b"1e308"), ", line 2: answer_correctness: '1e308' is not a number from 0 to 1"),
+        (in_row_2(5, b"9" * 200_000), ": it has a line of more than 100,000 characters"),
+        (in_row_2(5, b"good"), ", line 2: faithfulness: 'good' is not a number from 0 to 1"),
+        (in_row_2(5, b"\xff"), ": it is not a CSV file in UTF-8"),
+        (
+            lambda text: text.replace(b"faithfulness", b"faith", 1),
+            ", line 2: it has no cell for faithfulness",
+        ),
+        (lambda text: text[:150], ", line 2: it has no cell for answer_correctness"),
+        (without_rows, ": it has 4 of the 10 cases of the run"),
+        (lambda text: b"", ": it has 0 of the 10 cases of the run"),
+        (twice, ": it has more cases than the run, which has 10"),
+        (lambda text: b"a" * 50_000_000, ": it has a line of more than 100,000 characters"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_damaged_values_by_case_are_named_with_their_place(
+    entry: dict[str, Any], tmp_path: Path, change: Callable[[bytes], bytes], problem: str
+) -> None:
+    history = history_of(tmp_path / "h", entry)
+    path = cases_path(tmp_path / "h", entry["id"])
+    before = history.past_run(history.runs[0])
+    assert before is not None
+    assert len(before.values) == 10
+    rewrite(path, change)
+    with pytest.raises(InputError) as caught:
+        history.past_run(history.runs[0])
+    assert str(caught.value) == f"{path}{problem}; restore the file, or delete it to compare with nothing"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-20], lambda data: data[:40] + b"?" + data[41:], lambda data: b"plain text"]
+)
+def test_a_damaged_gzip_file_is_named(
+    entry: dict[str, Any], tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    history = history_of(tmp_path / "h", entry)
+    path = cases_path(tmp_path / "h", entry["id"])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=f"{path.name}: it is not a whole gzip file; restore the file"):
+        history.past_run(history.runs[0])
+
+
+def test_a_damaged_last_run_costs_no_call_if_it_is_the_baseline(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """A run that only adds to the history goes on, and so does one whose last values were deleted."""
+    path = write_input(tmp_path / "in.csv", [True, False])
+    options = ("--judge", "azure", "--model", "m")
+    assert run_once(rag_eval, path, *options, **azure(judge)).code == 0
+    [values] = (tmp_path / "h" / "runs").iterdir()
+    rewrite(values, in_row_2(3, b"1.7"))
+    place = f"h/runs/{values.name}, line 2: rqs: '1.7' is not a number from 0 to 1"
+    judge.requests.clear()
+    refused = run_once(rag_eval, path, *options, "--baseline", "latest", **azure(judge))
+    assert (refused.code, judge.requests) == (2, [])
+    assert refused.err == f"rag-eval: {place}; restore the file, or delete it to compare with nothing\n"
+    assert len(lines_of(tmp_path / "h")) == 1
+    values.unlink()
+    lost = run_once(rag_eval, path, *options, "--baseline", "latest", **azure(judge))
+    assert (lost.code, "are missing; changes since that run are not tested." in lost.err) == (0, True)
+
+
+def test_a_line_that_cannot_be_read_is_no_first_run(
+    rag_eval: Run, entry: dict[str, Any], tmp_path: Path
+) -> None:
+    """Otherwise the gate would pass without a comparison."""
+    history_of(tmp_path / "h", changed(entry, format=2))
+    gate = ("--judge", "offline", "--baseline", "latest", "--fail-on-regression")
+    ended = run_once(rag_eval, tmp_path / "in.csv", *gate)
+    assert "line 1 was skipped: a later version of RAG Eval wrote it (format 2)" in ended.err
+    assert ended.code == 1
+    assert run_once(rag_eval, tmp_path / "in.csv", *gate).code == 0
 
 
 def test_the_configuration_can_name_the_folder(rag_eval: Run, tmp_path: Path) -> None:
@@ -272,6 +381,13 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
         (lambda line: re.sub(r'("interval": \[)[^,\]]+', r"\g<1>-0.1", line), "a mean is outside 0 to 1"),
         (lambda line: re.sub(r'("rqs": {"value": )[\d.]+', r"\g<1>NaN", line), "it has the number NaN"),
+        (lambda line: re.sub(r'("stdev": )[\d.]+', r"\g<1>1.5", line), "a mean is outside 0 to 1"),
+        (lambda line: line.replace('"scored": 5', '"scored": -1'), "a count is below 0, or above the number of"),
+        (lambda line: line.replace('"scored": 5', '"scored": 6'), "a count is below 0, or above the number of"),
+        (lambda line: line.replace('"scored": 5', f'"scored": {"9" * 5000}'), f"it has the number {'9' * 40}"),
+        (lambda line: re.sub(r'"seconds": [\d.e-]+', '"seconds": 1e308', line), "it has the number 1e308"),
+        (lambda line: line.replace('"cost": null', '"cost": 1e999'), "it has the number 1e999"),
+        (lambda line: line.replace('"cost": null', '"cost": -1'), "a number is below 0"),
         (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
         (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
         (lambda line: "[" * 100_000, ""),

@@ -146,6 +146,12 @@ def test_members_that_are_not_known_are_left_out(tmp_path: Path) -> None:
         (lambda d: d["end"].update(usage=[]), "a member has the wrong type"),
         (lambda d: d.update(cases=None), "a member has the wrong type"),
         (lambda d: d.update(format="other/2"), "its format is 'other/2', expected 'rag-eval-run/1'"),
+        (lambda d: d.update(format=None), "its format is not a text, expected 'rag-eval-run/1'"),
+        (
+            lambda d: d.update(format="rag-eval-run/12"),
+            "a later version of RAG Eval wrote it, in format rag-eval-run/12; this one reads rag-eval-run/1",
+        ),
+        (lambda d: d.pop("format"), "'format' is missing"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(
@@ -159,6 +165,88 @@ def test_what_is_wrong_is_named_with_its_place(
     assert str(caught.value) == (
         f"{path}: cannot be read as a run that --json wrote ({reason}); add --json to a run and use that file"
     )
+
+
+def _scores(**members: object) -> Callable[[Json], object]:
+    return lambda document: document["cases"][1]["scores"]["faithfulness"].update(members)
+
+
+def _case(**members: object) -> Callable[[Json], object]:
+    return lambda document: document["cases"][1].update(members)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (_scores(value=-0.55), "scores.faithfulness.value: -0.55 is not a number from 0 to 1"),
+        (_scores(value=1e308), "scores.faithfulness.value: 1e+308 is not a number from 0 to 1"),
+        (_scores(samples=[0.5, 1.7]), "scores.faithfulness.samples: 1.7 is not a number from 0 to 1"),
+        (
+            _scores(value=None, outcome="scored"),
+            "scores.faithfulness: its value does not fit its outcome 'scored'",
+        ),
+        (
+            _scores(value=0.5, outcome="failed"),
+            "scores.faithfulness: its value does not fit its outcome 'failed'",
+        ),
+        (
+            lambda d: d["cases"][1]["toxicity"].update(value=2),
+            "toxicity.value: 2 is not a number from 0 to 1",
+        ),
+        (_case(rqs=1.7), "rqs: 1.7 is not a number from 0 to 1"),
+        (_case(human={"faithfulness": 4}), "human: 4 is not a number from 0 to 1"),
+        (_case(labels={"Ann": {"faithfulness": -1}}), "labels: -1 is not a number from 0 to 1"),
+        (_case(human={"polite": 0.5}), "human.polite: 0.5 is neither 0 nor 1"),
+        (lambda d: d["cases"][1]["scores"].pop("faithfulness"), "scores.faithfulness: is missing"),
+        (lambda d: d["cases"][1]["further"].pop("answer_coverage"), "further.answer_coverage: is missing"),
+        (
+            lambda d: d["cases"][1]["further"].update(tone=d["cases"][1]["toxicity"]),
+            "further.tone: is not a metric of the run",
+        ),
+        (_case(source_row=10**30), "source_row: 1e+30 is not a row number"),
+    ],
+)
+def test_a_case_that_no_report_can_show_is_named(
+    tmp_path: Path, spoil: Callable[[Json], object], reason: str
+) -> None:
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    spoil(document)
+    with pytest.raises(InputError) as caught:
+        RecordedRun.read(_written(tmp_path, document))
+    assert f" (row 2, bot Birch: {reason}); " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (_case(row=10**30), f"row {10**30}, bot Birch: row: 1e+30 is not a row number"),
+        (_case(bot="Cedar"), "row 2, bot Cedar: bot: is not among run.bots"),
+        (
+            lambda d: d["run"]["metrics"].remove("faithfulness"),
+            "row 2, bot Atlas: scores.faithfulness: is not a metric of the run",
+        ),
+        (
+            lambda d: d["run"]["reading"].update(columns=7),
+            "run.reading: columns: Input should be a valid tuple",
+        ),
+        (
+            lambda d: d["run"]["reading"].update(selection=[float("nan")]),
+            "run.reading: has a number that is not finite",
+        ),
+        (
+            lambda d: d["configuration"].update(x=float("inf")),
+            "configuration: has a number that is not finite",
+        ),
+    ],
+)
+def test_members_that_do_not_fit_are_named(
+    tmp_path: Path, spoil: Callable[[Json], object], reason: str
+) -> None:
+    document = json.loads(RUN.read_text(encoding="utf-8"))
+    spoil(document)
+    with pytest.raises(InputError) as caught:
+        RecordedRun.read(_written(tmp_path, document))
+    assert f" ({reason}); " in str(caught.value)
 
 
 def _written(folder: Path, document: Json) -> Path:

@@ -34,10 +34,13 @@ class HistoryOfRun:
     """The last comparable run; None if there is none, or its values by case are lost."""
 
     @classmethod
-    def read(cls, folder: Path, input_hash: str, facts: "RunFacts") -> "HistoryOfRun":
+    def read(
+        cls, folder: Path, input_hash: str, facts: "RunFacts", *, is_baseline: bool = False
+    ) -> "HistoryOfRun":
         """What is there of the time before this run began; a run that is continued has an entry of its own already.
 
-        Names damaged lines. Raises InputError for a folder that cannot be read.
+        Names damaged lines. Raises InputError for a folder that cannot be read, and for damaged values by case of the
+        last comparable run if that `is_baseline`.
         """
         from rag_eval.results.run_history import name_of, new_id, read_history
         from rag_eval.tables.bounds import first_of
@@ -47,17 +50,24 @@ class HistoryOfRun:
             warn(sentence)
         history = replace(history, runs=tuple(run for run in history.runs if run.started < facts.started))
         last = history.last_like(facts)
-        past = history.past_run(last) if last else None
-        if last and past is None:
-            warn(
-                f"{folder}: the values by case of {name_of(last)} are missing or damaged; nothing is compared."
-            )
+        past = None
+        try:
+            past = history.past_run(last) if last else None
+            if last and past is None:
+                warn(
+                    f"{folder}: the values by case of {name_of(last)} are missing; changes since that run are not "
+                    "tested."
+                )
+        except InputError as damage:
+            if is_baseline:
+                raise
+            warn(f"{damage}. Changes since that run are not tested.")
         return cls(history, new_id(facts), input_hash, past)
 
     @property
     def is_first(self) -> bool:
-        """No complete run came before."""
-        return all(run.partial for run in self.history.runs)
+        """No complete run came before, as far as the lines can be read."""
+        return not self.history.damaged and all(run.partial for run in self.history.runs)
 
     def with_run(self, facts: "RunFacts", summary: "Summary", findings: "Findings") -> "History":
         """The history with this run as its last."""

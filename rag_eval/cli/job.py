@@ -143,7 +143,9 @@ class Job:
         `input_hash` is that of the input if it is not one file.
         """
         if folder := settings.report.history:
-            self._history = HistoryOfRun.read(folder, input_hash or _sha256(self._input), facts)
+            self._history = HistoryOfRun.read(
+                folder, input_hash or _sha256(self._input), facts, is_baseline=self._options.wants_latest
+            )
         if not self._options.wants_latest:
             return
         if self._history is None:

@@ -18,7 +18,7 @@ from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
-from rag_eval.results.stored import CASE_RESULT
+from rag_eval.results.stored import CASE_RESULT, RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_eval.results.comparison import Rival
     from rag_eval.results.intervals import Interval
 
-FORMAT = "rag-eval-run/1"
 Json = dict[str, Any]
 # Nothing in a run contains itself; not looking for it saves a tenth of the time.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, default=array.tolist)
@@ -57,7 +56,7 @@ class JsonReport:
         )
         self._cases = 0
         run = _fields(facts, without=_ONLY_AT_THE_END) | {"started": facts.started.isoformat()}
-        start = {"format": FORMAT, "run": run, **provenance}
+        start = {"format": RUN_FORMAT, "run": run, **provenance}
         with ExitStack() as undo:
             undo.callback(self.discard)
             self._write("{\n" + "".join(f"{member},\n" for member in _members(start)) + '"cases": [')

@@ -2,8 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -11,13 +11,15 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
-from rag_eval.records import INCOMPLETE_FLAG, TOXICITY, CaseResult, RunFacts
-from rag_eval.report.json_file import FORMAT, Json
+from rag_eval.records import INCOMPLETE_FLAG, METRIC_LABELS, TOXICITY, CaseResult, Outcome, RunFacts
+from rag_eval.report.json_file import Json
 from rag_eval.results.scoring import failure_modes, rqs
+from rag_eval.results.stored import is_score, read_run_document
 from rag_eval.retrieval import doc_recall
 from rag_eval.tables.input_files import check_is_file
+from rag_eval.texts.display import shorten
 
-_Record = TypeVar("_Record", CaseResult, RunFacts)
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,17 @@ class RecordedRun:
         """
         check_is_file(path)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if document["format"] != FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {FORMAT!r}")
+            document = read_run_document(path)
+            if "format" not in document:
+                raise KeyError("format")
             cases = document["cases"]
+            provenance = {name: document[name] for name in _PROVENANCE if name in document}
+            _check_plain(provenance | {"run.reading": document["run"].get("reading")})
             (facts,) = _validated(RunFacts, [_facts(document)], ["run"])
+            _validated(_Reading, [facts.reading], ["run.reading"])
             places = (f"row {case['row']}, bot {case['bot']}" for case in cases)
             results = _validated(CaseResult, [_result(case) for case in cases], places)
+            _check(facts, results)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -55,7 +61,6 @@ class RecordedRun:
             raise InputError(
                 f"{path}: cannot be read as a run that --json wrote ({reason}); add --json to a run and use that file"
             ) from error
-        provenance = {name: document[name] for name in _PROVENANCE if name in document}
         return cls(path.name, facts, results, provenance)
 
     def check_slices(self, slice_by: str) -> None:
@@ -103,7 +108,9 @@ _PROVENANCE = ("configuration", "versions", "made_from")
 """Members of the document that say what the run was judged with."""
 
 
-def _validated(kind: type[_Record], records: Sequence[Json], places: Iterable[str]) -> tuple[_Record, ...]:
+def _validated(
+    kind: type[_Record], records: Sequence[Mapping[str, Any]], places: Iterable[str]
+) -> tuple[_Record, ...]:
     """Raises ValueError, which begins with the place of the record, for one that its dataclass does not allow."""
     # Pydantic passes a configuration on to a dataclass only from a type that is not a dataclass.
     adapter = TypeAdapter(tuple[kind, ...], config=ConfigDict(allow_inf_nan=False))  # type: ignore[valid-type]
@@ -114,6 +121,82 @@ def _validated(kind: type[_Record], records: Sequence[Json], places: Iterable[st
         index, *members = problem["loc"]
         place = next(itertools.islice(places, int(index), None))
         raise ValueError(f"{place}: {'.'.join(map(str, members))}: {problem['msg']}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnUse:
+    header: str
+    role: str
+    bot: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a report shows of RunFacts.reading."""
+
+    shape: str = ""
+    columns: tuple[_ColumnUse, ...] = ()
+    context_cells: Mapping[str, int] = field(default_factory=dict)
+    selection: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def _check_plain(members: Json) -> None:
+    """Raises ValueError for a number that a new JSON could not have."""
+    for name, value in members.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except ValueError:
+            raise ValueError(f"{name}: has a number that is not finite") from None
+
+
+def _check(facts: RunFacts, results: Sequence[CaseResult]) -> None:
+    """Raises ValueError, which begins with the place, for a case that a report cannot show."""
+    for result in results:
+        problem = next(_problems(result, facts), None)
+        if problem:
+            raise ValueError(f"row {result.case.row}, bot {shorten(result.case.bot, 40)}: {problem}")
+
+
+def _problems(result: CaseResult, facts: RunFacts) -> Iterator[str]:
+    case = result.case
+    for name, row in (("row", case.row), ("source_row", case.source_row or 0)):
+        if not 0 <= row <= _LAST_ROW:
+            yield f"{name}: {row:.6g} is not a row number"
+    if case.bot not in facts.bots:
+        yield "bot: is not among run.bots"
+    metrics = [name for name in METRIC_LABELS if name in facts.metrics]
+    for member, found, wanted in (
+        ("scores", result.scores, metrics),
+        ("further", result.further, facts.further),
+    ):
+        yield from (f"{member}.{name}: is missing" for name in wanted if name not in found)
+        yield from (f"{member}.{name}: is not a metric of the run" for name in found if name not in wanted)
+    scores = {f"scores.{name}": score for name, score in result.scores.items()}
+    scores |= {f"further.{name}": score for name, score in result.further.items()}
+    for place, score in (*scores.items(), (TOXICITY, result.toxicity)):
+        if (score.outcome is Outcome.SCORED) is (score.value is None):
+            yield f"{place}: its value does not fit its outcome '{score.outcome}'"
+        yield from _beyond(f"{place}.value", [score.value])
+        yield from _beyond(f"{place}.samples", score.samples)
+    yield from _beyond("rqs", [result.rqs])
+    for member, labels in (("human", case.human), *(("labels", labels) for labels in case.labels.values())):
+        yield from _beyond(member, labels.values())
+        yield from (
+            f"{member}.{name}: {value:.6g} is neither 0 nor 1"
+            for name, value in labels.items()
+            if name in facts.criteria and value not in (0, 1)
+        )
+
+
+_LAST_ROW = 2**31
+
+
+def _beyond(place: str, values: Iterable[float | None]) -> Iterator[str]:
+    for value in values:
+        if value is not None and not is_score(value):
+            yield f"{place}: {value:.6g} is not a number from 0 to 1"
 
 
 def _result(case: Json) -> Json:
@@ -156,6 +239,4 @@ def _key(case: Json) -> tuple[int, str]:
 def _describe(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{error} is missing"
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not a text file in UTF-8"
     return "a member has the wrong type" if isinstance(error, TypeError | AttributeError) else str(error)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,12 +20,14 @@ from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, CaseResult, Outcome
 from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
-from rag_eval.results.stored import State
+from rag_eval.results.stored import State, is_score, read_run_document
 from rag_eval.results.summary import RQS, rqs_outcome
 from rag_eval.tables.bounds import Room
+from rag_eval.tables.cells import column_letter
 from rag_eval.tables.content import WORKBOOK, check_content
 from rag_eval.tables.input_files import check_is_file
-from rag_eval.tables.sheets import open_reader, value_rows
+from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
+from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -107,7 +109,8 @@ class PastRun:
 
 
 def read_past_run(path: Path) -> PastRun:
-    """The numbers of a report (.xlsx) or of a run's JSON. Raises InputError when it is neither."""
+    """The numbers of a report (.xlsx) or of a run's JSON. Raises InputError when it is neither, or if one of its scores
+    is not a number from 0 to 1."""
     readers = {".xlsx": _read_report, ".json": _read_json}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -118,15 +121,26 @@ def read_past_run(path: Path) -> PastRun:
         cases, judge, is_cut = reader(path)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file to compare with (--baseline)") from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except OSError as error:
         raise InputError(
-            f"{path}: cannot be read as a report of an earlier run ({reason}); name a "
-            "report (.xlsx) or a run's JSON"
+            f"{path}: cannot be read ({error.strerror or error}); name a file that can"
+        ) from error
+    except _BadValueError as error:
+        raise InputError(
+            f"{path}, {error}; correct it, or name another report (.xlsx) or run's JSON with --baseline"
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            f"{path}: cannot be read as a report of an earlier run ({error}); name another report (.xlsx) or run's "
+            "JSON with --baseline"
         ) from error
     keys = numbered((query, reference, bot) for query, reference, bot, _ in cases)
     values = {key: values for key, (*_, values) in zip(keys, cases, strict=True)}
     return PastRun(path.name, values, judge, _roundings(values.values()), is_cut)
+
+
+class _BadValueError(ValueError):
+    """A value of a case cannot be one. The message begins with its place in the file."""
 
 
 class _ThisRun(Protocol):
@@ -477,16 +491,37 @@ def _read_report(path: Path) -> _Past:
         sheet = next((sheet for sheet in reader.sheets if sheet.name == _REPORT_SHEET), None)
         if sheet is None:
             raise ValueError(f"it has no sheet {_REPORT_SHEET!r}")
-        rows = (cells for _, cells in value_rows(path, reader.rows(sheet, [])))
-        header = [str(cell) for cell in next(rows, [])]
+        rows = value_rows(path, reader.rows(sheet, []))
+        columns = _columns(rows)
         cases: list[_Case] = []
         is_cut = False
-        for row in rows:
-            line = dict(zip_longest(header, row[: len(header)]))
+        for number, cells in rows:
+            line = {name: cells[index] for name, index in columns.items() if index < len(cells)}
             is_cut = is_cut or line.get(SELECTION) == WORST
-            if line.get(SELECTION) != WORST:
-                cases.append(_case_of(line, "Query", "Ground Truth", "Bot", NAMES))
+            if line.get("Bot") not in (None, "") and line.get(SELECTION) != WORST:
+                cases.append(_case_of_row(line, number, columns))
         return cases, _judge_of(reader.description), is_cut
+
+
+def _columns(rows: Iterator[tuple[int, list[Any]]]) -> Mapping[str, int]:
+    """Index of each column by its header, which may be below notes."""
+    for _, cells in islice(rows, ROWS_OF_TITLES):
+        columns = {str(cell): index for index, cell in enumerate(cells)}
+        if columns.keys() >= {"Query", "Ground Truth", "Bot"}:
+            return columns
+    raise ValueError(f"its sheet {_REPORT_SHEET!r} has no columns Query, Ground Truth and Bot")
+
+
+def _case_of_row(line: Mapping[str, Any], number: int, columns: Mapping[str, int]) -> _Case:
+    """A cell with a text is a note of a person: it has no value, as an empty one."""
+    values = {}
+    for name, header in NAMES.items():
+        value = line.get(header)
+        if isinstance(value, int | float):
+            place = f"sheet '{_REPORT_SHEET}', cell {column_letter(columns[header])}{number}"
+            values[name] = _score(value, f"{place} ({header} of {_shown(line['Bot'])})")
+    texts = [comparable(line.get(column) or "") for column in ("Query", "Ground Truth", "Bot")]
+    return texts[0], texts[1], texts[2], values
 
 
 def _judge_of(comments: str) -> str:
@@ -496,25 +531,51 @@ def _judge_of(comments: str) -> str:
 
 
 def _read_json(path: Path) -> _Past:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    names = {name: name for name in NAMES}
-    cases = []
-    for case in document["cases"]:
-        scores = {name: score["value"] for name, score in case["scores"].items()}
-        cases.append(_case_of({**case, **scores}, "query", "reference", "bot", names))
-    return cases, str(document["run"]["judge"]), False
+    document = read_run_document(path)
+    run, cases = document.get("run"), document.get("cases")
+    if not isinstance(run, dict) or "judge" not in run:
+        raise ValueError("it has no member run.judge")
+    if not isinstance(cases, list):
+        raise ValueError("it has no list of cases")
+    return [_case_of_record(case, number) for number, case in enumerate(cases, 1)], str(run["judge"]), False
 
 
-def _case_of(
-    record: Mapping[str, Any], query: str, reference: str, bot: str, names: Mapping[str, str]
-) -> _Case:
+def _case_of_record(case: Any, number: int) -> _Case:
+    place = f"case {number}"
+    if not isinstance(case, dict):
+        raise _BadValueError(f"{place}: {_shown(case)} is not an object")
+    place += f" (row {_shown(case.get('row'))}, bot {_shown(case.get('bot'))})"
+    if absent := [name for name in ("query", "reference", "bot", "scores") if name not in case]:
+        raise _BadValueError(f"{place}: '{absent[0]}' is missing")
+    scores = case["scores"]
+    if not isinstance(scores, dict):
+        raise _BadValueError(f"{place}, scores: {_shown(scores)} is not an object")
+    found = {RQS: ("rqs", case.get("rqs"))}
+    for name in METRIC_LABELS.keys() & scores.keys():
+        if not isinstance(scores[name], dict) or "value" not in scores[name]:
+            raise _BadValueError(
+                f"{place}, scores.{name}: {_shown(scores[name])} is not a score with a value"
+            )
+        found[name] = f"scores.{name}.value", scores[name]["value"]
     values = {
-        name: float(record[column])
-        for name, column in names.items()
-        if isinstance(record.get(column), int | float)
+        name: _score(value, f"{place}, {member}")
+        for name, (member, value) in found.items()
+        if value is not None
     }
-    texts = [comparable(record[column] or "") for column in (query, reference, bot)]
+    texts = [comparable(case[name] or "") for name in ("query", "reference", "bot")]
     return texts[0], texts[1], texts[2], values
+
+
+def _score(value: Any, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_score(value):
+        raise _BadValueError(f"{place}: {_shown(value)} is not a number from 0 to 1")
+    return float(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return shorten(value if isinstance(value, str) else json.dumps(value, default=str), 40)
 
 
 def comparable(text: str) -> str:

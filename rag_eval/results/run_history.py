@@ -9,12 +9,14 @@ Texts are in neither. A metric that the judge could not score is `failed`, one t
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureMode, Outcome, RunFacts, Score
@@ -28,7 +30,9 @@ from rag_eval.results.baseline import (
     numbered,
     text_digest,
 )
+from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
+from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -41,6 +45,8 @@ CASE_COLUMNS = ("query", "ground_truth", "bot", *NAMES)
 FAILED = "failed"
 _LONGEST_LINE = 4_000_000
 """Bytes. A run of 200 bots takes about 200,000."""
+_LONGEST_ROW = 100_000
+"""Characters of a case's values: a bot's name has up to 1,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +123,10 @@ class History:
         return next((each for each in earlier if not each.unlike(run)), None)
 
     def past_run(self, run: HistoryRun) -> PastRun | None:
-        """The values of a run by case; None if their file is missing or damaged."""
+        """The values of a run by case; None if their file is missing. Raises InputError if it is damaged."""
         try:
             results = list(self._results(run))
-        except (OSError, EOFError, ValueError, KeyError):
+        except FileNotFoundError:
             return None
         keys = numbered(
             (result.case.query, result.case.reference or "", result.case.bot) for result in results
@@ -132,21 +138,40 @@ class History:
         """What changed since the last comparable run, by the paired test on the queries of both; None if the values
         of one of them are missing."""
         last = self.last_like(run)
-        past = self.past_run(last) if last else None
-        if past is None:
-            return None
-        comparison = BaselineComparison(past, run)
         try:
+            past = self.past_run(last) if last else None
+            if past is None:
+                return None
+            comparison = BaselineComparison(past, run)
             for result in self._results(run):
                 comparison.add(result, is_hashed=True)
-        except (OSError, EOFError, ValueError, KeyError):
+        except (FileNotFoundError, InputError):
             return None
         return comparison.changes()
 
     def _results(self, run: HistoryRun) -> Iterator[CaseResult]:
-        with gzip.open(cases_path(self.folder, run.id), "rt", encoding="utf-8", newline="") as file:
-            for number, row in enumerate(csv.DictReader(file), 1):
-                yield _result(number, row, run.metrics)
+        """Raises FileNotFoundError, and InputError for a file that is not as the run left it."""
+        path = cases_path(self.folder, run.id)
+        cases = sum(bot.queries for bot in run.bots)
+        place, number = str(path), 0
+        try:
+            with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+                rows = csv.DictReader(_short_lines(file))
+                for number, row in enumerate(rows, 1):
+                    if number > cases:
+                        raise ValueError(f"it has more cases than the run, which has {cases:,}")
+                    place = f"{path}, line {rows.line_num}"
+                    result = _result(number, row, run.metrics)
+                    place = str(path)
+                    yield result
+            if number < cases:
+                raise ValueError(f"it has {number:,} of the {cases:,} cases of the run")
+        except FileNotFoundError:
+            raise
+        except (OSError, EOFError, zlib.error, csv.Error, ValueError) as error:
+            raise InputError(
+                f"{place}: {_damage_of(error)}; restore the file, or delete it to compare with nothing"
+            ) from error
 
 
 def read_history(folder: Path) -> History:
@@ -253,11 +278,27 @@ def _cell(score: Score | None) -> str:
     return FAILED if score.value is None else repr(score.value)
 
 
-def _result(number: int, row: Mapping[str, str], metrics: Iterable[str]) -> CaseResult:
-    scores = {name: _score(name, row[name]) for name in metrics if name in METRIC_LABELS}
+def _short_lines(file: IO[str]) -> Iterator[str]:
+    """Raises ValueError for a line that is too long to be one of ours."""
+    while line := file.readline(_LONGEST_ROW):
+        if len(line) == _LONGEST_ROW:
+            raise ValueError(f"it has a line of more than {_LONGEST_ROW:,} characters")
+        yield line
+
+
+def _result(number: int, row: Mapping[str, str | None], metrics: Iterable[str]) -> CaseResult:
+    """Raises ValueError, in words, for a row that is not one of ours."""
+
+    def cell(column: str) -> str:
+        text = row.get(column)
+        if text is None:
+            raise ValueError(f"it has no cell for {column}")
+        return text
+
+    scores = {name: _score(name, cell(name)) for name in metrics if name in METRIC_LABELS}
     return CaseResult(
-        case=Case(number, row["bot"], row["query"], "", row["ground_truth"]),
-        rqs=float(row[RQS]) if row[RQS] else None,
+        case=Case(number, cell("bot"), cell("query"), "", cell("ground_truth")),
+        rqs=_number(RQS, cell(RQS)) if cell(RQS) else None,
         failure_modes=(),
         scores=scores,
         toxicity=Score.not_applicable(TOXICITY, ""),
@@ -267,7 +308,28 @@ def _result(number: int, row: Mapping[str, str], metrics: Iterable[str]) -> Case
 def _score(name: str, cell: str) -> Score:
     if cell == FAILED:
         return Score.failed(name, FAILED, "")
-    return Score.scored(name, float(cell)) if cell else Score.not_applicable(name, "")
+    return Score.scored(name, _number(name, cell)) if cell else Score.not_applicable(name, "")
+
+
+def _number(column: str, cell: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not is_score(value):
+        raise ValueError(f"{column}: '{shorten(cell, 40)}' is not a number from 0 to 1")
+    return min(1.0, max(0.0, value))
+
+
+def _damage_of(error: Exception) -> str:
+    """In words."""
+    if isinstance(error, UnicodeDecodeError | csv.Error):
+        return "it is not a CSV file in UTF-8"
+    if isinstance(error, ValueError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"it cannot be read ({error.strerror})"
+    return "it is not a whole gzip file"
 
 
 def _values(result: CaseResult) -> Mapping[str, float]:
@@ -285,18 +347,24 @@ def _bounded_lines(file: Any) -> Iterator[bytes]:
 
 def _run_of(line: bytes) -> HistoryRun:
     """Raises ValueError for anything that is no sound run."""
-    document = json.loads(line, parse_constant=_refuse_constant)
+    document = json.loads(line, parse_constant=_refuse, parse_float=_bounded(float), parse_int=_bounded(int))
     if not isinstance(document, dict):
         raise ValueError("it is not the object of a run")
     version = document.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise ValueError(f"a later version of RAG Eval wrote it (format {version})")
     run = _adapter().validate_python(document)
-    values = [bot.rqs.value for bot in run.bots]
-    values += [end for bot in run.bots for end in bot.interval or ()]
-    values += [mean.value for bot in run.bots for mean in bot.metrics.values()]
-    if not all(value is None or -1e-9 <= value <= 1 + 1e-9 for value in values):
-        raise ValueError("a mean is outside 0 to 1")
+    for bot in run.bots:
+        means = [bot.rqs, *bot.metrics.values()]
+        values = [*(bot.interval or ()), *(value for mean in means for value in (mean.value, mean.stdev))]
+        if not all(value is None or is_score(value) for value in values):
+            raise ValueError("a mean is outside 0 to 1")
+        counts = [bot.judged, *bot.failure_modes.values()]
+        counts += [count for mean in means for count in (mean.scored, mean.failed, mean.not_applicable)]
+        if not all(0 <= count <= bot.queries for count in counts):
+            raise ValueError("a count is below 0, or above the number of queries")
+    if run.rows < 0 or (run.cost or 0) < 0:
+        raise ValueError("a number is below 0")
     if not run.id.replace("-", "").isalnum() or not run.id.isascii():
         raise ValueError("its id is not one that RAG Eval gives")
     if run.started.tzinfo is None:
@@ -304,8 +372,22 @@ def _run_of(line: bytes) -> HistoryRun:
     return run
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it has the number {name}")
+def _refuse(number: str) -> float:
+    raise ValueError(f"it has the number {number:.40}")
+
+
+def _bounded(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """Reads a number that a run can have."""
+
+    def read(text: str) -> float:
+        value = kind(text) if len(text) < _LONGEST_NUMBER else math.inf
+        return value if abs(value) < _LARGEST else _refuse(text)
+
+    return read
+
+
+_LONGEST_NUMBER, _LARGEST = 100, 1e15
+"""Characters, and value."""
 
 
 def _reason(error: Exception) -> str:

@@ -1,13 +1,17 @@
-"""What is known of a part of a run, as files that hold no code: the state of tallies, and results as lines of JSON."""
+"""What is known of a run, or of a part of it, as files that hold no code: the run's JSON, the state of tallies, and
+results as lines of JSON."""
 
 import json
+import re
 from array import array
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Any
 
 from pydantic import TypeAdapter
 
 from rag_eval.records import CaseResult
+from rag_eval.texts.display import shorten
 
 State = Mapping[str, Any]
 """Values that JSON knows, numbers that are not finite included, arrays and bytearrays; nested as one likes."""
@@ -17,6 +21,46 @@ CASE_RESULT = TypeAdapter(CaseResult)
 _ARRAY = "\0array"
 """A key that no bot and no metric has as its name."""
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
+
+
+RUN_FORMAT = "rag-eval-run/1"
+"""Member `format` of a run's JSON."""
+
+
+def read_run_document(path: Path) -> dict[str, Any]:
+    """The object in a run's JSON. Raises ValueError, in words, for anything else, and OSError."""
+    try:
+        document = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it is not a text file in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not whole JSON: line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    except ValueError:  # what Python says of an integer with more digits than it reads
+        raise ValueError("it has a number with too many digits") from None
+    if not isinstance(document, dict):
+        raise ValueError("it is not the object of a run")
+    found = document.get("format", RUN_FORMAT)
+    if isinstance(found, str) and (later := _LATER_RUN.fullmatch(found)):
+        raise ValueError(
+            f"a later version of RAG Eval wrote it, in format {later[0]}; this one reads {RUN_FORMAT}"
+        )
+    if found != RUN_FORMAT:
+        shown = f"'{shorten(found, 40)}'" if isinstance(found, str) else "not a text"
+        raise ValueError(f"its format is {shown}, expected '{RUN_FORMAT}'")
+    return document
+
+
+_LATER_RUN = re.compile(r"rag-eval-run/(?:[2-9]|[1-9]\d{1,9})")
+
+
+def is_score(value: float) -> bool:
+    """Whether a number is one from 0 to 1, but for the rounding of a mean; NaN is not."""
+    return -_ROUNDING_ERROR <= value <= 1 + _ROUNDING_ERROR
+
+
+_ROUNDING_ERROR = 1e-9
 
 
 def to_json(result: CaseResult) -> str:

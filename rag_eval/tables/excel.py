@@ -32,9 +32,11 @@ from openpyxl.xml.constants import (
     XLTX,
 )
 
+from rag_eval.errors import TableError
 from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import ERROR, UNCACHED, Area, Cell
 from rag_eval.tables.package import Package
+from rag_eval.texts.display import shorten
 
 (
     _ROW, _MERGED, _FORMULA, _INLINE, _STRING, _RUN, _PLAIN, _SHEET, _PROPERTIES, _FORMATS, _STYLES
@@ -67,6 +69,7 @@ class Reader:
     def __init__(self, path: Path, room: Room, as_cell: Callable[[str], Cell]) -> None:
         """`as_cell` is what each text becomes; a shared one is taken once, however many cells have it."""
         self._package = Package(path)
+        self._name = path.name
         self._room = room
         self._as_cell = as_cell
         try:
@@ -103,6 +106,7 @@ class Reader:
             timedelta_formats=self._durations,
         )
         parser.text_of, parser.cell_of = self._text, self._cell
+        parser.place = f"{self._name}, sheet '{sheet.name}'"
         last = 0
         for element in self._package.elements(sheet.part, (_ROW, _MERGED)):
             if element.tag == _MERGED:
@@ -134,6 +138,8 @@ class Reader:
 class _Cells(WorkSheetParser):
     text_of: Callable[[Element], Cell]
     cell_of: Callable[[str], Cell]
+    place: str
+    """Of the sheet, in messages."""
 
     def parse_row(self, row: Any) -> tuple[int, list[dict[str, Any]]]:
         number, cells = super().parse_row(row)
@@ -148,7 +154,14 @@ class _Cells(WorkSheetParser):
         inline = element.find(_INLINE) if kind == "inlineStr" else None
         if inline is not None:
             element.remove(inline)
-        cell: dict[str, Any] = super().parse_cell(element)
+        try:
+            cell: dict[str, Any] = super().parse_cell(element)
+        except ValueError:
+            place = f"{self.place}, cell {shorten(element.get('r', '?'), 40)}"
+            shown = shorten(element.findtext(_VALUE) or "", 40)
+            raise TableError(
+                f"{place}: '{shown}' is not a {_KINDS.get(kind, 'value')}; correct the cell, or empty it"
+            ) from None
         value = cell["value"]
         if inline is not None:
             cell.update(value=self.text_of(inline), data_type="s")
@@ -174,6 +187,7 @@ class _Cells(WorkSheetParser):
         return {"column": self.col_counter, "value": value, "data_type": "s"}
 
 
+_KINDS = {"n": "number", "b": "truth value", "d": "date"}
 _DIGITS = "0123456789"
 _VALUE = f"{{{SHEET_MAIN_NS}}}v"
 
