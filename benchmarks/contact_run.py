@@ -59,7 +59,7 @@ model = {model}
 max_workers = 1
 [cache]
 enabled = true
-directory = replies
+directory = {name}
 [prices]
 input = 1
 output = 1
@@ -152,19 +152,27 @@ def main() -> None:
 
 def contact(server: Server, folder: Path) -> int:
     """The number of things that are not as they must be."""
-    (folder / "config.ini").write_text(CONFIG.format(address=server.address, model=MODEL))
     (folder / "answers.json").write_text(json.dumps([ROW]))
     began, wrong = time.monotonic(), []
     print(_HEAD, flush=True)
     for form in FORMS:
-        first = run(server, folder, form, "run", f"--prompts={form}")
+        config = CONFIG.format(address=server.address, model=MODEL, name=form)
+        (folder / f"{form}.ini").write_text(config)
+        words = ("run", f"--config={form}.ini", f"--prompts={form}")
+        first = run(server, folder, form, *words)
         print(line(first), flush=True)
         wrong += [*faults(first), *cut_short(server, first)]
-        again = run(server, folder, form, "run", f"--prompts={form}")
+        again = run(server, folder, form, *words)
         if again.seen or again.report["cases"] != first.report["cases"]:
             wrong.append(f"{form}: the second run made {len(again.seen)} calls or has other scores")
-    words = ("--prompts-a=ragas", "--prompts-b=single", "--temperature-b=0.2")
-    compared = run(server, folder, "compare-judges", "compare-judges", *words)
+    words = (
+        "compare-judges",
+        "--a=ragas.ini",
+        "--prompts-a=ragas",
+        "--prompts-b=single",
+        "--temperature-b=0.2",
+    )
+    compared = run(server, folder, "compare-judges", *words)
     print(line(compared), flush=True)
     wrong += faults(compared)
     print(f"\n{time.monotonic() - began:.0f} s in all, on {os.cpu_count()} processors.")
