@@ -169,7 +169,7 @@ def contact(server: Server, folder: Path) -> int:
         "compare-judges",
         "--a=ragas.ini",
         "--prompts-a=ragas",
-        "--prompts-b=single",
+        "--prompts-b=merged",
         "--temperature-b=0.2",
     )
     compared = run(server, folder, "compare-judges", *words)
@@ -253,8 +253,10 @@ def _reported(report: Mapping[str, Any]) -> tuple[int, int | None, float]:
 
 
 def _failures(report: Mapping[str, Any]) -> Counter[str]:
-    parts = report["judges"].values() if "judges" in report else [report["end"]["usage"]]
-    return sum((Counter(part["failures"]) for part in parts), Counter[str]())
+    """Of the judge that was called: in a comparison, the replies of A are stored."""
+    return Counter(
+        report["judges"]["b"]["failures"] if "judges" in report else report["end"]["usage"]["failures"]
+    )
 
 
 def cut_short(server: Server, made: Contact) -> Iterator[str]:

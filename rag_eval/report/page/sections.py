@@ -228,10 +228,14 @@ def _card(
         if bot.rqs_values
         else ""
     )
+    causes = _causes(findings.causes_of(bot.bot), index) if bot.judged_queries else _NOT_JUDGED
     return (
-        f'<article class="card"><h3><bdi>{name}</bdi></h3>{_causes(findings.causes_of(bot.bot), index)}'
+        f'<article class="card"><h3><bdi>{name}</bdi></h3>{causes}'
         f'<div class="pair"><ul class="modes">{"".join(modes)}</ul>{chart}</div></article>'
     )
+
+
+_NOT_JUDGED = '<p class="dim">No query was judged.</p>'
 
 
 def _causes(causes: BotCauses | None, index: int) -> str:
