@@ -456,6 +456,20 @@ def test_causes_cover_failures_of_the_labelled_examples(run_cli: Run, tmp_path: 
     assert_explained(json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
 
 
+def test_a_bot_that_repeats_the_query_is_told_so(run_cli: Run, tmp_path: Path) -> None:
+    headers = ["Query", "Ground_Truth", "Bot_Parrot", "Context"]
+    echoes = [QUERY, f"Regarding “{QUERY}”:", "You asked when the harbour ferry to Kelso leaves."]
+    write_sheet(tmp_path / "in.xlsx", headers, *([QUERY, ABOUT, echo, ABOUT] for echo in echoes))
+    assert run_cli("in.xlsx", "--json", "run.json", "--judge", "offline").code == 0
+    document = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    (found,) = document["causes"][0]["causes"]
+    assert (found["name"], found["count"], found["rows"]) == ("repeats_query", 3, [2, 3, 4])
+    assert (found["text"], found["fix"]) == (
+        "the response only repeats the query",
+        "make the bot answer the question",
+    )
+
+
 def test_gold_documents_that_were_not_retrieved_matter_only_if_the_chunks_may_lack_the_answer() -> None:
     documents = {"gold_ids": ("d1", "d2"), "retrieved_ids": ("d3",)}
     elsewhere = case(2, UNSUPPORTED)  # context recall 0.9: other documents contain the answer

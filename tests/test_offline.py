@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.context_precision import average_precision, chunk_relevance
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome
@@ -246,6 +247,209 @@ def test_a_reference_of_function_words_is_compared_by_all_words():
 def test_refusals_and_echoes_are_irrelevant(response, reason):
     found = score("answer_relevancy", case(response))
     assert (found.value, found.reason) == (0.0, reason)
+
+
+ECHOES = {
+    "quoted": "Regarding “How tall is the Eiffel Tower?”: {}",
+    "single quotes": "Regarding 'How tall is the Eiffel Tower?': {}",
+    "without quotes": "Regarding how tall is the Eiffel Tower, {}",
+    "without marks": "regarding how tall is the eiffel tower {}",
+    "sentence": "How tall is the Eiffel Tower? {}",
+    "colon": "How tall is the Eiffel Tower: {}",
+    "capitals": "HOW TALL IS THE EIFFEL TOWER?! {}",
+    "heading": "## **How tall is the *Eiffel Tower*?**\n\n{}",
+    "white space": "How  tall is\n  the Eiffel\tTower?\n{}",
+    "dialogue": "Q: How tall is the Eiffel Tower?\nA: {}",
+    "behind": "{}\n(How tall is the Eiffel Tower?)",
+    "behind, quoted": "{} That was “How tall is the Eiffel Tower”.",
+    "twice": "“How tall is the Eiffel Tower?” How tall is the Eiffel Tower? {}",
+    "asked": "You asked how tall the Eiffel Tower is. {}",
+    "asked for": "You wanted to know: how tall is the Eiffel Tower? {}",
+    "question of": "The question of how tall the Eiffel Tower is: {}",
+    "as to": "As to how tall the Eiffel Tower is, {}",
+    "when it comes to": "When it comes to how tall is the Eiffel Tower, {}",
+    "thanks": "Thank you for asking how tall the Eiffel Tower is. {}",
+    "explain": "Let me explain how tall the Eiffel Tower is. {}",
+    "understand": "I understand that you would like to know how tall the Eiffel Tower is. {}",
+    "your question": "In response to your question about how tall the Eiffel Tower is: {}",
+}
+
+
+@pytest.mark.parametrize("metric", METRIC_LABELS)
+@pytest.mark.parametrize("answer", ["It is green.", "330 metres.", "The Eiffel Tower is 330 metres tall."])
+@pytest.mark.parametrize("reference", [REFERENCE, None])
+def test_repeating_the_query_changes_no_score(metric, answer, reference):
+    plain = score(metric, case(answer, reference=reference))
+    for name, echo in ECHOES.items():
+        found = score(metric, case(echo.format(answer), reference=reference))
+        if name in (
+            "dialogue",
+            "source",
+            "behind, quoted",
+            "behind, in other words",
+        ):  # "A:" and "That was" stay
+            assert metric == "faithfulness" or found.value == pytest.approx(plain.value, abs=0.05), name
+        else:
+            assert (found.value, found.outcome) == (plain.value, plain.outcome), name
+
+
+@pytest.mark.parametrize(
+    ("query", "response", "answer"),
+    [
+        ("How long is a loan?", "Four weeks – how long is a loan? – exactly.", "Four weeks – …? – exactly."),
+        (
+            "How long is a loan?",
+            'Four weeks is the answer to "How long is a loan?".',
+            'Four weeks is the answer to "…?".',
+        ),
+        ("How long is a loan?", 'Regarding "How long is a loan?": I do not know.', "I do not know."),
+        ("Hours?", 'Regarding "Hours?": nine to five.', "nine to five."),
+        ("Hours?", "Hours? Nine to five.", "Nine to five."),
+        ("photosynthesis", 'Regarding "photosynthesis": it feeds plants.', "it feeds plants."),
+        (
+            "opening hours of the library",
+            "Regarding opening hours of the library, nine to five.",
+            "nine to five.",
+        ),
+        ("In 1912, who was king?", 'As to "In 1912, who was king?": George.', "George."),
+        (
+            "I lost my card. What does a new one cost?",
+            '"I lost my card. What does a new one cost?": 5 euros.',
+            "5 euros.",
+        ),
+        ("I lost my card. What does a new one cost?", "What does a new one cost? 5 euros.", "5 euros."),
+        ("I lost my blue card. What now?", 'Regarding "I lost my blue card.": pay.', "pay."),
+        ("Is parking free?", "You asked: is parking free? No information on it.", "No information on it."),
+        ("Is parking free?", "You asked whether parking is free. Ask the office.", "Ask the office."),
+        ("Is parking free?", "You would like to know if parking is free. It is green.", "It is green."),
+        ("Who wrote Faust?", "Who wrote Faust? Yes, bananas.", "Yes, bananas."),
+        ("Who wrote Faust?", "Bananas. Source: who wrote Faust", "Bananas. Source: …"),
+        ("Who wrote Faust?", "My thoughts on who wrote Faust: bananas.", "My thoughts on …: bananas."),
+        ("Is parking free?", "**Is parking free?** Parking is free.", "Parking is free."),
+        (
+            "Le parking est gratuit ?",
+            "**Le parking est gratuit ?** Le parking est gratuit.",
+            "Le parking est gratuit.",
+        ),
+        ("Who wrote Faust?", "As to who wrote Faust: Goethe.", "Goethe."),
+        (
+            "Who wrote Faust?",
+            "Here is the answer to who wrote Faust: Goethe.",
+            "Goethe.",
+        ),
+        (
+            "How do I renew a loan?",
+            "How do I renew a loan?\n\n1. Log in.\n2. Renew.",
+            "1. Log in.\n2. Renew.",
+        ),
+    ],
+)
+def test_what_is_left_without_the_query_is_the_answer(query, response, answer):
+    assert without_echo(response, query).strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("How long is a loan?", ["A loan is four weeks long.", "How long a loan is depends on the book."]),
+        (
+            "Who wrote Faust?",
+            [
+                "Goethe wrote Faust.",
+                "It was Goethe who wrote Faust.",
+                "The man who wrote Faust is Goethe.",
+                "Goethe, who wrote Faust, was a poet.",
+            ],
+        ),
+        ("Can you feel the love tonight", ["Can You Feel the Love Tonight is a song."]),
+        ("the shop opens at nine?", ["To answer your question, the shop opens at nine."]),
+        ("Hours?", ["Hours: 9 to 5.", "Our hours are 9 to 5."]),
+        ("parking", ["Do you need parking? It is free.", "Regarding parking, it is free."]),
+        ("photosynthesis", ["**Photosynthesis** feeds plants.", '"Photosynthesis" is a process.']),
+        (
+            "effects of the new law",
+            ["The effects of the new law are small.", "Here are effects of the new law: few."],
+        ),
+        ("opening hours of the library", ["Answer: Opening hours of the library are 9 to 5."]),
+        ("use the query API", ["To use the query API, send a query."]),
+        (
+            "Is parking free?",
+            ["Parking is free.", "Yes, parking is free.", "To answer your question, parking is free."],
+        ),
+        (
+            "Is parking free if I come on Sunday?",
+            [
+                "Is parking free if I come on Sunday? Yes.",
+                "Is parking free if I come on Sunday? No, not then.",
+                "Is parking free if I come on Sunday: yes, but only then.",
+                "To answer your question, parking is free if you come on Sunday.",
+            ],
+        ),
+        ("¿El aparcamiento es gratis?", ["¿El aparcamiento es gratis? Sí.", "Sí el aparcamiento es gratis."]),
+        ("Ist das Parken frei?", ["Ist das Parken frei? Ja.", "Das Parken ist frei, wenn Sie bleiben."]),
+        ("停车免费吗？", ["停车免费吗？是的。", "停车免费。"]),
+        ("駐車は無料ですか？", ["駐車は無料ですか？はい。"]),
+        ("What drives change?", ["Questions drive change.", "Demand drives change."]),
+        ("What do I send to the API?", ["Send a query to the API."]),
+        ("When do I get a refund when a trip is cancelled?", ["When a trip is cancelled, within a week."]),
+        ("Where the Wild Things Are", ['"Where the Wild Things Are" is a book.']),
+        ("what is What a Wonderful World about?", ['"What a Wonderful World" is about beauty.']),
+        (
+            "when did are you smarter than a fifth grader air",
+            ['"Are You Smarter Than a Fifth Grader?" aired in 2007.'],
+        ),
+        ("How to avoid obesity?", ["The text does not say how to avoid obesity."]),
+        ("I lost my card. What does a new one cost?", ["You lost your card, so a new one costs 5 euros."]),
+        ("The firm was founded in 1912. When was it founded?", ["The firm was founded in 1912."]),
+        ("What is the capital, Paris or Lyon?", ["The capital is Paris."]),
+        (
+            "Le parking est gratuit ?",
+            [
+                "Oui, le parking est gratuit.",
+                "Le parking est gratuit, sauf le dimanche.",
+                "Pour répondre à votre question, le parking est gratuit.",
+                "« Le parking est gratuit », dit le plan.",
+            ],
+        ),
+    ],
+)
+def test_an_honest_answer_in_the_words_of_the_query_is_kept(query, answers):
+    assert [without_echo(answer, query) for answer in answers] == answers
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        QUERY,
+        f"{QUERY} {QUERY}",
+        f"Regarding “{QUERY}”:",
+        "You asked how tall the Eiffel Tower is.",
+        "**How tall is the Eiffel Tower**\n\n",
+    ],
+)
+def test_a_response_that_only_repeats_the_query_answers_nothing(response):
+    reason = "the response only repeats the query"
+    for metric in ("answer_relevancy", "answer_correctness"):
+        found = score(metric, case(response))
+        assert (found.value, found.reason, found.evidence) == (0.0, reason, ())
+    found = score("faithfulness", case(response))
+    assert (found.outcome, found.reason) == (Outcome.NOT_APPLICABLE, f"{reason} and claims nothing")
+
+
+def test_the_evidence_says_that_the_repeated_query_does_not_count():
+    response = f"{QUERY} It is old."
+    (found,) = score("answer_relevancy", case(response)).evidence
+    assert found.reason == "not taken up, apart from repeating the query: tall, Eiffel, Tower"
+    found = score("answer_correctness", case(response)).evidence[0]
+    assert found.reason.startswith("not in the response, apart from repeating the query: ")
+    found = score("answer_correctness", case(response, reference="The Who")).evidence[0]
+    assert found.reason == "not in the response, apart from repeating the query: the, who"
+
+
+def test_a_question_that_the_ground_truth_repeats_is_an_answer():
+    query = "Which question is asked most, how long is a loan or what is a fine?"
+    answer = "Which question is asked most? How long is a loan."
+    assert value("answer_correctness", case(answer, query=query, reference=answer)) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.offline.asking import small_words_of, without_unspaced_asking
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair, is_short, is_unspaced
 from rag_eval.metrics.offline.wording import find_similar, query_stems
@@ -190,6 +192,167 @@ def test_refusals_are_known_and_negated_answers_are_none(language: str) -> None:
 )
 def test_a_refusal_stands_at_the_beginning_and_alone(text: str, declines: bool) -> None:
     assert is_refusal(read(text)) is declines
+
+
+ECHOES = {  # a query, an honest answer in its words, and how it is repeated
+    "de": (
+        "Wie lange darf ich ein Buch behalten?",
+        "Ein Buch darf man vier Wochen behalten.",
+        "Zu Ihrer Frage „Wie lange darf ich ein Buch behalten?“: {}",
+        "Sie haben gefragt, wie lange Sie ein Buch behalten dürfen. {}",
+        "WIE LANGE DARF ICH EIN BUCH BEHALTEN: {}",
+    ),
+    "fr": (
+        "Combien de temps puis-je garder un livre ?",
+        "On peut garder un livre quatre semaines.",
+        "Concernant votre question « Combien de temps puis-je garder un livre ? » : {}",
+        "Vous avez demandé combien de temps vous pouvez garder un livre. {}",
+        "**Combien de temps puis-je garder un livre ?**\n{}",
+    ),
+    "es": (
+        "¿Cuánto tiempo puedo quedarme un libro?",
+        "Un libro se puede quedar cuatro semanas.",
+        "Respecto a su pregunta «¿Cuánto tiempo puedo quedarme un libro?»: {}",
+        "¿Cuánto tiempo puedo quedarme un libro? {}",
+        "Cuanto tiempo puedo quedarme un libro: {}",
+    ),
+    "it": (
+        "Quanto tempo posso tenere un libro?",
+        "Si può tenere un libro quattro settimane.",
+        'Riguardo alla domanda "Quanto tempo posso tenere un libro?": {}',
+        "Ha chiesto quanto tempo può tenere un libro. {}",
+    ),
+    "pt": (
+        "Quanto tempo posso ficar com um livro?",
+        "Pode ficar com um livro quatro semanas.",
+        'Sobre a pergunta "Quanto tempo posso ficar com um livro?": {}',
+        "Você perguntou quanto tempo pode ficar com um livro. {}",
+    ),
+    "nl": (
+        "Hoe lang mag ik een boek houden?",
+        "Een boek mag je vier weken houden.",
+        'Uw vraag "Hoe lang mag ik een boek houden?": {}',
+        "U vroeg hoe lang u een boek mag houden. {}",
+    ),
+    "pl": (
+        "Jak długo mogę trzymać książkę?",
+        "Książkę można trzymać cztery tygodnie.",
+        "Odnośnie pytania „Jak długo mogę trzymać książkę?”: {}",
+        "Jak długo mogę trzymać książkę: {}",
+    ),
+    "ru": (
+        "Как долго можно держать книгу?",
+        "Книгу можно держать четыре недели.",
+        "По вашему вопросу «Как долго можно держать книгу?»: {}",
+        "Вы спросили, как долго можно держать книгу. {}",
+        "Что касается вопроса, как долго можно держать книгу: {}",
+    ),
+    "tr": (
+        "Bir kitabı ne kadar süre tutabilirim?",
+        "Bir kitabı dört hafta tutabilirsiniz.",
+        '"Bir kitabı ne kadar süre tutabilirim?" sorunuzla ilgili: {}',
+        "Bir kitabı ne kadar süre tutabilirim? {}",
+    ),
+    "ar": (
+        "كم يمكنني الاحتفاظ بالكتاب؟",
+        "يمكنك الاحتفاظ بالكتاب أربعة أسابيع.",
+        "بخصوص سؤالك «كم يمكنني الاحتفاظ بالكتاب؟»: {}",
+        "سألت كم يمكنك الاحتفاظ بالكتاب. {}",
+        "كم يمكنني الاحتفاظ بالكتاب؟ {}",
+    ),
+    "hi": (
+        "मैं किताब कितने दिन रख सकता हूँ?",
+        "किताब अट्ठाईस दिन रख सकते हैं।",
+        'आपका प्रश्न "मैं किताब कितने दिन रख सकता हूँ?": {}',
+        "आपने पूछा कि किताब कितने दिन रख सकते हैं। {}",
+        "मैं किताब कितने दिन रख सकता हूँ? {}",
+    ),
+    "zh": (
+        "一本书可以借多久？",
+        "一本书可以借四个星期。",
+        "关于“一本书可以借多久？”：{}",
+        "您问一本书可以借多久，{}",
+        "关于您的问题：一本书可以借多久？{}",
+    ),
+    "ja": (
+        "本はどのくらい借りられますか？",
+        "本は四週間借りられます。",
+        "「本はどのくらい借りられますか？」というご質問について：{}",
+        "本はどのくらい借りられますかというご質問ですが、{}",
+        "本はどのくらい借りられますか？{}",
+    ),
+    "ko": (
+        "책을 얼마나 빌릴 수 있습니까?",
+        "책은 사 주 동안 빌릴 수 있습니다.",
+        '"책을 얼마나 빌릴 수 있습니까?"라는 질문에 대해: {}',
+        "책을 얼마나 빌릴 수 있습니까? {}",
+    ),
+    "th": (
+        "ยืมหนังสือได้นานเท่าไร",
+        "ยืมหนังสือได้สี่สัปดาห์",
+        'เกี่ยวกับคำถาม "ยืมหนังสือได้นานเท่าไร": {}',
+        "คุณถามว่ายืมหนังสือได้นานเท่าไร? {}",
+        "คำถาม: ยืมหนังสือได้นานเท่าไร\n{}",
+    ),
+    "vi": (
+        "Tôi được giữ sách bao lâu?",
+        "Bạn được giữ sách bốn tuần.",
+        'Về câu hỏi "Tôi được giữ sách bao lâu?": {}',
+        "Bạn hỏi được giữ sách bao lâu. {}",
+    ),
+    "id": (
+        "Berapa lama saya boleh menyimpan buku?",
+        "Buku boleh disimpan empat minggu.",
+        'Mengenai pertanyaan "Berapa lama saya boleh menyimpan buku?": {}',
+        "Berapa lama saya boleh menyimpan buku? {}",
+    ),
+    "de, yes or no": (
+        "Kann ich mein Abo jederzeit kündigen?",
+        "Sie können Ihr Abo jederzeit kündigen.",
+        "Sie möchten wissen, ob Sie Ihr Abo jederzeit kündigen können. {}",
+        "Zur Frage, ob Sie Ihr Abo jederzeit kündigen können: {}",
+    ),
+    "es, yes or no": (
+        "¿Puedo cancelar mi pedido?",
+        "Puede cancelar su pedido.",
+        "Usted pregunta si puede cancelar su pedido. {}",
+    ),
+    "ru, yes or no": (
+        "Могу ли я отменить заказ?",
+        "Вы можете отменить заказ.",
+        "Вы хотите знать, можно ли отменить заказ. {}",
+    ),
+    "zh, yes or no": (
+        "我可以取消订单吗？",
+        "您可以取消订单。",
+        "您想知道是否可以取消订单。{}",
+    ),
+    "sv": (  # a language of which no word is known
+        "Hur länge får jag behålla en bok?",
+        "En bok får man behålla i fyra veckor.",
+        "Hur länge får jag behålla en bok? {}",
+        '"Hur länge får jag behålla en bok?": {}',
+    ),
+}
+
+
+@pytest.mark.parametrize("language", ECHOES)
+def test_repeating_the_query_is_no_answer(language: str) -> None:
+    query, answer, *echoes = ECHOES[language]
+    assert without_echo(answer, query) == answer
+    assert [without_echo(echo.format(answer), query) for echo in echoes] == [answer] * len(echoes)
+    assert [without_echo(echo.format(""), query) for echo in echoes] == [""] * len(echoes)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_paragraph_with_the_query_is_judged_like_the_paragraph(language: str) -> None:
+    probes = [probe for probe in PROBES if probe["language"] == language]
+    for one, other in zip(probes, probes[1:] + probes[:1], strict=True):
+        plain = Case(2, "bot", one["question"], other["paragraph"], one["answer"], (one["paragraph"],))
+        for echo in ("“{0}”: {1}", "{0}\n\n{1}", "Regarding “{0}”: {1}", "{1}\n({0})"):
+            echoed = replace(plain, response=echo.format(one["question"], other["paragraph"]))
+            for metric in METRIC_LABELS:
+                assert score_of(metric, echoed) == score_of(metric, plain), (metric, echo, one)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ ENGLISH: tuple[tuple[str, str, str | None, tuple[str, ...] | None], ...] = (
     (WHEN, "I do not know.", "19 March 1932", BRIDGE),
     (WHEN, "No.", None, None),
     (WHEN, "It opened then.", "March 1932", ()),
+    (WHEN, f'Regarding "{WHEN}": Bananas grow in warm countries.', "19 March 1932", BRIDGE),
+    (WHEN, f"You asked when the Harbour Bridge opened.\n\n**{WHEN}** 1932", "The bridge opened in 1932.", BRIDGE),
+    (WHEN, f"19 March 1932 ({WHEN.lower()})", None, BRIDGE),
+    (WHEN, f"{WHEN} Sorry, I do not know.", "19 March 1932", BRIDGE),
+    (WHEN, f"As to {WHEN}", "The bridge opened in 1932.", BRIDGE),
 )  # fmt: skip
 QUERIES = (
     WHEN,

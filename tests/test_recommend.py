@@ -40,10 +40,10 @@ ASKED = (Evidence("question", "What else?", "nearly the same question", True),)
 EVADED = (Evidence("question", "What?", "evasive response", False),)
 
 
-def declining(result: CaseResult) -> CaseResult:
-    """As the offline judge scores a refusal."""
-    score = replace(result.scores["answer_relevancy"], reason="the response declines to answer")
-    return replace(result, scores={**result.scores, "answer_relevancy": score})
+def settled(metric: str, reason: str) -> CaseResult:
+    """As the offline judge scores a response that answers nothing."""
+    result = case_of({metric: 0.0})
+    return replace(result, scores={**result.scores, metric: replace(result.scores[metric], reason=reason)})
 
 
 RECALL = "The chunks do not contain the whole answer (“A.”): improve the retrieval."
@@ -55,6 +55,8 @@ USELESS = "No retrieved chunk is useful: improve the retrieval."
 EMPTY = "No chunk was retrieved: check the index, its filters and the query rewriting."
 NOTHING_SAID = "The bot gave no response: check the bot for timeouts, errors and filters."
 EVASION = "The response declines to answer: check the prompt's rules for declining."
+REPEATS = "the response only repeats the query"
+ECHO = "The response only repeats the query: make the bot answer the question."
 LEFT_OUT = "The response leaves out parts of the ground truth (“A.”): make the bot answer completely."
 CHECK = "check whether the chunks say so."
 KNOWN = f"The response is in the ground truth, but not found in the chunks in these words{{}}: {CHECK}"
@@ -132,7 +134,9 @@ EXTRA = "The response says more than the ground truth (“A.”{}): check these 
             f"{EXTRA.format(' and 1 more')} {LEFT_OUT}",
         ),
         (case_of({"answer_relevancy": 0.0}, {"answer_relevancy": EVADED}), EVASION),
-        (declining(case_of({"answer_relevancy": 0.0})), EVASION),
+        (settled("answer_relevancy", "the response declines to answer"), EVASION),
+        (settled("answer_relevancy", REPEATS), ECHO),
+        (settled("answer_correctness", REPEATS), ECHO),  # the other metric may be off
         (
             case_of(gold_ids=("d1", "d2"), retrieved_ids=("d2", "d3")),
             NO_ACTION,  # no score leaves room, and gold documents did not decide

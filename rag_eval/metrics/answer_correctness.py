@@ -9,7 +9,8 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
-from rag_eval.metrics.metric import NO_REFERENCE, Metric, MetricInfo, left_out_evidence
+from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
@@ -120,29 +121,42 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
     )
 
     async def judge(self, case: Case) -> Score:
-        reference, response = read_claim(case.reference or "").whole, read_claim(case.response).whole
+        answer = _answer(case)
+        if not answer:
+            return Score.scored(self.name, 0.0, REPEATS)
+        reference, response = read_claim(case.reference or "").whole, read_claim(answer).whole
         asked = query_stems(case.query)
+        apart = "" if answer == case.response else APART
         if not reference.content:
-            return self._compare_every_word(reference, response)
+            return self._compare_every_word(reference, response, apart)
         length = count_words(reference.content)
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
         find = find_similar if textual < 1 else find_exactly  # a text has words enough
         found = find(reference.stems, response.stems)
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
-        evidence = [_reference_evidence(reference, found.missing)]
+        evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
             balance, extra = _balance(reference, response, found.exactly().share_beside(asked, ASKED_IN_LONG))
             value = lenient((1 - textual) * value + textual * balance, length)
             evidence.append(_response_evidence(response, extra))
         return Score.scored(self.name, value, evidence=tuple(evidence))
 
-    def _compare_every_word(self, reference: Reading, response: Reading) -> Score:
+    def _compare_every_word(self, reference: Reading, response: Reading, apart: str) -> Score:
         """A reference of function words ("The Who") is compared by all of its words."""
         wanted = set(stems_of(reference.text))
         if not wanted:
             return Score.not_applicable(self.name, "the ground truth contains no words")
         found = find_similar(wanted, set(stems_of(response.text)))
-        return Score.scored(self.name, found.share, evidence=(_reference_evidence(reference, found.missing),))
+        evidence = _reference_evidence(reference, found.missing, apart)
+        return Score.scored(self.name, found.share, evidence=(evidence,))
+
+
+def _answer(case: Case) -> str:
+    """What the response says besides repeating the query, unless the reference repeats it, too."""
+    answer = without_echo(case.response, case.query)
+    reference = case.reference or ""
+    is_wanted = answer != case.response and without_echo(reference, case.query) != reference
+    return case.response if is_wanted else answer
 
 
 def lenient(share: float, length: float) -> float:
@@ -163,8 +177,8 @@ def _balance(reference: Reading, response: Reading, recall: float) -> tuple[floa
     return min(2 * precision * recall / both, MOST_GAIN * recall) if both else 0.0, extra
 
 
-def _reference_evidence(reference: Reading, missing: AbstractSet[str]) -> Evidence:
-    reason = f"not in the response: {quote(reference, missing)}" if missing else ""
+def _reference_evidence(reference: Reading, missing: AbstractSet[str], apart: str) -> Evidence:
+    reason = f"not in the response{apart}: {quote(reference, missing)}" if missing else ""
     return Evidence(
         "reference",
         reference.text,

@@ -9,13 +9,14 @@ from rag_eval.judge.calls import Call, Message, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
-from rag_eval.metrics.metric import DECLINES, EVASIVE, Metric, MetricInfo
+from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
-from rag_eval.texts.words import Reading, quote, read, read_claim, stems_of
+from rag_eval.texts.words import Reading, has_words, quote, read, read_claim, stems_of
 
 
 class _AnswerRelevancy(Metric):
@@ -115,9 +116,10 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         asked = query_stems(case.query)
         if not asked:
             return Score.not_applicable(self.name, "the query contains no words")
-        response = read_claim(case.response).whole
-        said = response.stems or set(stems_of(case.response))
-        if settled := _worthless(response, said, case.query):
+        answer = without_echo(case.response, case.query)
+        response = read_claim(answer).whole
+        said = response.stems or set(stems_of(answer))
+        if settled := _worthless(response, said, case):
             return Score.scored(self.name, 0.0, settled)
         found = find_similar(asked, said)
         share, missing = found.share, found.missing
@@ -125,21 +127,22 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
             share = raised(share, PAIRS_RAISED_BY)
         if share < 1 and case.chunks and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
             share = max(share, _share_by_source(asked, said, case.chunks))
+        evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         kind = expected_kind(case.query)
-        if kind is None or kind.is_given(case.response, case.query):
-            return Score.scored(self.name, share, evidence=_evidence(case.query, missing))
+        if kind is None or kind.is_given(answer, case.query):
+            return Score.scored(self.name, share, evidence=evidence)
         reason = f"the query asks for a {kind.name}, the response gives none"
-        return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, _evidence(case.query, missing))
+        return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, evidence)
 
 
-def _worthless(response: Reading, said: set[str], query: str) -> str:
+def _worthless(response: Reading, said: set[str], case: Case) -> str:
     """Why the response cannot address any query, or empty."""
     if not said:
-        return "the response contains no words"
+        return REPEATS if has_words(case.response) else "the response contains no words"
     if is_refusal(response):
         return DECLINES
-    known = read(query).stems if response.stems else set(stems_of(query))
-    return "the response only repeats the query" if said <= known else ""
+    known = read(case.query).stems if response.stems else set(stems_of(case.query))
+    return REPEATS if said <= known else ""
 
 
 def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...]) -> float:
@@ -157,8 +160,8 @@ def _sentences(chunks: tuple[str, ...]) -> list[Reading]:
     return [sentence for chunk in chunks for sentence in read_claim(chunk).sentences]
 
 
-def _evidence(query: str, missing: AbstractSet[str]) -> tuple[Evidence, ...]:
-    reason = f"not taken up: {quote(read(query), missing)}" if missing else ""
+def _evidence(query: str, missing: AbstractSet[str], *, is_cut: bool) -> tuple[Evidence, ...]:
+    reason = f"not taken up{APART if is_cut else ''}: {quote(read(query), missing)}" if missing else ""
     verdict = "partly addressed" if missing else "addressed"
     return (Evidence("query", query, verdict, not missing, reason),)
 

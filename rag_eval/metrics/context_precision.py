@@ -11,6 +11,7 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
 from rag_eval.records import Case, Evidence, FailureMode, Score
@@ -85,7 +86,8 @@ class _OfflineContextPrecision(_ContextPrecision):
     )
 
     async def judge(self, case: Case) -> Score:
-        return _score(self.name, case.query, case.reference or case.response, case.chunks or ())
+        target = case.reference or without_echo(case.response, case.query) or case.response
+        return _score(self.name, case.query, target, case.chunks or ())
 
 
 def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:

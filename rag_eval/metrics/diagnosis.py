@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from rag_eval.metrics.metric import DECLINES, EVASIVE
+from rag_eval.metrics.metric import DECLINES, EVASIVE, REPEATS
 from rag_eval.records import FAILURES, METRIC_LABELS, CaseResult, Evidence, FailureMode
 
 ROOM = 0.8
@@ -20,6 +20,7 @@ class CauseKind(Enum):
     MISSING_FROM_CHUNKS = "the chunks do not contain the whole answer", "improve the retrieval"
     USELESS_CHUNKS = "no retrieved chunk is useful", "improve the retrieval"
     EVASIVE = "the response declines to answer", "check the prompt's rules for declining"
+    REPEATS_QUERY = REPEATS, "make the bot answer the question"
     UNSUPPORTED = "the chunks do not support the whole response", "make the bot answer from the chunks only"
     IN_REFERENCE_ONLY = (
         "the response is in the ground truth, but not found in the chunks in these words",
@@ -137,6 +138,12 @@ def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagn
     is_evasive = is_off_topic and _is_evasive(result)
     if is_evasive:
         yield Diagnosis(CauseKind.EVASIVE)
+    repeating = ("answer_relevancy", "answer_correctness")
+    is_repeat = any(
+        _is_below(result, one, limits) and result.scores[one].reason == REPEATS for one in repeating
+    )
+    if is_repeat:
+        yield Diagnosis(CauseKind.REPEATS_QUERY)
     unsupported = None if result.case.has_empty_context else _against(result, "faithfulness", limits)
     if unsupported is not None:
         yield from _unsupported(result, [each.text for each in unsupported])
@@ -144,7 +151,7 @@ def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagn
     left_out = [each.text for each in wrong or () if each.subject.startswith("reference")]
     extra = [each.text for each in wrong or () if not each.subject.startswith("reference")]
     yield from _most_first((CauseKind.INCOMPLETE, left_out), (CauseKind.NOT_IN_REFERENCE, extra))
-    if is_off_topic and not is_evasive:
+    if is_off_topic and not is_evasive and not is_repeat:
         yield Diagnosis(CauseKind.OFF_TOPIC)
     if wrong is not None and not wrong:
         yield Diagnosis(CauseKind.DIFFERENT)

@@ -7,7 +7,8 @@ from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
-from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.metric import NO_CONTEXT, REPEATS, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
@@ -93,11 +94,14 @@ class _OfflineFaithfulness(_Faithfulness):
     async def judge(self, case: Case) -> Score:
         if not has_words(case.response):
             return Score.not_applicable(self.name, "the response contains no words")
-        claim = read_claim(case.response)
+        answer = without_echo(case.response, case.query)
+        if not answer:
+            return Score.not_applicable(self.name, f"{REPEATS} and claims nothing")
+        claim = read_claim(answer)
         is_short = count_words(claim.whole.content) <= MOST_WORDS_OF_A_MERE_REFUSAL
         if is_short and claim.sentences and all(map(is_refusal, claim.sentences)):
             return Score.not_applicable(self.name, "the response declines to answer and claims nothing")
-        found = support(case.response, case.chunks or (), stated=read(case.query).stems)
+        found = support(answer, case.chunks or (), stated=read(case.query).stems)
         evidence = tuple(one.evidence("sentence", "supported", "not supported") for one in found.sentences)
         return Score.scored(self.name, found.value, evidence=evidence)
 

@@ -100,6 +100,14 @@ def read_claim(text: str) -> _Claim:
     return _Claim(Reading(text, content or _content(stems_by_piece), pieces, stems_by_piece), sentences)
 
 
+def read_sentences(text: str) -> Iterator[Reading]:
+    """The sentences that have content taken apart; not remembered."""
+    for pieces in _sentence_pieces(_spaced(text)):
+        sentence = _sentence(pieces, _look_up(pieces))
+        if sentence.content:
+            yield sentence
+
+
 def stems_of(text: str) -> list[str]:
     """Stems of all words in order, those without content included."""
     return [stem(word) for word in words(text)]
@@ -374,6 +382,8 @@ _TOKEN = re.compile(
     rf"|(?P<percent>%)"
     rf"|(?P<word>(?:{_LETTER}|[{_MARKS}])++(?:'{_LETTER}++)?)"
 )
+WRITTEN_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])++")
+"""A word as a text spells it, or a run of characters of a script without spaces."""
 _LONG_RUN_OF_MARKS = re.compile(r"(?:[^\w\s\x00-\x7f]|[\uff9e\uff9f]){30,}+")
 """Real texts have a few in a row at most. No combining mark is a letter, but two letters of half width become one."""
 _FOLDED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")

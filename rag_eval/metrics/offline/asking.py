@@ -8,43 +8,43 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 
-from rag_eval.texts.words import STOP_WORDS, words
+from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
 
 _SPACED = {
-    "ar": """من ما ماذا متى أين كيف كم لماذا هل أي هو هي هذا هذه ذلك الذي التي الذين في على إلى عن مع أو ثم
+    "ar": """من ما ماذا متى أين كيف كم لماذا هل أي | هو هي هذا هذه ذلك الذي التي الذين في على إلى عن مع أو ثم
         قد لا كان كانت تكون يكون عند بين""",
-    "de": """wer was wann wo wie warum welche welcher welches welchem welchen wieviel wem wen wessen woher wohin
+    "de": """wer was wann wo wie warum welche welcher welches welchem welchen wieviel wem wen wessen woher wohin |
         der die das den dem des ein eine einen einem einer eines ist sind war waren wird werden wurde wurden hat
         haben hatte und oder von vom zu zum zur in im an am auf aus bei beim mit nach für über um es er sie ihr
         ihre sein seine sich nicht auch als lange viel viele kann man""",
-    "es": """quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles por para el la los las
+    "es": """quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles | por para el la los las
         un una unos unas es son era fue fueron está están se su sus de del al en con y o a que como lo le ha han
         más tiempo""",
-    "fr": """qui que quoi quand où comment combien pourquoi quel quelle quels quelles est sont était a ont le la
+    "fr": """qui que quoi quand où comment combien pourquoi quel quelle quels quelles | est sont était a ont le la
         les l un une des du de d au aux en dans sur pour par avec et ou ce cet cette ces se s son sa ses leur
         leurs il elle ils elles on qu t y ne pas plus temps""",
-    "hi": """क्या कब कौन कहाँ कहां कितना कितने कितनी किस किसने किसके किसका किसकी किसे कैसे क्यों सा सी से है
+    "hi": """क्या कब कौन कहाँ कहां कितना कितने कितनी किस किसने किसके किसका किसकी किसे कैसे क्यों | सा सी से है
         हैं था थी थे में का की के को ने पर और या यह वह ये वे हो होता होती होते गया गई गए किया तक एक""",
-    "id": """siapa apa kapan mana bagaimana berapa mengapa kenapa yang di ke dari dan atau adalah ini itu untuk
+    "id": """siapa apa kapan mana bagaimana berapa mengapa kenapa | yang di ke dari dan atau adalah ini itu untuk
         dengan pada oleh apakah lama""",
-    "it": """chi che cosa quando dove come quanto quanta quanti quante quale quali perché il lo la i gli le un
+    "it": """chi che cosa quando dove come quanto quanta quanti quante quale quali perché | il lo la i gli le un
         uno una è sono era fu furono ha hanno di del della dei delle dello a al alla ai da dal dalla in nel nella
         con su sul sulla per e o si suo sua tempo""",
     "ko": """언제 언제입니까 무엇 무엇을 무엇이 무엇입니까 무엇인가요 뭐 누구 누가 누구의 누구입니까 누구인가요 어디
-        어디에 어디서 어디에서 어디입니까 어디인가요 어떻게 왜 몇 얼마 얼마나 얼마입니까 무슨 어느 어떤 것은 것
+        어디에 어디서 어디에서 어디입니까 어디인가요 어떻게 왜 몇 얼마 얼마나 얼마입니까 무슨 어느 어떤 | 것은 것
         동안 합니까 있습니까 했습니까 있나요""",
-    "nl": """wie wat wanneer waar hoe waarom welke welk hoeveel de het een is zijn was waren wordt werd werden
+    "nl": """wie wat wanneer waar hoe waarom welke welk hoeveel | de het een is zijn was waren wordt werd werden
         heeft en of van in op aan uit bij met naar voor over door er te zich lang""",
-    "pl": """kto co kiedy gdzie jak dlaczego ile jaki jaka jakie który która które czy jest są był była było
+    "pl": """kto co kiedy gdzie jak dlaczego ile jaki jaka jakie który która które czy | jest są był była było
         były w we na z ze do od o i lub się to po za przez dla""",
-    "pt": """quem que quando onde como quanto quanta quantos quantas qual quais por para o a os as um uma uns
+    "pt": """quem que quando onde como quanto quanta quantos quantas qual quais | por para o a os as um uma uns
         umas é são era foi foram está estão se seu sua de do da dos das em no na nos nas com e ou ao tempo""",
     "ru": """кто что когда где куда откуда как почему зачем сколько какой какая какое какие каком какую каким
-        который чей чем кого кому ли это был была было были есть в во на с со из к ко о об от до по за для и или
+        который чей чем кого кому ли | это был была было были есть в во на с со из к ко о об от до по за для и или
         у при его её их он она не лет времени""",
     "tr": """kim kimin kime ne neyi neden nasıl nerede nereye nereden hangi kaç niçin niye mi mı mu mü midir
-        mıdır bir ve veya ile bu şu o için da de en ki kadar zaman süre""",
-    "vi": """ai gì nào khi đâu bao nhiêu lâu sao tại vì như thế là của được bị có trong những các một và hay với
+        mıdır | bir ve veya ile bu şu o için da de en ki kadar zaman süre""",
+    "vi": """ai gì nào khi đâu bao nhiêu lâu sao tại | vì như thế là của được bị có trong những các một và hay với
         cho đã sẽ đang này đó ở vào ra từ điều người""",
 }
 _UNSPACED = """
@@ -59,6 +59,8 @@ _UNSPACED = """
 _UNSPACED_ASKING = re.compile("|".join(sorted(_UNSPACED.split(), key=len, reverse=True)))
 _ENGLISH = "en"
 _BY_LANGUAGE = {language: frozenset(words(listed)) for language, listed in _SPACED.items()}
+ENGLISH_ASKING = frozenset(words("who whom whose which what when where why how"))
+ASKING_WORDS = frozenset(chain(*(words(listed.partition("|")[0]) for listed in _SPACED.values())))
 _RANKS = {language: rank for rank, language in enumerate((_ENGLISH, *_BY_LANGUAGE))}
 _LANGUAGES_OF: dict[str, list[str]] = {}
 """By word."""
@@ -74,6 +76,11 @@ def without_unspaced_asking(query: str) -> str:
     return query if query.isascii() else _UNSPACED_ASKING.sub(" ", query)
 
 
+def unspaced_asking(query: str) -> list[str]:
+    """The asking wordings of scripts without spaces that the query has."""
+    return [] if query.isascii() else _UNSPACED_ASKING.findall(query)
+
+
 def small_words_of(query: Iterable[str]) -> frozenset[str]:
     """The asking and small words of the language that has most of the query's words; none for English.
 
@@ -85,3 +92,120 @@ def small_words_of(query: Iterable[str]) -> frozenset[str]:
     counts = Counter(chain.from_iterable(_LANGUAGES_OF[word] for word in given if word in _LANGUAGES_OF))
     best = max(counts, key=lambda language: (counts[language], -_RANKS[language]), default=_ENGLISH)
     return _BY_LANGUAGE.get(best, frozenset())
+
+
+OPENING_VERBS = frozenset(
+    words("""
+        is are was were am do does did can could may might must shall should will would has have had give describe
+        explain tell define
+    """)
+)
+"""English words that open a question or a request without an asking word."""
+_SPEAKING = """
+    question questions asked asking wondered wondering
+    frage fragen fragst fragten fragtest gefragt anfrage
+    demandez demandiez demandé
+    pregunta preguntó preguntaste preguntado
+    domanda chiesto
+    pergunta perguntou perguntado
+    vraag vraagt vroeg gevraagd
+    pytanie pytania pytał zapytanie
+    вопрос вопросу спросили спрашиваете вопроса спрашивали
+    soru sorunuz soruya sorduğunuz sordunuz sorunuza sorunuzla
+    سؤال سؤالك السؤال سألت سؤالكم تسأل
+    प्रश्न सवाल पूछा
+    질문 질문은 질문에 질문하신 질문하셨습니다
+    câu hỏi
+    pertanyaan bertanya menanyakan
+"""
+_ANNOUNCING = """
+    regard regarding regards concerning concern concerns respect re
+    bezüglich hinsichtlich betreffend betrifft angeht
+    concernant concerne propos
+    respecto acerca
+    riguardo riguarda proposito
+    relativamente respeito
+    betreft betreffende aangaande
+    odnośnie dotyczące dotyczy sprawie
+    относительно насчет касательно касается отношении
+    ilgili ilişkin hakkında konusunda
+    بخصوص بالنسبة بشأن يتعلق
+    बारे संबंध विषय
+    관해 대해 관하여 대하여 대한 관한
+    liên quan
+    mengenai tentang terkait
+"""
+_SURROUNDING = """
+    query answer reply response want wanted like know understand whether q user comes let explain thank thanks
+    antwort beantworten wissen wollten möchten sie ihre ihrer deine deiner ob lautet
+    quant réponse répondre sujet savoir voulez vouliez votre vous avez
+    sobre cuanto respuesta responder saber quería quiere relación usted
+    quanto risposta rispondere sapere vuole sua
+    resposta responder queria você relação
+    antwoord beantwoorden weten wilde uw
+    odpowiedź pana państwa twoje
+    ответ ответить вы ваш ваше вам вашему хотите хотели знать узнать
+    cevap olarak
+    حول ردا إجابة لقد فيما
+    जवाब आपने आपका आपके
+    답 답변 라는 이라는
+    về trả lời bạn đối
+    jawaban anda menjawab
+"""
+SPEAKING = frozenset(words(_SPEAKING))
+"""Words that speak of a question: "you asked"."""
+SPEAKING_STEMS = frozenset(map(stem, SPEAKING))
+ANNOUNCING = SPEAKING_STEMS | frozenset(map(stem, words(_ANNOUNCING)))
+"""Their stems, and those of words that announce a topic: "regarding"."""
+SURROUNDING = ANNOUNCING | frozenset(map(stem, words(_SURROUNDING)))
+"""These, and those of words that are often next to them: "your answer"."""
+_WHETHER = re.compile(
+    r"\b(?:whether|if|ob|si|se|of|om|czy|ли)\b|是否|能否|かどうか|かという|か知りたい|[는은]지(?!\w)",
+    re.IGNORECASE,
+)
+"""In the spelling of a text: the Spanish yes is "sí"."""
+_YES_OR_NO = """
+    吗 嗎 呢 是 的 了 ですか でしたか ましたか ますか ありますか หรือไม่ mi mı mu czy ли क्या
+"""
+"""Asking words, in normal form, of queries for yes or no, and those that do not tell what a query asks for."""
+_ASKING_YES_OR_NO = frozenset(_YES_OR_NO.split())
+_YES_OR_NO_ANSWER = re.compile(
+    r"\W*(?:(?:yes|no|ja|nein|nee|nej|oui|non|si|sim|nao|tak|nie|да|нет|evet|hayır|نعم|لا|हाँ|हां|नहीं|예|네|아니요|아니오"
+    r"|co|khong|vang|ya|tidak)(?:\s*[^\w\s]|\s*$)|是|对|對|不|没|沒|はい|いいえ|ใช่|ไม่)"
+)
+_UNSPACED_SPEAKING = (
+    "[您你]的(?:问题|問題)|的(?:问题|問題)|问题|問題|[您你][问問]的?|[您你]?想知道"
+    "|(?:について|という|に関する)?の?ご?質問(?:です)?が?|お尋ね|お問い合わせ|か?を?知りたい(?:のですね|のですか|とのこと)?"
+    "|คำถาม(?:ของคุณ|ที่ว่า)?|(?:ที่)?(?:คุณ)?ถาม(?:ว่า)?"
+)
+_SPEAKING_UNSPACED = re.compile("[问問][题題]|[您你][问問]|想知道|知りたい|質問|お尋ね|お問い合わせ|ถาม")
+"""Of each the part that tells, which is found fast."""
+_ANNOUNCING_UNSPACED = re.compile(
+    f"{_UNSPACED_SPEAKING}|关于|關於|针对|對於|对于|至于|について|に関して|に関する|เกี่ยวกับ|สำหรับ|เรื่อง"
+)
+
+
+def unspaced_speaking(text: str) -> bool:
+    """Whether a text in a script without spaces speaks of a question."""
+    return not text.isascii() and _SPEAKING_UNSPACED.search(text) is not None
+
+
+def without_unspaced_announcing(text: str) -> str:
+    """The text with a space for each wording of a script without spaces that does so, or announces a topic."""
+    return text if text.isascii() else _ANNOUNCING_UNSPACED.sub(" ", text)
+
+
+def asks_whether(text: str) -> str:
+    """The first word with which the text may speak of a question for yes or no, or empty."""
+    found = _WHETHER.search(text)
+    return found[0].lower() if found else ""
+
+
+def wants_yes_or_no(asking: Iterable[str]) -> bool:
+    """Whether a query with these asking words can be answered by yes or no."""
+    return _ASKING_YES_OR_NO.issuperset(asking)
+
+
+def says_yes_or_no(answer: str) -> bool:
+    """Whether that is the first word and stands apart, other than in "no information"."""
+    return _YES_OR_NO_ANSWER.match(normalise(answer)) is not None
