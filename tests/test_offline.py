@@ -241,7 +241,7 @@ def test_a_reference_of_function_words_is_compared_by_all_words():
         ("Unknown.", "the response declines to answer"),
         ("Je ne sais pas.", "the response declines to answer"),
         ("我不知道。", "the response declines to answer"),
-        ("The tall Eiffel Tower", "the response only repeats the query"),
+        ("The tall Eiffel Tower", "the response only has words of the query"),
     ],
 )
 def test_refusals_and_echoes_are_irrelevant(response, reason):

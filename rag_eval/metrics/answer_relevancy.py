@@ -142,7 +142,7 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     if is_refusal(response):
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
-    return REPEATS if said <= known else ""
+    return "the response only has words of the query" if said <= known else ""
 
 
 def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...]) -> float:

@@ -153,7 +153,7 @@ def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagn
     yield from _most_first((CauseKind.INCOMPLETE, left_out), (CauseKind.NOT_IN_REFERENCE, extra))
     if is_off_topic and not is_evasive and not is_repeat:
         yield Diagnosis(CauseKind.OFF_TOPIC)
-    if wrong is not None and not wrong:
+    if wrong is not None and not wrong and not is_repeat:
         yield Diagnosis(CauseKind.DIFFERENT)
 
 
