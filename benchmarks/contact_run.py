@@ -380,9 +380,8 @@ def serve(port: int) -> None:
     settings.model.path = str(next(folder.glob("*.gguf")))
     settings.port, settings.n_ctx, settings.n_parallel = port, CONTEXT, 1
     settings.endpoint_metrics = True
-    settings.cpuparams.n_threads = (
-        1  # two that wait for each other are far slower where anything else is running
-    )
+    # Threads wait for each other at every token: where one has no processor, all are many times slower.
+    settings.cpuparams.n_threads = max(1, (os.cpu_count() or 1) - int(os.getloadavg()[0]))
     running_server = xllamacpp.Server(settings)
     print(f"http://127.0.0.1:{port}/v1 serves {MODEL}", flush=True)
     while running_server:
