@@ -436,8 +436,9 @@ def _probe(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
         for each in probe(settings, transport):
             is_right = each.score.value == each.expected
             wrong += not is_right
-            found = f"{each.score.value:g}" if each.score.value is not None else each.score.reason
-            text = f"Probe: {each.name}: faithfulness {found}, expected {each.expected:g}"
+            value = each.score.value
+            found = f"no score, because {each.score.reason}" if value is None else f"faithfulness {value:g}"
+            text = f"Probe: {each.name}: {found}; expected {each.expected:g}"
             yield _ok(text) if is_right else _warning(text)
     except RunStoppedError as error:
         yield _problem(f"Probe: {error}", ExitCode.STOPPED)
