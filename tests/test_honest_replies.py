@@ -301,6 +301,67 @@ def test_half_of_a_text_in_its_own_language_is_noticed_in_most_languages() -> No
     assert min(noticed.values()) >= 8, noticed
 
 
+def test_statements_that_leave_out_a_sentence_are_asked_for_once_more_and_named() -> None:
+    """One of them is enough to make a wrong response look right."""
+
+    def reply(prompt: str) -> str:
+        if task_of(prompt) == "statements":
+            return json.dumps({"statements": OURS[:1] if OURS[0] in prompt else THEIRS})
+        return json.dumps({"statements": reasoned(OURS[:1], verdict=1)})
+
+    judge = ObjectJudge(reply)
+    (metric,) = llm_metrics(["faithfulness"])
+    (score,) = run([metric.measure(TOWER)], judge)
+    assert (score.value, left_out(score)) == (1.0, OURS[1:])
+    asked = [prompt for prompt in judge.prompts if task_of(prompt) == "statements"]
+    assert len(asked) == 2
+    assert json.dumps(OURS[1:]) in asked[1]
+
+
+def test_copies_of_a_statement_count_once() -> None:
+    copies = classification(OURS[:1] * 9, OURS[1:], THEIRS[1:])
+    assert judged("answer_correctness", [copies])[0].value == judged("answer_correctness", [WHOLE])[0].value
+    found = reasoned(THEIRS[:1], attributed=1) * 9 + reasoned(THEIRS[1:], attributed=0)
+    assert judged("context_recall", [{"classifications": found}])[0].value == pytest.approx(1 / 3)
+
+
+def test_verdicts_on_the_same_statement_are_refused() -> None:
+    score, _ = judged("faithfulness", [{"statements": reasoned(OURS[:1] * 2, verdict=1)}])
+    assert (score.code, score.reason.rpartition(": ")[2]) == (
+        "incomplete",
+        "several verdicts are on the same statement",
+    )
+
+
+def test_verdicts_in_another_language_may_merge_statements() -> None:
+    given = ["Der Turm ist 330 Meter hoch und wurde 1889 erbaut."]
+    score, _ = judged("faithfulness", [{"statements": reasoned(given, verdict=1)}])
+    assert score.value == 1.0
+    score, _ = judged("faithfulness", [{"statements": reasoned(OURS[:1], verdict=1)}])
+    assert score.code == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ("Which branch do you mean?", True),
+        ("I'm sorry, I can't help with that.", True),
+        ("Hi! Thank you for your question. Best regards.", True),
+        ("您好！请问您指的是哪一家？", True),
+        ("Goethe.", False),
+        ("Four weeks.", False),
+        ("Hello! The pool opens at nine.", False),
+    ],
+)
+def test_no_statement_is_honest_where_nothing_is_claimed(text: str, is_taken: bool) -> None:
+    call = Call("t", (), Statements, agrees_with={"text": text})
+    if is_taken:
+        assert read_reply('{"statements": []}', call)
+    else:
+        with pytest.raises(RefusedReplyError, match="there is no statement"):
+            read_reply('{"statements": []}', call)
+
+
 FILLERS = ("...", "…", "", " - ")
 
 
@@ -505,6 +566,48 @@ def test_a_question_that_an_example_asks_may_be_the_users(response: str) -> None
     assert not message.examples.are_repeated({"question": "What is the capital of France?"}, message.case)
     (message,) = prompts.question_prompt("You may keep a book for four weeks.", "How long is a loan?")
     assert message.examples.are_repeated({"question": "What is the capital of France?"}, message.case)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Hlavné mesto Francúzska je Paríž.",
+        "Prancūzijos sostinė yra Paryžius.",
+        "Prantsusmaa pealinn on Pariis.",
+        "Glavni grad Francuske je Pariz.",
+        "საფრანგეთის დედაქალაქი პარიზია.",
+        "Ֆրանսիայի մայրաքաղաքը Փարիզն է։",
+        "பிரான்சின் தலைநகரம் பாரிஸ்.",
+        "فرانس کا دارالحکومت پیرس ہے۔",
+        "ফ্রান্সের রাজধানী প্যারিস।",
+    ],
+)
+def test_names_are_known_in_languages_with_another_spelling(response: str) -> None:
+    (message,) = prompts.question_prompt(response, response)
+    assert not message.examples.are_repeated({"question": "What is the capital of France?"}, message.case)
+
+
+def test_a_number_of_the_case_is_no_sign_of_an_example() -> None:
+    case = "Wasser siedet auf Meereshöhe bei 100 Grad Celsius."
+    (message,) = prompts.classification_prompt("Wann siedet Wasser?", [case], [case])
+    honest = classification(["The boiling point of water is 100 degrees Celsius at sea level"], [], [])
+    assert not message.examples.are_repeated(honest, message.case)
+
+
+def test_one_call_does_not_make_a_judge_unfit(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """It may be about the subject of the example, in a language that is not known here."""
+    (parrot,) = example_replies("verdicts")
+    judge.always = lambda request: (
+        completion(json.dumps(parrot), request) if request.task == "verdicts" else None
+    )
+    write_sheet(
+        tmp_path / "in.xlsx",
+        ["Query", "Ground_Truth", "Bot_A", "Context"],
+        ["Is the pool open?", "It is open.", "The pool is open. It has 9 lanes.", "Pools."],
+    )
+    ended = run_cli("in.xlsx", "--json", "run.json", **azure(judge))
+    assert json.loads((tmp_path / "run.json").read_text("utf-8"))["end"]["usage"]["refused"] == {"echo": 2}
+    assert "not fit to judge" not in ended.out
 
 
 def test_a_judge_that_repeats_its_examples_fails_the_score_and_is_named_unfit(

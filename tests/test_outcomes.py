@@ -26,7 +26,7 @@ from rag_eval.judge.outcomes import (
     timed_out,
     unreachable,
 )
-from rag_eval.judge.replies import read_reply, strip_fence
+from rag_eval.judge.replies import json_of, read_reply
 
 ROWS_WITHOUT_AN_ANSWER = {"A17", "A18", "A19", "A20", "A21", "A22"}
 """Resets, timeouts, connections and keys: what there is to prove stands in test_transport.py."""
@@ -52,7 +52,7 @@ def outcome(case: ProviderCase) -> Completion | Fault:
         found = read_body(case.text)
         if isinstance(found, Completion):
             try:
-                read_reply(strip_fence(found.content), CALL)
+                read_reply(json_of(found.content), CALL)
             except RefusedReplyError as error:
                 return Fault(Action.REJECT, error.code, str(error), reply=found.content)
         return found
@@ -346,7 +346,7 @@ def test_r17_only_what_may_have_been_sent_is_possibly_billed() -> None:
 
 def is_reply(text: str) -> bool:
     try:
-        read_reply(strip_fence(text), CALL)
+        read_reply(json_of(text), CALL)
     except RefusedReplyError:
         return False
     return True
@@ -359,6 +359,10 @@ def is_reply(text: str) -> bool:
         ' \n{"n": 1}\n',
         '```json\n{"n": 1}\n```',
         '```\n{"n": 1}\n```',
+        '```JSON\n{"n": 1}\n```',
+        '```json {"n": 1} ```',
+        '<think>\nIs it {"n": 2}? No.\n</think>\n\n{"n": 1}',
+        '<think></think>```json\n{"n": 1}\n```',
         '{"n": 1, "parts": [{"share": 1}]}',
     ],
 )
@@ -411,7 +415,7 @@ def test_r36_anything_else_is_unparseable(text: str) -> None:
 def test_j1_a_reply_is_never_searched_for(before: str, after: str) -> None:
     """Only white space and one fence may stand around the object."""
     assume(before.strip() or after.strip())
-    assume(not (before.strip() in ("```", "```json") and after.strip() == "```"))
+    assume(not (before.strip().lower() in ("```", "```json") and after.strip() == "```"))
     assert not is_reply(f'{before}{{"n": 1}}{after}')
 
 

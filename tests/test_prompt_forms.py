@@ -33,7 +33,7 @@ from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
 from rag_eval.metrics.case_verdicts import verdicts_call
 from rag_eval.metrics.catalogue import METRICS
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS
-from rag_eval.records import METRIC_LABELS, PROMPT_FORMS, Case
+from rag_eval.records import LEFT_OUT, METRIC_LABELS, PROMPT_FORMS, Case, Score
 from rag_eval.texts.words import sentences
 
 ROOT = Path(__file__).parent.parent
@@ -570,6 +570,14 @@ NOT_BELIEVED: dict[str, tuple[Any, str]] = {
         changed(CLAIMS, [{**item, "in_other": int(item["sentence"] < 3)} for item in GOOD[CLAIMS]]),
         "the response says all of the ground truth, but no claim of it is in the ground truth",
     ),
+    "a claim with two verdicts": (
+        changed(CLAIMS, [*on(1, 2, 3, 4), {**GOOD[CLAIMS][2], "chunk": 0}]),
+        "a claim of sentence 3 has two verdicts",
+    ),
+    "a sentence with a verdict and without a claim": (
+        changed("without_claim", [2]),
+        "sentence 2 is judged, and listed as without a claim",
+    ),
     "a chunk without a verdict": (changed("useless_chunks", []), EITHER),
     "a chunk with both verdicts": (changed("useless_chunks", [2, 3]), EITHER),
     "a chunk twice": (changed("useful_chunks", [1, 3, 3]), EITHER),
@@ -651,6 +659,39 @@ def test_a_sentence_may_make_several_claims_and_evidence_says_which() -> None:
     verdicts = read_reply(json.dumps({**GOOD, CLAIMS: [*on(1, 2), *ours]}), single_call(case))
     score = METRICS["faithfulness"].from_verdicts(case, verdicts)  # type: ignore[misc, arg-type]
     assert (score.value, [each.text for each in score.evidence]) == (0.5, [*words])
+
+
+def score_from(name: str, case: Case, reply: dict[str, Any]) -> Score:
+    verdicts = read_reply(json.dumps(reply), single_call(case))
+    return METRICS[name].from_verdicts(case, verdicts)  # type: ignore[misc, arg-type]
+
+
+def test_copies_of_a_claim_count_once() -> None:
+    """A judge may name two chunks that support a claim."""
+    twice = changed(CLAIMS, [*on(1, 2, 3, 4), {**GOOD[CLAIMS][2], "chunk": 3}])
+    for name in ("faithfulness", "context_recall", "answer_correctness"):
+        assert score_from(name, CASE, twice) == score_from(name, CASE, GOOD)
+
+
+def test_a_sentence_that_is_listed_as_without_a_claim_though_it_makes_one_is_named() -> None:
+    case = replace(CASE, response="Air scatters blue light. It surrounds the whole planet Earth.")
+    listed = {**changed(CLAIMS, on(1, 2, 3)), "without_claim": [4]}
+    for name in ("faithfulness", "answer_correctness"):
+        left_out = [each.text for each in score_from(name, case, listed).evidence if each.verdict == LEFT_OUT]
+        assert left_out == ["It surrounds the whole planet Earth."]
+    assert LEFT_OUT not in str(score_from("context_recall", case, listed))
+
+
+@pytest.mark.parametrize(
+    "response", ["Which branch do you mean?", "I'm sorry, I cannot answer that.", "Hi! Thank you."]
+)
+def test_a_response_that_claims_nothing_needs_no_claim(response: str) -> None:
+    case = replace(CASE, response=response)
+    numbers = list(map(int, single_call(case).agrees_with["response"]))
+    reply = {**changed(CLAIMS, on(1, 2)), "without_claim": numbers}
+    assert score_from("faithfulness", case, reply).reason == "the response makes no statement"
+    found = score_from("answer_correctness", case, reply)
+    assert (found.value, found.reason) == (0.0, "the response makes no statement")
 
 
 def test_texts_without_a_word_need_no_statement() -> None:

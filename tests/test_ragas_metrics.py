@@ -73,7 +73,11 @@ def verdicts(*values: Any) -> dict[str, Any]:
 
 
 def attributed(*values: Any) -> dict[str, Any]:
-    return {"classifications": [{"statement": "s", "reason": "r", "attributed": value} for value in values]}
+    return {
+        "classifications": [
+            {"statement": f"s{n}", "reason": "r", "attributed": value} for n, value in enumerate(values)
+        ]
+    }
 
 
 def classified(tp: int, fp: int, fn: int) -> dict[str, Any]:
@@ -236,8 +240,8 @@ EVIDENCE: dict[str, tuple[str, dict[str, Any], tuple[Evidence, ...]]] = {
         "context_recall",
         {"attributions": attributed(0, 1)},
         (
-            Evidence("reference statement", "s", "missing from the context", False, "r"),
-            Evidence("reference statement", "s", "found in the context", True, "r"),
+            Evidence("reference statement", "s0", "missing from the context", False, "r"),
+            Evidence("reference statement", "s1", "found in the context", True, "r"),
         ),
     ),
     "correctness": (

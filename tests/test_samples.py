@@ -8,7 +8,7 @@ import pytest
 from conftest import Run, azure, read_sheet, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error
 
-from rag_eval.records import Evidence, Score
+from rag_eval.records import LEFT_OUT, Evidence, Score
 from rag_eval.results.scoring import mean_score
 
 ROW = ["When does it open?", "It opens at nine.", "It opens at nine.", "It opens at nine. || Dogs bark."]
@@ -116,3 +116,13 @@ def test_the_evidence_of_a_mean_is_that_of_the_lowest_sample() -> None:
         Score.scored("m", 0.0),
     ]
     assert mean_score(samples).evidence == (bad,)
+
+
+def test_what_may_be_left_out_of_any_sample_is_named() -> None:
+    good, bad, gone = (
+        Evidence("statement", "Text.", word, word != "not supported")
+        for word in ("supported", "not supported", LEFT_OUT)
+    )
+    samples = [Score.scored("m", 1.0, "", (good, gone)), Score.scored("m", 0.0, "", (bad,))]
+    assert mean_score(samples).evidence == (bad, gone)
+    assert mean_score([*samples, samples[0]]).evidence == (bad, gone)

@@ -1,5 +1,7 @@
 """From the text that a judge wrote to a validated reply, or a reason why it is none."""
 
+import json
+import re
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -30,9 +32,15 @@ def read_reply(text: str, call: Call[Any]) -> BaseModel:
         )
     except RecursionError:
         raise RefusedReplyError(UNPARSEABLE, "it is nested too deeply", text) from None
+    except json.JSONDecodeError as error:
+        is_before = "{" in text and text[0] != "{"
+        raise RefusedReplyError(UNPARSEABLE, _BEFORE if is_before else str(error), text) from None
     except ValueError as error:
         raise RefusedReplyError(*_named(error), text) from None
     return reply
+
+
+_BEFORE = "there is text before the JSON object"
 
 
 def incomplete(problem: str) -> PydanticCustomError:
@@ -40,12 +48,15 @@ def incomplete(problem: str) -> PydanticCustomError:
     return PydanticCustomError(INCOMPLETE, "{problem}", {"problem": problem})
 
 
-def strip_fence(text: str) -> str:
-    """The text without the one Markdown code fence that some models put around JSON."""
-    lines = text.strip().split("\n")
-    if len(lines) >= 3 and lines[0].strip() in ("```", "```json") and lines[-1].strip() == "```":
-        return "\n".join(lines[1:-1])
-    return text.strip()
+def json_of(text: str) -> str:
+    """A reply without a model's thoughts and the one Markdown code fence around its JSON. It is not searched for."""
+    text = _THOUGHTS.sub("", text).strip()
+    fenced = _FENCE.fullmatch(text)
+    return fenced[1].strip() if fenced else text
+
+
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"```(?:json\b)?((?:(?!```).)*)```", re.DOTALL | re.IGNORECASE)
 
 
 def _named(error: ValueError) -> tuple[str, str]:

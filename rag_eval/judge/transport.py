@@ -34,7 +34,7 @@ from rag_eval.judge.masking import masked, without_keys
 from rag_eval.judge.outcomes import LOADING, LOOP, TRUNCATED, Action, Completion, Fault, Tokens
 from rag_eval.judge.outcomes.quota import read_quotas
 from rag_eval.judge.proxy import Proxy
-from rag_eval.judge.replies import read_reply, strip_fence
+from rag_eval.judge.replies import json_of, read_reply
 from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
@@ -266,7 +266,7 @@ class Transport:
         return read if isinstance(read, Answer) else self._second_thought(read, attempt)
 
     def _read(self, completion: Completion, attempt: Attempt) -> Answer | Fault:
-        text = strip_fence(completion.content)
+        text = json_of(completion.content)
         try:
             reply = read_reply(text, attempt.call)
         except RefusedReplyError as error:

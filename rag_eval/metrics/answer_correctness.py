@@ -14,7 +14,7 @@ from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
-from rag_eval.metrics.omissions import fuller_reply, unmatched_statements
+from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import Reading, quote, read_claim, stems_of
 
@@ -34,7 +34,7 @@ class _AnswerCorrectness(Metric):
 
     async def judge(self, case: Case) -> Score:
         reference = case.reference or ""
-        ours, theirs = await gather(
+        (ours, of_ours), (theirs, of_theirs) = await gather(
             [statements_of(case.query, case.response), statements_of(case.query, reference)]
         )
         if settled := _one_sided(ours, theirs):
@@ -51,9 +51,10 @@ class _AnswerCorrectness(Metric):
             call, lambda reply: [*_left_out_of_response(ours, reply), *_left_out_of_reference(theirs, reply)]
         )
         hits, extra, lacking = (
-            [(each.statement, each.reason) for each in found] for found in (reply.TP, reply.FP, reply.FN)
+            [(each.statement, each.reason) for each in once_each(found, sent)]
+            for found, sent in ((reply.TP, ours), (reply.FP, ours), (reply.FN, theirs))
         )
-        return _f1(hits, extra, lacking, missing)
+        return _f1(hits, extra, lacking, [*of_ours, *of_theirs, *missing])
 
 
 def _left_out_of_response(sent: Sequence[str], reply: replies.Classification) -> list[str]:
@@ -72,6 +73,7 @@ def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
         [(text, "") for text, each in ours if each.in_other],
         [(text, each.reason) for text, each in ours if not each.in_other],
         [(text, "") for text, each in theirs if not each.in_other],
+        [sentence for side in ("response", "ground_truth") for sentence in verdicts.passed_over(side, case)],
     )
 
 

@@ -18,11 +18,11 @@ from pydantic import ValidationInfo, create_model, model_validator
 from rag_eval.judge.calls import Call, Message, room_for
 from rag_eval.judge.replies import incomplete
 from rag_eval.metrics.numbered import DATA_ONLY
-from rag_eval.metrics.omissions import claims_among
+from rag_eval.metrics.omissions import claims_among, claims_nothing
 from rag_eval.metrics.reply_types import ClosenessLevel, StrictReply, Verdict
 from rag_eval.records import Case
 from rag_eval.texts.tokens import estimated_tokens
-from rag_eval.texts.words import has_words, sentences
+from rag_eval.texts.words import has_words, normalise, sentences
 
 NO_CHUNK = 0
 """In place of a chunk's number, which counts from 1: the chunks do not support the statement."""
@@ -58,13 +58,27 @@ class _VerdictsOnCase(StrictReply):
         return self
 
     def claims_of(self, side: str, case: Case) -> list[tuple[str, Claim]]:
-        """The claims of the 'response' or the 'ground_truth', each in words: its own, or its whole sentence."""
+        """The claims of the 'response' or the 'ground_truth', each in words: its own, or its whole sentence.
+
+        Copies count once.
+        """
         text = _texts(case, self.metrics).get(side) or {}
+        first: dict[tuple[int, str], Claim] = {}
+        for claim in cast(CaseVerdicts, self).claims:
+            first.setdefault(_said(claim), claim)
         return [
             (claim.claim.strip() or text[str(claim.sentence)], claim)
-            for claim in cast(CaseVerdicts, self).claims
+            for claim in first.values()
             if str(claim.sentence) in text
         ]
+
+    def passed_over(self, side: str, case: Case) -> list[str]:
+        """The sentences of that text that are listed as without a claim, though they seem to make one."""
+        text = _texts(case, self.metrics).get(side) or {}
+        listed = [
+            text[str(number)] for number in cast(CaseVerdicts, self).without_claim if str(number) in text
+        ]
+        return [sentence for sentence in claims_among(text.values()) if sentence in listed] if listed else []
 
 
 class CaseVerdicts(_VerdictsOnCase):
@@ -310,9 +324,22 @@ def _check_numbers(reply: CaseVerdicts, text: Mapping[str, str], chunks: range) 
     for number in (*(claim.sentence for claim in reply.claims), *reply.without_claim):
         if str(number) not in text:
             raise ValueError(f"there is no sentence {number}; they are numbered from 1 to {len(text)}")
+    verdicts: dict[tuple[int, str], set[tuple[bool, object]]] = {}
+    for claim in reply.claims:
+        verdict = bool(getattr(claim, "chunk", NO_CHUNK)), getattr(claim, "in_other", None)
+        verdicts.setdefault(_said(claim), set()).add(verdict)
+    if contradicted := [number for (number, _), found in verdicts.items() if len(found) > 1]:
+        raise incomplete(f"a claim of sentence {min(contradicted)} has two verdicts")
+    if both := {claim.sentence for claim in reply.claims}.intersection(reply.without_claim):
+        raise incomplete(f"sentence {min(both)} is judged, and listed as without a claim")
     for chunk in (getattr(claim, "chunk", NO_CHUNK) for claim in reply.claims):
         if chunk != NO_CHUNK and chunk not in chunks:
             raise ValueError(f"there is no chunk {chunk}; they are numbered from 1 to {len(chunks)}")
+
+
+def _said(claim: Claim) -> tuple[int, str]:
+    """What tells a claim from others."""
+    return claim.sentence, normalise(claim.claim).strip()
 
 
 def _check_claims(name: str, text: Mapping[str, str], reply: CaseVerdicts) -> None:
@@ -325,7 +352,7 @@ def _check_claims(name: str, text: Mapping[str, str], reply: CaseVerdicts) -> No
         return
     if any(claim.claim and not has_words(claim.claim) for claim in claims):
         raise incomplete(f"a claim of the {name} has no words")
-    if not claims:
+    if not claims and not claims_nothing(whole):
         raise incomplete(f"there is no claim of the {name}, though it has words")
     named = {str(claim.sentence) for claim in claims} | set(map(str, reply.without_claim))
     left_out = [number for number in text if number not in named]

@@ -18,7 +18,7 @@ from rag_eval.metrics.metric import (
     share_favourable,
 )
 from rag_eval.metrics.offline.support import support
-from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
+from rag_eval.metrics.omissions import fuller_reply, once_each, unclassified_sentences
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import has_words, sentences
 
@@ -52,9 +52,9 @@ class _ContextRecall(Metric):
                 case.reference or "", [each.statement for each in reply.classifications]
             ),
         )
+        judged = once_each(reply.classifications)
         return _of_statements(
-            [_evidence(each.statement, bool(each.attributed), each.reason) for each in reply.classifications],
-            missing,
+            [_evidence(each.statement, bool(each.attributed), each.reason) for each in judged], missing
         )
 
 
@@ -63,7 +63,8 @@ def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
         [
             _evidence(text, bool(each.chunk), chunk=each.chunk)
             for text, each in verdicts.claims_of("ground_truth", case)
-        ]
+        ],
+        verdicts.passed_over("ground_truth", case),
     )
 
 

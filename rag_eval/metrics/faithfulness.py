@@ -7,11 +7,19 @@ from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
-from rag_eval.metrics.metric import NO_CONTEXT, REPEATS, Metric, MetricInfo, share_favourable
+from rag_eval.metrics.metric import (
+    NO_CONTEXT,
+    REPEATS,
+    Metric,
+    MetricInfo,
+    left_out_evidence,
+    share_favourable,
+)
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.support import support
+from rag_eval.metrics.omissions import fuller_reply, unclassified_sentences
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import has_words, read, read_claim, sentences
 
@@ -33,7 +41,7 @@ class _Faithfulness(Metric):
         return None
 
     async def judge(self, case: Case) -> Score:
-        statements = await statements_of(case.query, case.response)
+        statements, left_out = await statements_of(case.query, case.response)
         if not statements:
             return _score(())
         reply = await Call(
@@ -45,7 +53,8 @@ class _Faithfulness(Metric):
             room=room_for(statements),
         )
         return _score(
-            [_evidence(each.statement, bool(each.verdict), each.reason) for each in reply.statements]
+            [_evidence(each.statement, bool(each.verdict), each.reason) for each in reply.statements],
+            left_out,
         )
 
 
@@ -54,7 +63,8 @@ def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
         [
             _evidence(text, bool(each.chunk), "" if each.chunk else each.reason, each.chunk)
             for text, each in verdicts.claims_of("response", case)
-        ]
+        ],
+        verdicts.passed_over("response", case),
     )
 
 
@@ -63,21 +73,24 @@ def _evidence(statement: str, is_supported: bool, reason: str, chunk: int = NO_C
     return Evidence("statement", statement, verdict, is_supported, reason, rank=chunk or None)
 
 
-def _score(statements: Sequence[Evidence]) -> Score:
+def _score(statements: Sequence[Evidence], left_out: Sequence[str] = ()) -> Score:
     if not statements:
         return Score.not_applicable(_Faithfulness.name, "the response makes no statement")
-    return Score.scored(_Faithfulness.name, share_favourable(statements), evidence=tuple(statements))
+    evidence = (*statements, *left_out_evidence("statement", left_out))
+    return Score.scored(_Faithfulness.name, share_favourable(statements), evidence=evidence)
 
 
-async def statements_of(question: str, answer: str) -> list[str]:
-    reply = await Call(
+async def statements_of(question: str, answer: str) -> tuple[list[str], Sequence[str]]:
+    """The statements that an answer makes, and its sentences that may be missing from them."""
+    call = Call(
         task="statements",
         messages=prompts.statements_prompt(question, answer),
         reply_type=replies.Statements,
         agrees_with={"text": answer},
         room=room_for([answer]) + 40 * len(sentences(answer)),
     )
-    return [statement for statement in reply.statements if statement.strip()]
+    reply, left_out = await fuller_reply(call, lambda reply: unclassified_sentences(answer, reply.statements))
+    return [statement for statement in reply.statements if statement.strip()], left_out
 
 
 MOST_WORDS_OF_A_MERE_REFUSAL = 16

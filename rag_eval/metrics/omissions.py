@@ -7,12 +7,15 @@ names what may not have been judged. Sentences that claim nothing need no verdic
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call, Reply
+from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.texts.languages import have_one_language
 from rag_eval.texts.words import has_words, normalise, read, sentences, stems_of
 
@@ -22,6 +25,14 @@ _SHARED_WITH_OTHER_TEXT = 1 / 3
 """The same for statements of two texts."""
 _CONTENT = 3
 """Stems that make a sentence worth classifying; fewer are a heading or a 'Yes.'."""
+
+
+class _Judged(Protocol):
+    @property
+    def statement(self) -> str: ...
+
+
+Judged = TypeVar("Judged", bound=_Judged)
 
 
 async def fuller_reply(
@@ -72,6 +83,18 @@ def unmatched_statements(
     return without_match(unmatched, [*hits, *others], _SHARED_WITH_OTHER_TEXT)
 
 
+def once_each(judged: Sequence[Judged], sent: Iterable[str] = ()) -> list[Judged]:
+    """Without copies of a statement, unless it was sent several times."""
+    left = Counter(sent)
+    kept = []
+    for each in judged:
+        left.setdefault(each.statement, 1)
+        if left[each.statement] > 0:
+            kept.append(each)
+        left[each.statement] -= 1
+    return kept
+
+
 def unclassified_sentences(text: str, replied: Sequence[str]) -> list[str]:
     """The sentences of a text that claim something and have no near match in the reply; none if it has as many."""
     claims = claims_among(sentences(text))
@@ -94,6 +117,18 @@ def claims_among(parts: Collection[str]) -> list[str]:
     ]
 
 
+def claims_nothing(text: str) -> bool:
+    """Whether all that a text has is questions, greetings, closings, names of sources, and refusals to answer."""
+    return all(
+        part[-1] in _QUESTION_MARKS
+        or _NAMES_A_SOURCE.search(part)
+        or _IS_COURTEOUS.match(part)
+        or is_refusal(read(part))
+        for part in sentences(text)
+    )
+
+
+_QUESTION_MARKS = frozenset("?？؟")
 _FULL_STOPS = frozenset(".。।")
 _CLAIMS_NOTHING = frozenset("?!:？！：؟")
 _NAMES_A_SOURCE = re.compile(

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from rag_eval.judge.replies import A_REASON, incomplete
-from rag_eval.metrics.omissions import without_match
+from rag_eval.metrics.omissions import claims_nothing, without_match
+from rag_eval.texts.languages import have_one_language
 from rag_eval.texts.words import has_words, sentences
 
 
@@ -71,8 +72,12 @@ class StatementVerdicts(StrictReply):
     def _one_for_each_statement(self, info: ValidationInfo) -> Self:
         sent = (info.context or {}).get("statements")
         given = [each.statement for each in self.statements]
-        if sent is not None and len(given) != len(sent) and not _cover_each_other(sent, given):
+        if sent is None:
+            return self
+        if len(given) != len(sent) and not _cover_each_other(sent, given):
             raise incomplete(f"{len(given)} verdicts for {len(sent)} statements")
+        if len(given) == len(sent) and len(set(given)) < len(set(sent)):
+            raise incomplete("several verdicts are on the same statement")
         return self
 
 
@@ -262,7 +267,7 @@ def _text(info: ValidationInfo) -> str:
 
 
 def _refuse_silence(statements: Sequence[str], info: ValidationInfo) -> None:
-    if not has_words(_text(info)):
+    if not has_words(_text(info)) or (not statements and claims_nothing(_text(info))):
         return
     if not any(map(has_words, statements)):
         raise incomplete("there is no statement, though the text has words")
@@ -276,6 +281,13 @@ def _refuse_wordless(statements: Sequence[str]) -> None:
 
 
 def _cover_each_other(sent: Sequence[str], given: Sequence[str]) -> bool:
-    """Whether a judge merged or split statements, and neither left one out nor added one."""
-    is_distinct = 0 < len(given) == len(set(given))
-    return is_distinct and not without_match(sent, given) and not without_match(given, sent)
+    """Whether a judge merged or split statements, and neither left one out nor added one, as far as words tell.
+
+    They do not tell where all verdicts are in another language.
+    """
+    if not 0 < len(given) == len(set(given)):
+        return False
+    unknown = without_match(given, sent)
+    if len(unknown) == len(given) and not have_one_language(" ".join(sent), " ".join(given)):
+        return True
+    return not unknown and not without_match(sent, given)

@@ -231,8 +231,8 @@ def flagged_words(findings: Findings) -> list[str]:
 
 def unfit_words(facts: RunFacts) -> str:
     """A sentence on a judge that repeats its prompt; empty for any other."""
-    echoes = facts.usage.refused.get(ECHO, 0)
-    if echoes < _ECHOES_OF_AN_UNFIT_JUDGE:
+    echoes, calls = (counts.get(ECHO, 0) for counts in (facts.usage.refused, facts.usage.failures))
+    if echoes < _ECHOES_OF_AN_UNFIT_JUDGE or (calls == 1 and echoes <= _ECHOES_OF_ONE_CALL):
         return ""
     return (
         f"The judge repeated examples of its prompt in {echoes:,} replies: this model is not fit to judge. "
@@ -241,6 +241,8 @@ def unfit_words(facts: RunFacts) -> str:
 
 
 _ECHOES_OF_AN_UNFIT_JUDGE = 2
+_ECHOES_OF_ONE_CALL = 3
+"""A call that fails has so many at most."""
 
 
 def verdict(summary: Summary, findings: Findings) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rag_eval.metrics.catalogue import metrics_behind
-from rag_eval.records import FailureMode, Outcome, Score
+from rag_eval.records import LEFT_OUT, FailureMode, Outcome, Score
 from rag_eval.texts.display import decimals
 
 
@@ -34,8 +34,8 @@ def composite(values: Mapping[str, float], weights: Mapping[str, float]) -> floa
 def mean_score(samples: Sequence[Score]) -> Score:
     """One score of several of the same metric and case: the mean of those that have a value.
 
-    The evidence is that of the lowest one that has any: it shows what lowers the mean. Without a value in any of them
-    it is the first one.
+    The evidence is that of the lowest one that has any, since it shows what lowers the mean, and what may be left
+    out of any of them. Without a value in any of them it is the first one.
     """
     scored = [score for score in samples if score.value is not None]
     values = tuple(score.value for score in scored if score.value is not None)
@@ -51,7 +51,12 @@ def mean_score(samples: Sequence[Score]) -> Score:
         else f"{len(values)} of {len(samples)} samples"
     )
     listed = ", ".join(map(decimals, values))
-    return replace(lowest, value=mean, reason=f"mean of {counted}: {listed}", samples=values)
+    reason = f"mean of {counted}: {listed}"
+    evidence = list(lowest.evidence)
+    for each in (each for score in scored for each in score.evidence):
+        if each.verdict == LEFT_OUT and each not in evidence:
+            evidence.append(each)
+    return replace(lowest, value=mean, reason=reason, evidence=tuple(evidence), samples=values)
 
 
 def failure_modes(
