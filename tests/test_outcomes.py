@@ -302,6 +302,25 @@ def test_only_parameters_that_are_refused_altogether_are_adapted(
     assert read_status(400, {}, json.dumps({"error": error})).parameter is expected
 
 
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("prompt_too_long", None),
+        ("decoder_prompt", None),
+        ("input_too_long", None),
+        ("reply_too_long", (6048, 5480)),
+        ("max_tokens_too_large", (1000, 797)),
+        ("partly_counted", (65535, 32767)),
+    ],
+)
+def test_only_where_the_prompt_fits_there_is_room_left_for_a_reply(
+    name: str, left: tuple[int, int] | None
+) -> None:
+    """With a prompt that was counted only until it was too long, half the reply is tried next."""
+    case = next(case for case in CASES if case.id == f"a08_vllm_{name}")
+    assert read_status(case.status, {}, case.text).left == left
+
+
 # Connections
 
 

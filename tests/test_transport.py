@@ -620,16 +620,26 @@ def test_a_model_that_thinks_gets_all_the_room_at_once(
     assert [request.body["max_tokens"] for request in judge.requests] == [50, 500, 500]
 
 
-def test_a_reply_limit_that_does_not_fit_beside_the_prompt_is_lowered(make: Make, judge: FakeJudge) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 1000 tokens. However, you requested {total} tokens (900 in the "
+        "messages, {wanted} in the completion).",
+        "'max_tokens' or 'max_completion_tokens' is too large: {wanted}. This model's maximum context length is 1000 "
+        "tokens and your request has 900 input tokens ({wanted} > 1000 - 900).",
+        "You passed 900 input tokens and requested {wanted} output tokens. However, the model's context length is only "
+        "1000 tokens, resulting in a maximum input length of {most} tokens.",
+    ],
+)
+def test_a_reply_limit_that_does_not_fit_beside_the_prompt_is_lowered(
+    make: Make, judge: FakeJudge, told: str
+) -> None:
     """vLLM counts the limit of a reply as part of the context, and refuses a prompt that fits well."""
 
     def small_context(request: Request) -> Answer | None:
         wanted = request.body["max_tokens"]
-        told = (
-            f"However, you requested {900 + wanted} tokens (900 in the messages, {wanted} in the completion)."
-        )
-        fits = 900 + wanted <= 1000
-        return None if fits else error(400, "", f"This model's maximum context length is 1000 tokens. {told}")
+        words = told.format(wanted=wanted, total=900 + wanted, most=1000 - wanted)
+        return None if 900 + wanted <= 1000 else error(400, "", words)
 
     judge.always = lambda request: small_context(request) or OK
     assert make().ask(call(max_tokens=500)).attempts == 2
@@ -638,6 +648,26 @@ def test_a_reply_limit_that_does_not_fit_beside_the_prompt_is_lowered(make: Make
     raised = failure(make(), call(max_tokens=500))  # it would need more than there is
     assert (raised.code, len(judge.requests)) == ("truncated", 2 + 4)
     assert "the model's context is full (10 + 100 tokens)" in str(raised)
+
+
+def test_the_reply_limit_is_halved_beside_a_prompt_that_was_not_counted_to_its_end(
+    make: Make, judge: FakeJudge
+) -> None:
+    """By that much less which is known to be too much, hundreds of requests could follow."""
+
+    def small_context(request: Request) -> Answer:
+        wanted = request.body["max_tokens"]
+        told = (
+            f"This model's maximum context length is 1000 tokens. However, you requested {wanted} output tokens and "
+            f"your prompt contains at least {1001 - wanted} input tokens, for a total of at least 1001 tokens."
+        )
+        return OK if wanted <= most else error(400, "", told)
+
+    judge.always, most = small_context, 130
+    assert make().ask(call(max_tokens=500)).attempts == 3
+    most = 0
+    assert failure(make(), call(max_tokens=500)).code == "too_long"
+    assert [request.body["max_tokens"] for request in judge.requests] == [500, 250, 125, 500, 250, 125]
 
 
 def test_a_server_that_loads_its_model_is_waited_for(

@@ -102,16 +102,21 @@ def _lengths(error: dict[str, Any]) -> tuple[int | None, int | None, int | None]
     text = str(error.get("message") or error.get("detail") or "")[:1000]
     if not (found := _CONTEXT.search(text)):
         return None, None, None
-    if both := _BOTH.search(text):
-        return int(found[1]), int(both[1]), int(both[2])
-    length = _PROMPT.search(text)
-    return int(found[1]), int(length[1]) if length else None, None
+    prompt, reply = (form.search(text) for form in (_PROMPT, _REPLY))
+    return int(found[1]), int(prompt[1]) if prompt else None, int(reply[1]) if reply else None
 
 
 _CONTEXT = re.compile(
-    r"(?:maximum context length is|available context size \(|context window of) ?(\d{1,9})", re.I
+    r"(?:maximum context length is|context length is only|maximum model length of|available context size \(|"
+    r"context window of) ?(\d{1,9})",
+    re.IGNORECASE,
 )
-_BOTH = re.compile(r"(\d{1,9}) in the messages, (\d{1,9}) in the completion", re.IGNORECASE)
 _PROMPT = re.compile(
-    r"(?:messages resulted in|request has|requested tokens \(|request \() ?(\d{1,9})", re.IGNORECASE
+    r"(?:messages resulted in|request has|requested tokens \(|request \(|you passed|prompt contains at least|"
+    r"prompt \(length|prompt length of|tokens \((?=\d+ in the messages)) ?(\d{1,9})",
+    re.IGNORECASE,
+)
+_REPLY = re.compile(
+    r"(?:in the messages,|requested|max_completion_tokens'? is too large:) (\d{1,9})(?= in the completion| output|\.)",
+    re.IGNORECASE,
 )
