@@ -142,7 +142,7 @@ def completion(
     content: str | None, request: Request | None = None, finish: str = "stop", **message: Any
 ) -> Answer:
     """An HTTP 200 with one choice."""
-    words = len(request.prompt.split()) if request else 0
+    words = len(request.prompt.split()) if request else 1
     document = {
         "id": "chatcmpl-1",
         "object": "chat.completion",

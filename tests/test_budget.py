@@ -364,6 +364,23 @@ def test_a_reply_without_a_count_of_its_tokens_costs_what_was_held_back(
     assert 0 < float(most) <= 0.1
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [{"prompt_tokens": 9}, {"prompt_tokens": 9, "completion_tokens": 0}, {"completion_tokens": 9}],
+    ids=["prompt alone", "no reply", "reply alone"],
+)
+def test_half_a_count_of_the_tokens_is_none(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, usage: Any
+) -> None:
+    (tmp_path / "config.ini").write_text(PRICES)
+    sheet_of(tmp_path / "in.xlsx")
+    judge.always = lambda request: without_count(request, usage)
+    assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", **azure(judge)).code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert used["uncounted"] == used["requests"] == len(judge.requests)
+    assert used["cost"] == pytest.approx(used["uncounted_cost"])
+
+
 def test_some_replies_without_a_count_leave_the_cost_of_the_others_exact(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -141,6 +141,25 @@ def test_an_answer_without_counts_has_none(usage: Any) -> None:
     assert read_body(body) == Completion("x", Tokens(0, 0))
 
 
+@pytest.mark.parametrize(
+    ("prompt", "reply", "message", "counted"),
+    [
+        (3, 3, {"content": "x"}, True),
+        (3, 0, {"content": "x"}, False),
+        (0, 3, {"content": "x"}, False),
+        (3, 0, {"content": ""}, True),
+        (3, 0, {"content": None, "reasoning_content": "Well"}, False),
+        (0, 0, {"content": ""}, False),
+    ],
+)
+def test_tokens_are_counted_on_both_sides_or_not_at_all(
+    prompt: int, reply: int, message: Any, counted: bool
+) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": reply}
+    found = read_body(json.dumps({"choices": [{"message": message}], "usage": usage}))
+    assert found.tokens.are_counted is counted
+
+
 def test_every_status_without_a_body_has_its_code() -> None:
     named = {
         401: "unauthorized", 402: "insufficient_quota", 403: "forbidden", 404: "not_found", 405: "not_found",

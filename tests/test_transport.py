@@ -545,6 +545,7 @@ def test_a30_a_refused_reply_is_handed_over_with_what_it_cost(make: Make, judge:
 
 
 FOREVER = "The loan is a loan that is a loan. " * 40
+PAGES = "".join(f"Branch {n} of the library opens at {n}. " for n in range(22))[:800] * 4
 VERDICTS = ", ".join(
     f'{{"statement": "Branch {n} of the library opens at {n}.", "reason": "It is in the context.", "verdict": 1}}'
     for n in range(40)
@@ -556,11 +557,12 @@ VERDICTS = ", ".join(
     [
         ('{"reason": "' + FOREVER, "loop"),
         ('{"statements": [' + '"Albert was extended to four weeks.",\n' * 12, "loop"),
+        ('{"reason": "' + PAGES, "loop"),
         ('{"statements": [' + VERDICTS, "truncated"),
         ("{", "truncated"),
         ("............ 1000000000000", "truncated"),
     ],
-    ids=["a sentence", "a list", "equal reasons", "short", "dots"],
+    ids=["a sentence", "a list", "800 characters", "equal reasons", "short", "dots"],
 )
 def test_a_reply_that_never_ends_gets_no_more_room(
     content: str, code: str, make: Make, judge: FakeJudge
@@ -1355,8 +1357,8 @@ def test_usage_counts_every_request_and_every_token(make: Make, judge: FakeJudge
     transport = make()
     answer = transport.ask(call())
     usage = transport.usage()
-    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (3, 5, 3)
-    assert (answer.attempts, answer.prompt_tokens, answer.completion_tokens) == (3, 5, 3)
+    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (3, 6, 3)
+    assert (answer.attempts, answer.prompt_tokens, answer.completion_tokens) == (3, 6, 3)
 
 
 def test_a07_replies_while_the_filter_was_down_are_kept_and_counted(make: Make, judge: FakeJudge) -> None:

@@ -37,7 +37,8 @@ def read_body(body: str) -> Completion | Fault:
         )
     usage = mapping(document.get("usage"))
     prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    tokens = Tokens(prompt, reply, are_counted=bool(prompt or reply))
+    is_counted = prompt > 0 and (reply > 0 or not _has_text(choices[0]))
+    tokens = Tokens(prompt, reply, are_counted=is_counted)
     read = _read_choice(choices[0], tokens)
     model = document.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read
@@ -58,6 +59,12 @@ def _not_json(body: str) -> Fault:
         "check its address, and whether a proxy or a sign-in page answers in its place",
         possibly_billed=True,
     )
+
+
+def _has_text(choice: Mapping[str, Any]) -> bool:
+    """Whether the model wrote anything: a reply, thoughts, a refusal or the arguments of a tool."""
+    message = mapping(choice.get("message"))
+    return any(message.get(name) for name in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 
 def _read_choice(choice: Mapping[str, Any], tokens: Tokens) -> Completion | Fault:
@@ -93,7 +100,7 @@ def repeats_itself(text: str) -> bool:
     return any(end.endswith(3 * end[-period:]) for period in range(_SHORTEST_LOOP // 3, len(end) // 3 + 1))
 
 
-_LOOKED_AT = 1500
+_LOOKED_AT = 12_000
 """Characters."""
 _SHORTEST_LOOP = 60
 """Characters in which the same is said three times; fewer may be dots of a table or a long number."""
