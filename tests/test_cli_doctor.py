@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
@@ -14,6 +15,7 @@ from conftest import KEY, Ended, Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
 
 from rag_eval import __version__
+from rag_eval.cli.doctor import _three_digits
 from rag_eval.configuration.settings import Settings
 from rag_eval.run.probing import Speed, Timed, speed_of
 
@@ -176,20 +178,74 @@ def test_the_context_is_what_the_server_says(
     assert not said or [text for text in findings(ended, state) if text.startswith(said)]
 
 
+def at_speed(reading: float, writing: float, *, start: float = 0.6) -> Callable[[Request], Answer]:
+    """A server of so many words a second, which takes longer for its first reply."""
+    starts = [start]
+
+    def reply(request: Request) -> Answer:
+        content = json.dumps({"numbers": [*range(1, 61)]} if "numbers" in request.prompt else {"ready": True})
+        seconds = len(request.prompt.split()) / reading + len(content.split()) / writing
+        time.sleep(seconds + (starts.pop() if starts else 0))
+        return completion(content, request)
+
+    return reply
+
+
 def test_a_slow_server_is_measured_and_gets_the_settings_that_suit_it(
     doctor: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """0.6 s for a reply of two words: a usual one of 300 takes 90 s, and as long again for the other worker."""
-    judge.latency = 0.6
-    (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n")
-    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
-    assert (ended.code, len(judge.requests)) == (0, 2)
+    """At 1000 and 30 tokens a second, a usual call takes 11.4 s; how long the server starts does not matter."""
+    judge.always = at_speed(1_000, 30)
+    (tmp_path / "config.ini").write_text(
+        "[evaluation]\nmax_workers = 8\n[judge]\nprovider = openai\ntimeout_seconds = 20\n"
+    )
+    ended = doctor("--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, len(judge.requests)) == (0, 4)
     (speed,) = [text for text in findings(ended, "ok") if text.startswith("Speed:")]
-    assert re.search(r"prompt_tokens_per_second = \d+ and reply_tokens_per_second = [1-9]", speed)
-    (patience,) = findings(ended, "warning")
-    seconds = re.search(r"timeout_seconds = (\d+) and \[evaluation\] max_workers = 2", patience)
-    assert seconds
-    assert 300 <= int(seconds[1]) <= 600
+    reading, writing = re.findall(r"tokens_per_second = (\S+)", speed)
+    assert (float(reading), float(writing)) == (
+        pytest.approx(1_000, rel=0.15),
+        pytest.approx(30, rel=0.15),
+    )
+    assert findings(ended, "warning") == [
+        "Patience: a slow server needs [judge] timeout_seconds = 60 and [evaluation] max_workers = 2"
+    ]
+
+
+def test_a_server_that_only_starts_slowly_is_not_measured(doctor: Run, judge: FakeJudge) -> None:
+    judge.always = at_speed(1e9, 1e9)
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, len(judge.requests), "Speed:" in ended.out) == (0, 2, False)
+
+
+def test_a_reply_that_is_cut_measures_the_speed_as_well(doctor: Run, judge: FakeJudge) -> None:
+    def cut_numbers(request: Request) -> Answer:
+        whole = answer(request)
+        return completion(NUMBERS, request, finish="length") if "numbers" in request.prompt else whole
+
+    judge.always, answer = cut_numbers, at_speed(10_000, 30)
+    ended = doctor("--judge", "openai", "--model", "local", OPENAI_BASE_URL=f"{judge.url}/v1")
+    assert (ended.code, len(judge.requests)) == (0, 4)
+    (writing,) = re.findall(r"reply_tokens_per_second = (\S+)", ended.out)
+    assert float(writing) == pytest.approx(30, rel=0.15)
+
+
+NUMBERS = '{"numbers": ' + json.dumps([*range(1, 61)])[:-1]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0123456, "0.0123"),
+        (2.345, "2.35"),
+        (19.96, "20"),
+        (512.4, "512"),
+        (2013.7, "2010"),
+        (3e6, "3000000"),
+    ],
+)
+def test_speeds_have_three_digits_and_are_never_0(value: float, shown: str) -> None:
+    assert _three_digits(value) == shown
 
 
 def supporting(verdict: Callable[[str], int]) -> Callable[[Request], Answer | None]:
@@ -221,6 +277,13 @@ def test_a_probe_lets_the_judge_score_what_is_known(
     assert [text.rpartition(": this")[0] for text in findings(ended, "problem")] == problems
 
 
+def test_a_probe_without_a_score_is_not_called_misjudged(doctor: Run, judge: FakeJudge) -> None:
+    judge.always = lambda request: None if request.task == "preflight" else error(400, "400", "no")
+    ended = doctor("--probe", **azure(judge))
+    assert ended.code == 4
+    assert findings(ended, "problem") == ["Probe: 3 of 3 known cases got no score, for the reasons above"]
+
+
 def test_a_probe_of_a_judge_that_cannot_be_reached_is_code_4(doctor: Run, judge: FakeJudge) -> None:
     judge.always = lambda request: None if request.task == "preflight" else error(401, "401", "no")
     ended = doctor("--probe", **azure(judge))
@@ -229,18 +292,21 @@ def test_a_probe_of_a_judge_that_cannot_be_reached_is_code_4(doctor: Run, judge:
 
 
 @pytest.mark.parametrize(
-    ("short", "long", "speed"),
+    ("short", "long_prompt", "long_reply", "speed"),
     [
-        (Timed(20, 10, 1.2), Timed(1020, 10, 11.2), Speed(100, 10)),
-        (Timed(20, 0, 1.0), Timed(1020, 0, 2.0), None),
-        (Timed(0, 10, 1.0), Timed(0, 10, 2.0), None),
+        (Timed(20, 10, 1.2), Timed(1020, 10, 11.2), Timed(20, 110, 11.2), Speed(100, 10)),
+        (Timed(20, 10, 1.2), Timed(1020, 30, 13.2), Timed(20, 110, 11.2), Speed(100, 10)),
+        (Timed(20, 10, 1.0), Timed(1020, 10, 11.0), Timed(20, 11, 1.1), Speed(100, 10)),
+        (Timed(20, 10, 1.0), Timed(1020, 10, 1.0), Timed(20, 110, 1.0), Speed(1e6, 1e5)),
+        (Timed(20, 0, 1.0), Timed(1020, 0, 2.0), Timed(20, 0, 2.0), None),
+        (Timed(0, 10, 1.0), Timed(0, 10, 2.0), Timed(0, 110, 2.0), None),
     ],
-    ids=["both", "no reply counted", "no prompt counted"],
+    ids=["both", "thinks", "writes no more", "no time", "no reply counted", "no prompt counted"],
 )
-def test_the_speed_comes_from_two_prompts_with_equal_replies(
-    short: Timed, long: Timed, speed: Speed | None
+def test_the_speed_comes_from_what_more_tokens_took_longer(
+    short: Timed, long_prompt: Timed, long_reply: Timed, speed: Speed | None
 ) -> None:
-    found = speed_of(short, long)
+    found = speed_of(short, long_prompt, long_reply)
     assert found == speed or (found and astuple(found) == pytest.approx(astuple(speed)))
 
 

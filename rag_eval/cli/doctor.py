@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.judge.transport import Transport
-    from rag_eval.run.probing import Timed
 
 
 @click.command(
@@ -63,7 +62,7 @@ def command(
 ) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
 
-    A slow server on this computer gets one call more, which measures its speed. --probe sends up to six calls.
+    A slow server on this computer gets up to three calls more, which measure its speed. --probe sends up to six calls.
 
     Exits with 0 if there is no problem, 2 if you must change something here, 4 if the judge gave no usable reply.
     """
@@ -370,7 +369,7 @@ def _call(endpoint: "Endpoint", settings: "Settings", *, is_probed: bool) -> Ite
         if endpoint.provider == "openai":
             yield from _context(transport)
             if is_loopback(endpoint.host) and timed.seconds >= _SLOW:
-                yield from _speed(transport, settings, timed)
+                yield from _speed(transport, settings)
         if is_probed:
             yield from _probe(transport, settings)
     finally:
@@ -378,7 +377,9 @@ def _call(endpoint: "Endpoint", settings: "Settings", *, is_probed: bool) -> Ite
 
 
 _SLOW = 0.5
-"""Seconds of the small call. A server that takes longer needs other settings than those made for a provider."""
+"""Seconds of the first small call, in which the client starts as well."""
+_FAST = 0.05
+"""Seconds of the second one. A server that takes longer may need other settings than those made for a provider."""
 _SHORT_CONTEXT = 4_096
 """Tokens. Prompts of ragas have up to 1,400 without the texts."""
 
@@ -396,12 +397,15 @@ def _context(transport: "Transport") -> Iterator[_Finding]:
         yield _ok(text)
 
 
-def _speed(transport: "Transport", settings: "Settings", short: "Timed") -> Iterator[_Finding]:
-    """How fast a slow server is, and the settings that suit it."""
-    from rag_eval.run.probing import speed_of, timed_call
+def _speed(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
+    """How fast a slow server is, and the settings that suit it; nothing if it is slow in its first call only."""
+    from rag_eval.run.probing import measured_speed, timed_call
 
     try:
-        speed = speed_of(short, timed_call(transport, long_prompt=True))
+        short = timed_call(transport)
+        if short.seconds < _FAST:
+            return
+        speed = measured_speed(transport, short)
     except (JudgeError, RunStoppedError) as error:
         yield _warning(f"Speed: could not be measured ({error})")
         return
@@ -409,10 +413,11 @@ def _speed(transport: "Transport", settings: "Settings", short: "Timed") -> Iter
         yield _warning("Speed: could not be measured, since the server does not count tokens")
         return
     usual = speed.usual_call
+    prompt, reply = _three_digits(speed.prompt), _three_digits(speed.reply)
     yield _ok(
-        f"Speed: reads about {speed.prompt:,.0f} and writes about {speed.reply:,.0f} tokens a second; a usual call "
-        f"takes about {usual:,.0f} s. For the time in --dry-run: "
-        f"[judge] prompt_tokens_per_second = {speed.prompt:.0f} and reply_tokens_per_second = {speed.reply:.0f}"
+        f"Speed: reads about {prompt} and writes about {reply} tokens a second; a usual call takes about "
+        f"{_three_digits(usual)} s. For the time in --dry-run: "
+        f"[judge] prompt_tokens_per_second = {prompt} and reply_tokens_per_second = {reply}"
     )
     workers = min(settings.evaluation.workers, _WORKERS_OF_A_SLOW_SERVER)
     # Calls at the same time share the processor; a call may be twice as long as a usual one.
@@ -428,21 +433,32 @@ def _speed(transport: "Transport", settings: "Settings", short: "Timed") -> Iter
 _WORKERS_OF_A_SLOW_SERVER = 2
 
 
+def _three_digits(value: float) -> str:
+    """As config.ini takes it: never 0 for a value above 0."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.0f}" if rounded >= 100 else f"{rounded:g}"
+
+
 def _probe(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
     from rag_eval.run.probing import probe
 
-    wrong = 0
+    wrong = failed = 0
     try:
         for each in probe(settings, transport):
-            is_right = each.score.value == each.expected
-            wrong += not is_right
             value = each.score.value
+            is_right = value == each.expected
+            failed += value is None
+            wrong += value is not None and not is_right
             found = f"no score, because {each.score.reason}" if value is None else f"faithfulness {value:g}"
             text = f"Probe: {each.name}: {found}; expected {each.expected:g}"
             yield _ok(text) if is_right else _warning(text)
     except RunStoppedError as error:
         yield _problem(f"Probe: {error}", ExitCode.STOPPED)
         return
+    if failed:
+        yield _problem(
+            f"Probe: {failed} of 3 known cases got no score, for the reasons above", ExitCode.STOPPED
+        )
     if wrong:
         yield _problem(
             f"Probe: {wrong} of 3 known cases were misjudged: this model is not fit to judge; use a larger one",

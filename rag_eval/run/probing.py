@@ -3,12 +3,13 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from rag_eval.configuration.settings import Settings
+from rag_eval.errors import JudgeError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.null_judges import NoStore
 from rag_eval.judge.scheduler import Scheduler
@@ -54,18 +55,32 @@ class _Ready(BaseModel):
     ready: bool
 
 
-def timed_call(transport: Transport, *, long_prompt: bool = False) -> Timed:
-    """Ask whether the judge is ready, with a long text on request. Raises what `Transport.ask` raises."""
-    system, user = ARE_YOU_READY
-    text = user.text + "".join(f" Room {n} is open." for n in range(_ROOMS)) if long_prompt else user.text
-    call = Call(
-        task="doctor",
-        messages=(system, Message("user", text)),
-        reply_type=_Ready,
-        max_tokens=512,  # some models think before they reply
-    )
+class _Numbers(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    numbers: list[int]
+
+
+def timed_call(transport: Transport) -> Timed:
+    """Ask whether the judge is ready. Raises what `Transport.ask` raises."""
+    return _timed(transport, _READY)
+
+
+def measured_speed(transport: Transport, short: Timed) -> Speed | None:
+    """From a short call and two more. It must not be the first one: that includes the start of client and server.
+
+    None if the server does not count tokens. Raises what `Transport.ask` raises for a call without a reply.
+    """
+    return speed_of(short, *(_timed(transport, call, any_reply=True) for call in (_long_prompt(), _COUNT)))
+
+
+def _timed(transport: Transport, call: Call[Any], *, any_reply: bool = False) -> Timed:
+    """`any_reply` if one that is cut or not valid does as well, since its tokens are counted."""
     before, began = transport.usage(), time.monotonic()
-    transport.ask(call)
+    try:
+        transport.ask(call)
+    except JudgeError:
+        if not (any_reply and transport.usage().completion_tokens > before.completion_tokens):
+            raise
     seconds, after = time.monotonic() - began, transport.usage()
     return Timed(
         after.prompt_tokens - before.prompt_tokens,
@@ -74,21 +89,51 @@ def timed_call(transport: Transport, *, long_prompt: bool = False) -> Timed:
     )
 
 
-_ROOMS = 200
-"""Sentences of some five tokens."""
+_READY = Call("doctor", ARE_YOU_READY, _Ready, max_tokens=512)  # some models think before they reply
+_COUNT = Call(
+    "doctor",
+    (
+        Message(
+            "system",
+            'Reply with the JSON object {"numbers": [1, 2, 3]}, but with all numbers that are wanted.',
+        ),
+        Message("user", "All numbers from 1 to 60."),
+    ),
+    _Numbers,
+    max_tokens=128,
+)
 
 
-def speed_of(short: Timed, long: Timed) -> Speed | None:
-    """From a short and a long prompt with equal replies; None if the endpoint does not count tokens."""
-    if not (short.reply_tokens and long.prompt_tokens > short.prompt_tokens):
+def _long_prompt() -> Call[_Ready]:
+    """Other words each time: servers remember what they have read, and do not read it again."""
+    first = 1_000 + time.time_ns() // 1_000_000 % 8_000
+    system, user = ARE_YOU_READY
+    rooms = "".join(f"Room {first + n} is open. " for n in range(_ROOMS))
+    return replace(_READY, messages=(system, Message("user", rooms + user.text)))
+
+
+_ROOMS = 160
+"""Sentences of some six tokens."""
+
+
+def speed_of(short: Timed, long_prompt: Timed, long_reply: Timed) -> Speed | None:
+    """From what two calls took longer than a short one; None if the endpoint does not count tokens."""
+    read = long_prompt.prompt_tokens - short.prompt_tokens
+    written = long_reply.reply_tokens - short.reply_tokens
+    if not (short.reply_tokens and read > 0):
         return None
-    # As if replies cost the same per token in both, and the rest of the long call was reading.
-    reading = (long.prompt_tokens - short.prompt_tokens) / max(long.seconds - short.seconds, _SHORTEST)
-    writing = short.reply_tokens / max(short.seconds - short.prompt_tokens / reading, _SHORTEST)
-    return Speed(reading, writing)
+    if written >= _ENOUGH:
+        writing = written / max(long_reply.seconds - short.seconds, _SHORTEST)
+    else:
+        writing = short.reply_tokens / max(short.seconds, _SHORTEST)
+    # Models that think do not write equally much in reply to the same question.
+    more_written = (long_prompt.reply_tokens - short.reply_tokens) / writing
+    return Speed(read / max(long_prompt.seconds - short.seconds - more_written, _SHORTEST), writing)
 
 
 _SHORTEST = 0.001
+_ENOUGH = 16
+"""Tokens. The time of fewer is lost in that of the request."""
 
 
 # Context
