@@ -419,6 +419,8 @@ def _speed(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
         f"{_three_digits(usual)} s. For the time in --dry-run: "
         f"[judge] prompt_tokens_per_second = {prompt} and reply_tokens_per_second = {reply}"
     )
+    if usual < _SLOW_CALL:
+        return
     workers = min(settings.evaluation.workers, _WORKERS_OF_A_SLOW_SERVER)
     # Calls at the same time share the processor; a call may be twice as long as a usual one.
     needed = 30 * math.ceil(2 * usual * workers / 30)
@@ -430,6 +432,8 @@ def _speed(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
         yield _warning(f"Patience: a slow server needs {' and '.join(filter(None, advice))}")
 
 
+_SLOW_CALL = 10
+"""Seconds of a usual call, from which on calls at the same time are in each other's way."""
 _WORKERS_OF_A_SLOW_SERVER = 2
 
 
