@@ -324,6 +324,25 @@ def test_a_retry_that_is_refused_again_comes_to_its_end() -> None:
     assert again.prompts == judge.prompts[:1]
 
 
+def test_a_call_that_fails_in_the_same_way_again_counts_as_one_failure() -> None:
+    """The retry meets the stored, refused reply a second time when its new first reply is refused as well."""
+    judge, store = ObjectJudge(Answers("one", "two", "three")), DictStore()
+    run([outcome(1)], judge, store)
+    for clears in (True, False, False):
+        if clears:
+            store.failures.clear()  # as with --retry-errors
+        scheduler = Scheduler(ObjectJudge(Answers("one")), store, workers=1)
+        assert list(scheduler.run([outcome(1), outcome(1)], window=1)) == ["unparseable"] * 2
+        scheduler.close()
+        usage = scheduler.usage()
+        assert (usage.failed, usage.failures) == (1, {"unparseable": 1})
+
+
+def test_a_code_without_a_failure_is_not_listed() -> None:
+    usage = CallCounts(failures=Counter(late=0, refused=1), refused=Counter(empty=0)).added_to(Usage())
+    assert (usage.failures, usage.refused) == ({"refused": 1}, {})
+
+
 def test_a_stored_reply_that_is_no_longer_taken_is_followed_by_a_call_that_says_why() -> None:
     judge, store = ObjectJudge(Answers(GOOD)), DictStore()
     store.replies["/Number/1"] = '{"n": null}'

@@ -30,8 +30,8 @@ class CallCounts:
             calls=self.answered.total(),
             cached=self.cached.total(),
             failed=self.failures.total(),
-            failures=dict(self.failures),
-            refused=dict(self.refused),
+            failures=dict(+self.failures),
+            refused=dict(+self.refused),
             by_task={
                 task: usage.by_task.get(task, TaskUsage(cost=free))
                 + TaskUsage(self.answered[task], self.cached[task])

@@ -73,6 +73,7 @@ class Scheduler:
         self._unsent: dict[Bundle, list[Part]] = {}
         self._met: set[int] = set()  # hashes: there is one for every call of the run, and keys are long
         self._sent: set[int] = set()
+        self._failed: set[int] = set()
         self._prepared: set[str] = set()
         self._held: dict[
             str, list[tuple[Sequence[_Task], Call[Any]]]
@@ -195,7 +196,7 @@ class Scheduler:
         elif key in self._waiting:
             self._waiting[key].extend(tasks)
         elif (failure := self._store.failure(key)) and failure[0] in _LASTING_CODES:
-            self.counts.failures[failure[0]] += is_new
+            self._count_failure(failure[0], key)
             self._resume(tasks, None, JudgeError(*failure))
         else:
             self.counts.outdated += is_new and replaces_stored
@@ -215,7 +216,7 @@ class Scheduler:
         if first_key in self._waiting:
             self._waiting[first_key].extend(tasks)
         elif is_journaled or hash(first_key) in self._sent:
-            self.counts.failures[refusal.code] += is_new
+            self._count_failure(refusal.code, key)
             self._resume(tasks, None, refusal)
         else:
             self.counts.outdated += is_new
@@ -240,6 +241,12 @@ class Scheduler:
 
     def _resume(self, tasks: Iterable["_Task"], reply: BaseModel | None, error: JudgeError | None) -> None:
         self._ready.extend(_Step(task, reply, error) for task in tasks)
+
+    def _count_failure(self, code: str, *keys: str) -> None:
+        """Once for the calls of a request, however often they are met: stored, sent again, or asked for later."""
+        are_new = [self._is_new(self._failed, key) for key in keys]
+        if any(are_new):
+            self.counts.failures[code] += 1
 
     @staticmethod
     def _is_new(known: set[int], key: str) -> bool:
@@ -353,7 +360,7 @@ class Scheduler:
     def _fail(self, request: Request, error: JudgeError) -> None:
         for part in request.parts:
             self._resolve(part.key, None, error)
-        self.counts.failures[error.code] += 1
+        self._count_failure(error.code, *(part.key for part in request.parts))
         if self._in_batches or error.code in CONTENT_CODES or error.code == NOT_RUN:
             return
         if isinstance(error, RefusedReplyError) and request.call.has_fallback:
