@@ -338,6 +338,33 @@ def test_repeating_the_query_changes_no_score(metric, answer, reference):
             "Goethe.",
         ),
         (
+            "What did the customer ask about the loan?",
+            "You asked what the customer asked about the loan. The price.",
+            "The price.",
+        ),
+        (
+            "What did the customer ask about the loan?",
+            "You want to know what the customer asked about the loan. The price.",
+            "The price.",
+        ),
+        (
+            "What did the customer ask about the loan?",
+            "Regarding what the customer asked about the loan: the price.",
+            "the price.",
+        ),
+        (
+            "Was hat der Kunde zum Darlehen gefragt?",
+            "Sie haben gefragt, was der Kunde zum Darlehen gefragt hat. Den Preis.",
+            "Den Preis.",
+        ),
+        (
+            "¿Qué preguntó el cliente sobre el préstamo?",
+            "Has preguntado qué preguntó el cliente sobre el préstamo. El precio.",
+            "El precio.",
+        ),
+        ("Can I ask how long a loan is?", "You asked how long a loan is. Four weeks.", "Four weeks."),
+        ("My question: how long is a loan?", "You asked how long a loan is. Four weeks.", "Four weeks."),
+        (
             "How do I renew a loan?",
             "How do I renew a loan?\n\n1. Log in.\n2. Renew.",
             "1. Log in.\n2. Renew.",
@@ -402,6 +429,41 @@ def test_what_is_left_without_the_query_is_the_answer(query, response, answer):
         ("I lost my card. What does a new one cost?", ["You lost your card, so a new one costs 5 euros."]),
         ("The firm was founded in 1912. When was it founded?", ["The firm was founded in 1912."]),
         ("What is the capital, Paris or Lyon?", ["The capital is Paris."]),
+        (
+            "What did the customer ask about the loan?",
+            ["The customer asked what the loan costs.", "The customer asked how long the loan is."],
+        ),
+        (
+            "What did I ask about the loan?",
+            ["You asked what the loan costs.", "You asked for what it costs."],
+        ),
+        ("What did the user ask?", ["The user asked what time it is.", "She wondered what time it is."]),
+        ("What does the customer want to know?", ["The customer asked what a loan costs."]),
+        ("What was the customer's question?", ["The customer's question was what the loan costs."]),
+        ("Did the customer ask how long a loan is?", ["The customer asked how long a loan is."]),
+        (
+            "Did the customer ask about free parking?",
+            ["The customer asked whether parking is free.", "The customer asked if parking is free."],
+        ),
+        (
+            "Was hat der Kunde zum Darlehen gefragt?",
+            [
+                "Der Kunde hat gefragt, was das Darlehen kostet.",
+                "Der Kunde fragte, was das Darlehen kostet.",
+                "Er wollte wissen, was das Darlehen kostet.",
+                "Die Frage war, was das Darlehen kostet.",
+            ],
+        ),
+        ("Was wollte er wissen?", ["Er hat gefragt, was ein Darlehen kostet.", "Er fragte, was es kostet."]),
+        (
+            "¿Qué preguntó el cliente sobre el préstamo?",
+            [
+                "El cliente preguntó qué cuesta el préstamo.",
+                "El cliente ha preguntado qué cuesta el préstamo.",
+                "Quería saber qué cuesta el préstamo.",
+                "La pregunta del cliente fue qué cuesta el préstamo.",
+            ],
+        ),
         (
             "Le parking est gratuit ?",
             [

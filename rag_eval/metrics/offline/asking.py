@@ -5,7 +5,7 @@ English has its list in `rag_eval.texts.words`. A language is recognised by thes
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
@@ -159,6 +159,29 @@ ANNOUNCING = SPEAKING_STEMS | frozenset(map(stem, words(_ANNOUNCING)))
 """Their stems, and those of words that announce a topic: "regarding"."""
 SURROUNDING = ANNOUNCING | frozenset(map(stem, words(_SURROUNDING)))
 """These, and those of words that are often next to them: "your answer"."""
+_REPORTING = """
+    ask asks inquire inquires inquired enquire enquires enquired inquiry enquiry wonder wonders
+    fragte erkundigt erkundigte erkundigten
+    demande demander demandait
+    preguntan preguntar preguntaba preguntaron preguntas
+    chiede chiedere chiese domande
+    pergunta perguntam perguntar perguntas
+    vragen vroegen
+    pyta pytał pytała pytali zapytał zapytała
+    спросил спросила спрашивает спрашивал спрашивала
+"""
+_REPORTED = frozenset(words(_REPORTING))
+"""Further words that speak of a question, in queries about what somebody asked, and in the responses to them."""
+_WANTING = frozenset(
+    words("""
+        want wants wanted like will wollen wollte wollten möchte möchten veut voulait voulez vouliez quiere quieren
+        quería querían deseaba vuole voleva quer queria wil wilde wilden chce chciał хочет хотел хотела
+    """)
+)
+_KNOWING = frozenset(
+    words("know learn wissen erfahren savoir saber conocer sapere weten wiedzieć знать узнать")
+)
+"""Next to one of `_WANTING`, these speak of a question."""
 _WHETHER = re.compile(
     r"\b(?:whether|if|ob|si|se|of|om|czy|ли)\b|是否|能否|かどうか|かという|か知りたい|[는은]지(?!\w)",
     re.IGNORECASE,
@@ -193,6 +216,17 @@ def unspaced_speaking(text: str) -> bool:
 def without_unspaced_announcing(text: str) -> str:
     """The text with a space for each wording of a script without spaces that does so, or announces a topic."""
     return text if text.isascii() else _ANNOUNCING_UNSPACED.sub(" ", text)
+
+
+def places_of_speaking(text: str, own: Sequence[str]) -> list[int]:
+    """Which of the words of a text speak of a question, in any person; those without spaces are all at 0."""
+    wants = not _WANTING.isdisjoint(own)
+    unspaced = [] if text.isascii() else _SPEAKING_UNSPACED.findall(text)
+    return [0] * len(unspaced) + [
+        place
+        for place, word in enumerate(own)
+        if word in SPEAKING or word in _REPORTED or (wants and word in _KNOWING)
+    ]
 
 
 def asks_whether(text: str) -> str:

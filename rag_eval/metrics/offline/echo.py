@@ -24,6 +24,7 @@ from rag_eval.metrics.offline.asking import (
     SPEAKING_STEMS,
     SURROUNDING,
     asks_whether,
+    places_of_speaking,
     says_yes_or_no,
     small_words_of,
     unspaced_asking,
@@ -88,6 +89,8 @@ class _Query(NamedTuple):
     stems: AbstractSet[str]
     small: AbstractSet[str]
     asking: Sequence[str]
+    n_speaking: int
+    """Words that speak of a question, if the query is about one: "What did she ask?"."""
 
 
 class _Clause(NamedTuple):
@@ -110,6 +113,8 @@ class _Clause(NamedTuple):
     """Of a question."""
     asks: bool
     """It has an asking word of the query."""
+    reports: bool
+    """To a query about a question, it says which: "She asked what it costs"."""
     has_verb: bool
     """Of those that open a question, and so join a subject to what is said of it in a statement."""
 
@@ -281,7 +286,21 @@ def _read_query(query: str) -> _Query:
     asking = [word for text in texts for word in _asking(text)]
     stems = frozenset[str]().union(*(one.stems for one in questions))
     small = STOP_WORDS | small_words_of(chain.from_iterable(every))
-    return _Query(questions, stems, small, asking)
+    return _Query(questions, stems, small, asking, sum(map(_count_speaking, texts, every)))
+
+
+def _count_speaking(text: str, own: Sequence[str]) -> int:
+    """How many words speak of a question, if the sentence asks about one: "What did she ask?", "Did she ask …?".
+
+    In "I want to ask what it costs", they only lead into the query itself.
+    """
+    places = places_of_speaking(text, own)
+    asking = _asking(text)
+    if not places:
+        return 0
+    opens = not OPENING_VERBS.isdisjoint(own[:1]) and _FIRST_PERSON.isdisjoint(own)
+    is_about = opens or any(word in own and own.index(word) < places[-1] for word in asking)
+    return len(places) if is_about else 0
 
 
 def _read_question(text: str, own: Sequence[str]) -> _Question:
@@ -371,6 +390,9 @@ def _clause(
         for one, word in zip(stems, own, strict=True)
         if word not in asked.small and one not in SURROUNDING
     }
+    places = places_of_speaking(text, own) if asked.n_speaking else []
+    is_lone = asked.n_speaking > 0 and len(places) <= asked.n_speaking
+    asking = {*asked.asking, asks_whether(text)} if is_lone and places else set[str]()
     return _Clause(
         start,
         start + len(text),
@@ -382,12 +404,20 @@ def _clause(
         len(find_similar(content, asked.stems).missing) / len(content) if content else 0.0,
         not verbatim
         and (plain != text or not ANNOUNCING.isdisjoint(stems) or _joined(own).endswith(_ANNOUNCING_PHRASES)),
-        unspaced_speaking(text)
-        or any(word in SPEAKING and stem(word) not in asked.stems for word in own)
-        or (not content and len(SURROUNDING.intersection(stems) - asked.stems) > 1),  # "you want to know"
+        not is_lone and _speaks(text, own, asked, has_content=bool(content)),
         any(word in text if is_unspaced(word) else word in own for word in asked.asking)
         or _asks_whether(text, stems, asked),
+        any(word in asking for word in own[places[0] :]) if asking else False,
         not OPENING_VERBS.isdisjoint(own),
+    )
+
+
+def _speaks(text: str, own: Sequence[str], asked: _Query, *, has_content: bool) -> bool:
+    around = () if has_content else SURROUNDING.intersection(map(stem, own)) - asked.stems
+    return (
+        unspaced_speaking(text)
+        or any(word in SPEAKING and stem(word) not in asked.stems for word in own)
+        or len(around) > 1  # "you want to know"
     )
 
 
@@ -472,6 +502,8 @@ def _is_verbatim_echo(
 
 
 def _is_echo(clause: _Clause, asked: _Query, leads: bool, speaks: bool) -> bool:
+    if clause.reports and not clause.has_question_mark:
+        return False
     if clause.is_empty or clause.new > (_MOST_NEW if speaks and clause.asks else 0):
         return False
     own = set(clause.stems)
@@ -507,6 +539,7 @@ def _cut(first: _Clause, last: _Clause, *, is_beginning: bool) -> tuple[int, int
     return start, last.end + len(last.after), last.after[line:] if line >= 0 else " "
 
 
+_FIRST_PERSON = frozenset(("i", "we"))
 _BEFORE_QUESTION = frozenset(("about", "explain", "for", "of", "on", "to"))
 """Stems. Behind such a word, "who wrote it" is not said of the person before it."""
 _ANNOUNCING_PHRASES = (" as to ", " as for ", " about ")
