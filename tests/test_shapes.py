@@ -887,6 +887,33 @@ def test_the_command_of_the_message_reads_bots_that_would_be_left_out(
     assert [use["bot"] for use in uses if use["role"] == "response"] == bots.split(", ")
 
 
+@pytest.mark.parametrize(
+    ("names", "bots"),
+    [
+        ("Query, Answer, BotGPT4", "BotGPT4"),
+        ("Query, Bot_A, BotGPT4", "BotGPT4"),
+        ("Query, Ground_Truth, Answer, Claude, GPT4", "Claude, GPT4"),
+    ],
+)
+def test_a_bot_that_never_answered_is_not_left_out_in_silence(names: str, bots: str, tmp_path: Path) -> None:
+    blank = {name: ("",) * 4 for name in bots.split(", ")}
+    path = table_of(tmp_path / "a.csv", *names.split(", "), **blank)
+    with pytest.raises(TableError, match=f"'{next(iter(blank))}'") as caught:
+        read_table(path)
+    named = [Named(role.removesuffix("=bot"), "bot", "") for role in caught.value.roles]
+    cases = [case for row in read_table(path, named=named).rows for case in row.cases]
+    assert len([case for case in cases if case.bot in blank and case.response == ""]) == 4 * len(blank)
+    assert len(cases) == 4 + 4 * len(blank)
+    left = read_table(path, named=[Named(name, "ignore", "") for name in blank])
+    assert (len(left.bots), left.warnings) == (1, ())
+
+
+def test_a_blank_column_with_the_name_of_a_bot_that_is_not_read_causes_a_warning(tmp_path: Path) -> None:
+    path = table_of(tmp_path / "a.csv", "Query", "Bot_A", "GPT4", GPT4=("",) * 4)
+    (warning,) = read_table(path).warnings
+    assert warning.startswith("Column 'GPT4' (C) looks like the responses of a bot and was not used.")
+
+
 def test_bots_that_would_be_left_out_are_found_before_the_first_call(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -967,7 +994,6 @@ _MARKS = ("good", "good", "bad", "good")
         {"Comment_1": _TRUTHS, "Comment_2": _TRUTHS, "choice_a": _TRUTHS, "choice_b": _TRUTHS},
         {"meta.author": ("Jo",) * 4, "meta.title": _TRUTHS, "passage_id": _CODES},
         {"Agent_Name": ("Jo Smith",) * 4, "Agent_Notes": _TRUTHS, "System_Prompt": _TEXTS},
-        {"BotGPT4": ("", "", "", ""), "BotClaude": ("", "", "", "")},
     ],
 )
 def test_columns_about_bots_are_no_bots(columns: dict[str, Sequence[object]], tmp_path: Path) -> None:

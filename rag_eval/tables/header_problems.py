@@ -98,7 +98,7 @@ def bots_problem(
         if not bot_of(uses[index].header, asked.prefix)
         and not any(matches(uses[index].header, column) for column in given)
     }
-    found = left_out(uses, asked, rows, responses[0], kept=kept)
+    found = left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
     if len(guessed) > 1:
         return _several_answers({**guessed, **found.named}, has_reference=reference is not None)
     if given or (BOT, None, "") in claims:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from rag_eval.tables.bounds import MAX_BOT_NAME, first_of
-from rag_eval.tables.cells import Cell, JsonText, cell_at
+from rag_eval.tables.cells import Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.column_uses import (
     LONG,
     ONE,
@@ -18,7 +18,7 @@ from rag_eval.tables.column_uses import (
     map_option,
     matches,
 )
-from rag_eval.tables.likely_bots import NAMED, NEARLY_PREFIXED, is_about, likely_bots
+from rag_eval.tables.likely_bots import HINTED, NAMED, NEARLY_PREFIXED, is_about, likely_bots
 from rag_eval.tables.names import (
     CONTEXT,
     QUERY,
@@ -66,6 +66,10 @@ class FirstRows:
     def __init__(self, rows: Sequence[tuple[int, Sequence[Cell]]] = ()) -> None:
         self._rows = rows
         self.seen = cache(self._seen)
+
+    def is_blank(self, index: int) -> bool:
+        """Whether none of the rows has anything in the column, and there are rows."""
+        return bool(self._rows) and all(is_blank(cell_at(cells, index)) for _, cells in self._rows)
 
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)
@@ -128,8 +132,9 @@ def left_out(
     *,
     kept: Collection[int] = (),
     least: float = _SENTENCE,
+    with_blank: bool = False,
 ) -> LeftOut:
-    """The columns that nobody set aside.
+    """The columns that nobody set aside; those without any text only if `with_blank`: a bot that never answered.
 
     `others` is the column that these would be like, if there is one, and `least` how many characters texts have that
     may be responses whatever the name of their column.
@@ -144,9 +149,15 @@ def left_out(
         and not any(matches(use.header, column) for column in ignored)
     }
     kinds = likely_bots({index: use.header for index, use in unused.items()}, asked.prefix)
+    blank = {index for index in kinds if with_blank and rows.is_blank(index)}
     possible = {index for index in kinds if rows.may_be_responses(index, others)}
+    possible |= {index for index in blank if kinds[index] != HINTED}
     nearly = {index for index in possible if kinds[index] == NEARLY_PREFIXED}
-    named = nearly | {index for index in possible if kinds[index] == NAMED and rows.are_like(index, others)}
+    named = nearly | {
+        index
+        for index in possible
+        if kinds[index] == NAMED and (index in blank or rows.are_like(index, others))
+    }
     doubtful = {
         index for index, kind in kinds.items() if kind == NEARLY_PREFIXED and rows.seen(index).lengths
     }
@@ -178,7 +189,8 @@ class UnusedColumns:
             for index, use in zip(columns.positions, columns.uses, strict=True)
             if use.role == UNUSED and not any(matches(use.header, column) for column in ignored)
         }
-        self._left_out = left_out(self._looked_at, asked, rows, next(iter(columns.responses.values()), None))
+        others = next(iter(columns.responses.values()), None)
+        self._left_out = left_out(self._looked_at, asked, rows, others, with_blank=True)
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
