@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -700,8 +701,24 @@ def test_a_report_that_a_person_edited_is_read_as_before(
     assert read_past_run(path) == before
 
 
-@pytest.mark.parametrize("content", [None, "see my note", "#DIV/0!", "=1/2"])
-def test_a_cell_that_a_person_emptied_or_wrote_a_note_into_has_no_value(
+NO_VALUES = (
+    "-",
+    "–",
+    " — ",
+    "n/a",
+    "N/A",
+    "Not applicable",
+    "failed",
+    "not judged",
+    " ",
+    "#DIV/0!",
+    "#N/A",
+    "=1/2",
+)
+
+
+@pytest.mark.parametrize("content", [None, *NO_VALUES])
+def test_a_cell_that_is_empty_or_says_that_there_is_no_score_has_no_value(
     tmp_path: Path, content: str | None
 ) -> None:
     path = report_of(tmp_path, ["RQS", "Faithfulness"], [0.5, 0.25], [0.5, 0.75])
@@ -709,6 +726,57 @@ def test_a_cell_that_a_person_emptied_or_wrote_a_note_into_has_no_value(
     book["Per-Query Metrics"]["E2"] = content
     book.save(path)
     assert list(read_past_run(path).values.values()) == [{RQS: 0.5}, {RQS: 0.5, "faithfulness": 0.75}]
+
+
+@pytest.mark.parametrize("content", ["0.5", "0,5", " 50 % ", "1", "see my note", "high", "#1"])
+def test_a_score_that_is_text_is_refused(tmp_path: Path, content: str) -> None:
+    """A number that is stored as text would be left out of every mean in silence."""
+    path = report_of(tmp_path, ["RQS", "Faithfulness"], [0.5, 0.25], [0.5, content])
+    with pytest.raises(InputError) as caught:
+        read_past_run(path)
+    assert str(caught.value) == (
+        f"{path}, sheet 'Per-Query Metrics', cell E3 (Faithfulness of A): '{content.strip()}' is text; the cell can have a "
+        f"number from 0 to 1, or nothing; correct it, {OTHER}"
+    )
+
+
+def test_a_score_that_is_text_is_refused_in_rows_of_bots_only(tmp_path: Path) -> None:
+    path = report_of(tmp_path, ["RQS", "Weight"], [0.5, "much"], [0.75, "little"])
+    book = load_workbook(path)
+    book["Per-Query Metrics"].append(["Checked by Ann", None, None, "all good"])
+    book.save(path)
+    assert list(read_past_run(path).values.values()) == [{RQS: 0.5}, {RQS: 0.75}]
+
+
+def test_a_score_that_is_a_date_is_refused(tmp_path: Path) -> None:
+    """What a spreadsheet makes of "1.5" in some languages."""
+    path = report_of(tmp_path, ["RQS"], [datetime(2024, 5, 1)])
+    with pytest.raises(
+        InputError, match=r'cell D2 \(RQS of A\): "2024-05-01 00:00:00" is not a number from 0 to 1'
+    ):
+        read_past_run(path)
+
+
+def test_a_json_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    document = json.loads(EARLIER.read_text(encoding="utf-8"))
+    path = tmp_path / "old.json"
+    score = document["cases"][1]["scores"]["faithfulness"]
+    value = score["value"]
+    path.write_text(json.dumps({**document, "cases": [*document["cases"], document["cases"][1]]}))
+    with pytest.raises(InputError) as caught:
+        read_past_run(path)
+    number = len(document["cases"]) + 1
+    assert str(caught.value) == (
+        f"{path}, case {number} (row 2, bot Birch): case 2 has the same row and bot; correct it, {OTHER}"
+    )
+    score["outcome"] = "failed"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as caught:
+        read_past_run(path)
+    assert str(caught.value) == (
+        f"{path}, case 2 (row 2, bot Birch), scores.faithfulness: the outcome is failed, but the value is {value}; "
+        f"correct it, {OTHER}"
+    )
 
 
 def test_a_report_without_its_columns_is_named(tmp_path: Path) -> None:
@@ -739,8 +807,18 @@ def test_a_baseline_that_cannot_be_compared_with_costs_no_call(
     (tmp_path / "earlier.json").write_bytes(EARLIER.read_bytes())
     spoiled_json(tmp_path, *FAITHFULNESS, value="NaN")
     with_cell(report_of(tmp_path, ["RQS"], [0.5]), "D2", '<c r="D2"><v>-0.55</v></c>')
+    twice = json.loads(EARLIER.read_text(encoding="utf-8"))
+    twice["cases"].append(twice["cases"][0])
+    (tmp_path / "text").mkdir()
+    (tmp_path / "twice.json").write_text(json.dumps(twice))
+    report_of(tmp_path / "text", ["RQS"], ["0.5"])
     before = sorted(tmp_path.iterdir())
-    for name, place in (("old.json", "case 2 (row 2, bot Birch)"), ("old.xlsx", "cell D2")):
+    for name, place in (
+        ("old.json", "case 2 (row 2, bot Birch)"),
+        ("old.xlsx", "cell D2"),
+        ("text/old.xlsx", "cell D2"),
+        ("twice.json", "has the same row and bot"),
+    ):
         ended = run_cli(*job, "--baseline", name, **azure(judge))
         assert (ended.code, place in ended.err) == (2, True), ended.err
     assert judge.requests == []

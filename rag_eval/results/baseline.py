@@ -23,7 +23,7 @@ from rag_eval.results.scoring import composite
 from rag_eval.results.stored import State, is_score, read_run_document
 from rag_eval.results.summary import RQS, rqs_outcome
 from rag_eval.tables.bounds import Room
-from rag_eval.tables.cells import column_letter
+from rag_eval.tables.cells import BadCell, column_letter
 from rag_eval.tables.content import WORKBOOK, check_content
 from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
@@ -513,15 +513,26 @@ def _columns(rows: Iterator[tuple[int, list[Any]]]) -> Mapping[str, int]:
 
 
 def _case_of_row(line: Mapping[str, Any], number: int, columns: Mapping[str, int]) -> _Case:
-    """A cell with a text is a note of a person: it has no value, as an empty one."""
     values = {}
     for name, header in NAMES.items():
         value = line.get(header)
-        if isinstance(value, int | float):
+        if not _is_no_value(value):
             place = f"sheet '{_REPORT_SHEET}', cell {column_letter(columns[header])}{number}"
-            values[name] = _score(value, f"{place} ({header} of {_shown(line['Bot'])})")
+            values[name] = _score(value, f"{place} ({header} of {_shown(line['Bot'])})", is_cell=True)
     texts = [comparable(line.get(column) or "") for column in ("Query", "Ground Truth", "Bot")]
     return texts[0], texts[1], texts[2], values
+
+
+def _is_no_value(cell: Any) -> bool:
+    """Whether a cell of scores is empty, says that there is no score, or has a formula without a number."""
+    if isinstance(cell, str):
+        return cell.strip().casefold() in _NO_VALUE or _ERROR_VALUE.fullmatch(cell) is not None
+    return cell is None or isinstance(cell, BadCell)
+
+
+_NO_VALUE = frozenset(("", "-", "–", "—", "n/a", "not applicable", "failed", "not judged"))
+_ERROR_VALUE = re.compile(r"#[A-Z]+(?:/[A-Z0]+)?[!?]?")
+"""Of Excel: "#DIV/0!", "#N/A"."""
 
 
 def _judge_of(comments: str) -> str:
@@ -537,14 +548,23 @@ def _read_json(path: Path) -> _Past:
         raise ValueError("it has no member run.judge")
     if not isinstance(cases, list):
         raise ValueError("it has no list of cases")
-    return [_case_of_record(case, number) for number, case in enumerate(cases, 1)], str(run["judge"]), False
+    found = [_case_of_record(case, number) for number, case in enumerate(cases, 1)]
+    first: dict[tuple[str, str], int] = {}
+    for number, case in enumerate(cases, 1):
+        before = first.setdefault((json.dumps(case.get("row")), str(case["bot"])), number)
+        if before != number and case.get("row") is not None:
+            raise _BadValueError(f"{_place_of(case, number)}: case {before:,} has the same row and bot")
+    return found, str(run["judge"]), False
+
+
+def _place_of(case: Mapping[str, Any], number: int) -> str:
+    return f"case {number} (row {_shown(case.get('row'))}, bot {_shown(case.get('bot'))})"
 
 
 def _case_of_record(case: Any, number: int) -> _Case:
-    place = f"case {number}"
     if not isinstance(case, dict):
-        raise _BadValueError(f"{place}: {_shown(case)} is not an object")
-    place += f" (row {_shown(case.get('row'))}, bot {_shown(case.get('bot'))})"
+        raise _BadValueError(f"case {number}: {_shown(case)} is not an object")
+    place = _place_of(case, number)
     if absent := [name for name in ("query", "reference", "bot", "scores") if name not in case]:
         raise _BadValueError(f"{place}: '{absent[0]}' is missing")
     scores = case["scores"]
@@ -557,6 +577,9 @@ def _case_of_record(case: Any, number: int) -> _Case:
                 f"{place}, scores.{name}: {_shown(scores[name])} is not a score with a value"
             )
         found[name] = f"scores.{name}.value", scores[name]["value"]
+        if scores[name].get("outcome") == Outcome.FAILED and found[name][1] is not None:
+            shown = _shown(found[name][1])
+            raise _BadValueError(f"{place}, scores.{name}: the outcome is failed, but the value is {shown}")
     values = {
         name: _score(value, f"{place}, {member}")
         for name, (member, value) in found.items()
@@ -566,7 +589,11 @@ def _case_of_record(case: Any, number: int) -> _Case:
     return texts[0], texts[1], texts[2], values
 
 
-def _score(value: Any, place: str) -> float:
+def _score(value: Any, place: str, *, is_cell: bool = False) -> float:
+    if is_cell and isinstance(value, str):
+        raise _BadValueError(
+            f"{place}: '{_shown(value)}' is text; the cell can have a number from 0 to 1, or nothing"
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or not is_score(value):
         raise _BadValueError(f"{place}: {_shown(value)} is not a number from 0 to 1")
     return float(value)
