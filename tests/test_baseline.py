@@ -735,8 +735,8 @@ def test_a_score_that_is_text_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError) as caught:
         read_past_run(path)
     assert str(caught.value) == (
-        f"{path}, sheet 'Per-Query Metrics', cell E3 (Faithfulness of A): '{content.strip()}' is text; the cell can have a "
-        f"number from 0 to 1, or nothing; correct it, {OTHER}"
+        f"{path}, sheet 'Per-Query Metrics', cell E3 (Faithfulness of A): '{content.strip()}' is text; the cell can "
+        f"have a number from 0 to 1, or nothing; correct it, {OTHER}"
     )
 
 
