@@ -458,7 +458,7 @@ def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
     first = told(run_cli("in.xlsx", "--debug", **azure(judge)).err)
     assert len(first) == len(judge.requests)
     asked = [each for each in first if each[0] == "statements"]
-    assert [each[2:] for each in asked if each[2] == "unparseable"] == [("unparseable", "0 + 2", "1")]
+    assert [each[2:] for each in asked if each[2] == "unparseable"] == [("unparseable", "1 + 2", "1")]
     assert {each[4] for each in asked} == {"1"}  # the call that says what was wrong is another one
     assert {each[1] for each in asked} == {"row 2", "row 3"}
     assert {each[1] for each in first if each[0] == "toxicity"} == {"row 2, row 3"}
