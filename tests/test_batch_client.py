@@ -661,7 +661,10 @@ def test_a_call_without_a_line_ends_as_its_batch_did_at_once_only_if_the_counts_
 
 
 GOOD_LINE: dict[str, Any] = {
-    "response": {"status_code": 200, "body": {**COMPLETION, "usage": {"prompt_tokens": 7}}}
+    "response": {
+        "status_code": 200,
+        "body": {**COMPLETION, "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
+    }
 }
 BAD_LINE: dict[str, Any] = {"response": {"status_code": 500, "body": {}}}
 REFUSED_LINE: dict[str, Any] = {"response": {"status_code": 401, "body": {}}}
