@@ -381,11 +381,23 @@ def serve(port: int) -> None:
     settings.port, settings.n_ctx, settings.n_parallel = port, CONTEXT, 1
     settings.endpoint_metrics = True
     # Threads wait for each other at every token: where one has no processor, all are many times slower.
-    settings.cpuparams.n_threads = max(1, (os.cpu_count() or 1) - int(os.getloadavg()[0]))
+    settings.cpuparams.n_threads = max(1, (os.cpu_count() or 1) - _others_at_work())
     running_server = xllamacpp.Server(settings)
     print(f"http://127.0.0.1:{port}/v1 serves {MODEL}", flush=True)
     while running_server:
         time.sleep(3600)
+
+
+def _others_at_work() -> int:
+    """Threads that want a processor now, apart from this one; the load average would count those that have ended."""
+    counts = Path("/proc/loadavg")
+    if not counts.exists():
+        return int(os.getloadavg()[0])
+    seen = []
+    for _ in range(5):
+        seen.append(int(counts.read_text().split()[3].partition("/")[0]))
+        time.sleep(0.2)
+    return sorted(seen)[len(seen) // 2] - 1
 
 
 def _options() -> argparse.Namespace:
