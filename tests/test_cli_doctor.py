@@ -281,7 +281,10 @@ def test_a_probe_without_a_score_is_not_called_misjudged(doctor: Run, judge: Fak
     judge.always = lambda request: None if request.task == "preflight" else error(400, "400", "no")
     ended = doctor("--probe", **azure(judge))
     assert ended.code == 4
-    assert findings(ended, "problem") == ["Probe: 3 of 3 known cases got no score, for the reasons above"]
+    assert findings(ended, "problem") == [
+        "Probe: 3 of 3 known cases got no score, for the reasons above; if they are about the judge's replies, "
+        "use a larger model"
+    ]
 
 
 def test_a_probe_of_a_judge_that_cannot_be_reached_is_code_4(doctor: Run, judge: FakeJudge) -> None:

@@ -461,7 +461,9 @@ def _probe(transport: "Transport", settings: "Settings") -> Iterator[_Finding]:
         return
     if failed:
         yield _problem(
-            f"Probe: {failed} of 3 known cases got no score, for the reasons above", ExitCode.STOPPED
+            f"Probe: {failed} of 3 known cases got no score, for the reasons above; if they are about the judge's "
+            "replies, use a larger model",
+            ExitCode.STOPPED,
         )
     if wrong:
         yield _problem(
