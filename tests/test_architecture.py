@@ -89,7 +89,7 @@ UNFROZEN = {
         "Request",
         "ReviewLabels",
     ),
-    *("Wave", "_Held", "_Item", "_Judged", "_Worker", "_Write"),
+    *("Wave", "_Column", "_Held", "_Item", "_Judged", "_Worker", "_Write"),
 }
 """Those that change while something goes on, and those that are too many to be made slowly."""
 

@@ -36,8 +36,8 @@ from rag_eval.retrieval.from_files import read_documents
 from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
-from rag_eval.tables.likely_bots import likely_bots
-from rag_eval.tables.mapping import named_columns, roles_of
+from rag_eval.tables.columns import named_columns, roles_of
+from rag_eval.tables.names import likely_bots
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
 from rag_eval.tables.selection import nearest, sampled

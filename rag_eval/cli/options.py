@@ -84,7 +84,7 @@ class Options:
     def overrides(self) -> Mapping[str, Any]:
         """The values that replace those of the configuration, by 'section.key'."""
         from rag_eval.configuration.sources import OPTIONS
-        from rag_eval.tables.mapping import parse_map
+        from rag_eval.tables.columns import parse_map
 
         named = {f"columns.{key}": value for key, value in parse_map(self.map).items()} if self.map else {}
         values = {key: getattr(self, _field(option)) for option, key in OPTIONS.items()}

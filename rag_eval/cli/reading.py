@@ -64,7 +64,7 @@ def opened(
     the values of `reading_options`.
     """
     from rag_eval.tables import Selection, TextForm
-    from rag_eval.tables.mapping import roles_of
+    from rag_eval.tables.columns import roles_of
     from rag_eval.tables.record_files import ReadOptions
     from rag_eval.tables.sheets import WITH_SHEETS
 

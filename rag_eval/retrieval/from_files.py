@@ -24,7 +24,7 @@ from rag_eval.retrieval import (
 )
 from rag_eval.tables.bounds import first_of
 from rag_eval.tables.cells import ABSENT
-from rag_eval.tables.column_uses import ROLES
+from rag_eval.tables.columns import ROLES
 from rag_eval.tables.document_ids import parse_documents, parse_query_id
 from rag_eval.tables.record_files import AS_FOUND, ReadOptions, Records, check_named, open_records
 from rag_eval.tables.selection import EVERYTHING

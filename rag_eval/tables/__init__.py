@@ -1,15 +1,14 @@
 """A file (.xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl, .parquet) to cases.
 
-content: what the file is  ->  sheets: rows of text  ->  header, roles, names: what each column is
+content: what the file is  ->  sheets: rows of text  ->  names, roles, unused, header: what each column is
 ->  unfolding: fields of objects as columns  ->  selection: which rows  ->  grouping: one row per query
 ->  row_reader, chunking: what the cells hold  ->  spool, rows: kept on disk, and made again as cases
 
 record_files: the same files for callers that know their columns by name
 """
 
-from rag_eval.tables.column_uses import ColumnUse, Named
+from rag_eval.tables.columns import ColumnUse, Named, named_columns, parse_map
 from rag_eval.tables.delimited import TextForm
-from rag_eval.tables.mapping import named_columns, parse_map
 from rag_eval.tables.selection import Selection
 from rag_eval.tables.table import Table, describe, read_table
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
-from rag_eval.tables.column_uses import LONG, ONE, PASSAGES, Columns
+from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import folded
 from rag_eval.tables.spool import Spool

@@ -1,27 +1,27 @@
-"""The header row to columns: which role each has, and what the shape of the table is."""
+"""The header row to columns: their roles, the shape of the table, and one list of all that is wrong with the header."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rag_eval.errors import TableError
-from rag_eval.tables.bounds import first_of
+from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
 from rag_eval.tables.cells import Cell
-from rag_eval.tables.column_uses import (
+from rag_eval.tables.columns import (
     LONG,
     OF_NO_BOT,
     ONE,
-    PASSAGE,
     WIDE,
+    WORDS,
     Asked,
     Claim,
     Columns,
     ColumnUse,
+    Problem,
     listed,
     map_option,
     matches,
 )
-from rag_eval.tables.header_problems import ambiguous_labels, bots_problem, header_problems
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -39,8 +39,11 @@ from rag_eval.tables.names import (
     joins_by_bar,
     squeezed,
 )
-from rag_eval.tables.roles import HUMAN_PREFIX, bot_of, column_uses
-from rag_eval.tables.unused import FirstRows
+from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
+from rag_eval.tables.unused import FirstRows, missing_roles
+
+Uses = Mapping[int, ColumnUse]
+Claims = Mapping[Claim, Sequence[int]]
 
 
 def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRows) -> Columns:
@@ -48,30 +51,36 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
 
     `rows` are the first ones below it, for columns that could be bots.
     """
-    uses, problems = column_uses(place, header, asked)
-    claims = _claims(uses)
+    uses, wrongly_named = column_uses(place, header, asked)
+    claims: dict[Claim, list[int]] = defaultdict(list)
+    for index, use in uses.items():
+        if use.is_used and use.role != ID:
+            claims[use.role, use.bot, use.metric].append(index)
     kept, unknown = _kept_columns(uses, asked.keep)
-    bots = bots_problem(uses, claims, asked, rows, kept.values())
     problems = [
-        *problems,
-        *header_problems(uses, claims, asked, bots),
-        *ambiguous_labels(uses, asked.criteria),
-        *unknown,
+        *map(Problem, wrongly_named),
+        *missing_roles(uses, claims, asked, rows, kept.values()),
+        *map(Problem, _contradictions(uses, claims, asked)),
+        *map(Problem, _too_many(uses, claims)),
+        *map(Problem, _ambiguous_labels(uses, asked.criteria)),
+        *map(Problem, unknown),
     ]
     if problems:
-        roles = bots.roles if bots and len(problems) == 1 else ()
-        raise TableError((f"{place}: {problem}" for problem in first_of(problems)), roles)
+        is_solved = all(problem.roles for problem in problems)
+        raise TableError(
+            [f"{place}: {sentence}" for sentence in first_of([problem.sentence for problem in problems])],
+            [role for problem in problems for role in problem.roles] if is_solved else (),
+        )
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
 
-def _columns(
-    uses: Mapping[int, ColumnUse], columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked
-) -> Columns:
+def _columns(uses: Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
     """The columns of a header without problems."""
     responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
     metrics = dict.fromkeys(metric for role, _, metric in columns if role == HUMAN)
     shape = _shape(uses, columns, asked)
     uses = {index: _settled(use, shape, is_kept=index in kept.values()) for index, use in uses.items()}
+    used = {index: use for index, use in uses.items() if use.is_used}
     context = columns.get((CONTEXT, None, ""))
     return Columns(
         uses=tuple(uses.values()),
@@ -85,20 +94,18 @@ def _columns(
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
         kept=kept,
         warnings=tuple(first_of(list(_warnings(uses)))),
-        names={index: str(use) for index, use in uses.items() if use.is_used},
-        content=tuple(
-            index for index, use in uses.items() if use.is_used and use.role not in (HUMAN, KEPT, ID, BOT)
-        ),
+        names={index: str(use) for index, use in used.items()},
+        content=tuple(index for index, use in used.items() if use.role not in (HUMAN, KEPT, ID, BOT)),
         shape=shape,
         bot=columns.get((BOT, None, "")),
         ids=tuple(index for index, use in uses.items() if use.role == ID),
         has_passages=context is not None and _speaks_of_passage(uses[context], asked),
-        headers={index: use.header for index, use in uses.items() if use.is_used},
+        headers={index: use.header for index, use in used.items()},
         joined_by_bar=joins_by_bar(use.header for use in uses.values()),
     )
 
 
-def _shape(uses: Mapping[int, ColumnUse], columns: Mapping["Claim", int], asked: Asked) -> str:
+def _shape(uses: Uses, columns: Mapping[Claim, int], asked: Asked) -> str:
     if (BOT, None, "") in columns:
         return LONG
     responses = [use for use in uses.values() if use.role == RESPONSE]
@@ -108,7 +115,7 @@ def _shape(uses: Mapping[int, ColumnUse], columns: Mapping["Claim", int], asked:
 
 def _speaks_of_passage(use: ColumnUse, asked: Asked) -> bool:
     given = [each.role for each in asked.named if matches(use.header, each.column)]
-    return PASSAGE in given or (is_passage(use.header) and "context" not in given)
+    return "passage" in given or (is_passage(use.header) and "context" not in given)
 
 
 def looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:
@@ -120,14 +127,6 @@ def looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:
     return {QUERY, RESPONSE} <= {use.role for use in uses.values()}
 
 
-def _claims(uses: Mapping[int, ColumnUse]) -> Mapping[Claim, Sequence[int]]:
-    claims: dict[Claim, list[int]] = defaultdict(list)
-    for index, use in uses.items():
-        if use.is_used and use.role != ID:
-            claims[use.role, use.bot, use.metric].append(index)
-    return claims
-
-
 def _by_bot(
     columns: Mapping[Claim, int], bots: Collection[str], role: str, metric: str = ""
 ) -> dict[str, int]:
@@ -136,7 +135,7 @@ def _by_bot(
     return {bot: index for bot, index in found.items() if index is not None}
 
 
-def _kept_columns(uses: Mapping[int, ColumnUse], keep: Collection[str]) -> tuple[dict[str, int], list[str]]:
+def _kept_columns(uses: Uses, keep: Collection[str]) -> tuple[dict[str, int], list[str]]:
     """The columns to keep, by the names that were asked for, and what is wrong with those names."""
     kept, problems = {}, []
     for name in keep:
@@ -162,7 +161,7 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
     return replace(use, role=UNUSED) if shape == WIDE and use.role == ID else use
 
 
-def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
+def _warnings(uses: Uses) -> Iterator[str]:
     for use in uses.values():
         if use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
@@ -170,3 +169,63 @@ def _warnings(uses: Mapping[int, ColumnUse]) -> Iterator[str]:
             yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used.{shared}"
         elif use.role == UNUSED and after_prefix(use.header, HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
+
+
+def _contradictions(uses: Uses, claims: Claims, asked: Asked) -> Iterator[str]:
+    """Names of bots where they cannot be."""
+    responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
+    named = claims.get((BOT, None, ""), ())
+    given = [each.origin for each in asked.named if each.role == "bot_name"]
+    if len(responses) > 1 and len(named) == 1 and given:
+        yield (
+            f"column {uses[named[0]]} cannot name the bot of each row ({given[0]}), because each of "
+            f"{listed([uses[index] for index in responses], ' and ')} is the response of a bot; remove one of them"
+        )
+    if asked.bot_name and (named or any(uses[index].bot != asked.bot_name for index in responses)):
+        yield (
+            f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses that names no bot; leave "
+            f"it out, because column {uses[(*named, *responses)[0]]} names "
+            f"{'the bots' if named or len(responses) > 1 else 'its bot'}"
+        )
+
+
+def _too_many(uses: Uses, claims: Claims) -> Iterator[str]:
+    """Bots beyond the bounds, and roles that several columns claim."""
+    bots = [bot for role, bot, _ in claims if role == RESPONSE and bot]
+    if len(bots) > MAX_BOTS:
+        yield f"has {len(bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer of them at a time"
+        return
+    if longest := max((bot for bot in bots if len(bot) > MAX_BOT_NAME), key=len, default=""):
+        yield (
+            f"the name of bot '{longest[:40]}…' has {len(longest):,} characters, more than the {MAX_BOT_NAME:,} "
+            "allowed; shorten it"
+        )
+    for (role, bot, metric), indexes in claims.items():
+        if len(indexes) == 1:
+            continue
+        first, word, choice = uses[indexes[0]], WORDS.get(role, ""), ""
+        if word and not bot and not metric:
+            choice = (
+                f", or choose one with {map_option(first, word)} ({word} = {first.header[:60]} in [columns])"
+            )
+        names = listed([uses[index] for index in indexes], " and ")
+        whose = (f" for {metric}" if metric else "") + (f" of bot '{bot}'" if bot else "")
+        yield f"columns {names} could each be the {role}{whose}; rename or remove all but one{choice}"
+
+
+def _ambiguous_labels(uses: Uses, criteria: Collection[str]) -> Iterator[str]:
+    """Labels of a criterion that is called as a metric is, or as another criterion but for case and separators."""
+    metrics = {squeezed(metric): metric for metric in METRICS}
+    for use in uses.values():
+        name = squeezed(use.metric)
+        alike = [f"'{criterion}'" for criterion in criteria if squeezed(criterion) == name]
+        if use.role == HUMAN and alike and name in metrics:
+            yield (
+                f"column {use} could be a label for the metric {metrics[name]} or for the rubric's criterion "
+                f"{alike[0]}; give the criterion another id"
+            )
+        elif use.role == HUMAN and len(alike) > 1 and use.metric not in use.header:
+            yield (
+                f"column {use} could be a label for each of the criteria {', '.join(alike)}; write the id as the "
+                "rubric does"
+            )

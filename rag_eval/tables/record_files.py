@@ -9,7 +9,7 @@ from typing import TypeVar
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_COLUMNS, MOST_LISTED, first_of
 from rag_eval.tables.cells import BadCell, Cell, cell_at, column_letter
-from rag_eval.tables.column_uses import ColumnUse, Named, matches
+from rag_eval.tables.columns import ColumnUse, Named, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.names import squeezed
 from rag_eval.tables.selection import EVERYTHING, Selection, nearest, sampled

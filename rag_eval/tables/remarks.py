@@ -9,7 +9,7 @@ from rag_eval.tables.cells import (
     Area,
     column_letter,
 )
-from rag_eval.tables.column_uses import Columns
+from rag_eval.tables.columns import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
 EARLIER = "earlier messages"

@@ -23,7 +23,7 @@ from rag_eval.tables.chunking import (
     split_cell,
     why_broken,
 )
-from rag_eval.tables.column_uses import WIDE, Columns
+from rag_eval.tables.columns import WIDE, Columns
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
 from rag_eval.tables.labels import parse_score, parse_verdict

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from rag_eval.records import Case, Row
-from rag_eval.tables.column_uses import Columns
+from rag_eval.tables.columns import Columns
 from rag_eval.tables.spool import Spool
 
 

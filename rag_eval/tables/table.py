@@ -17,7 +17,7 @@ from rag_eval.tables.cells import (
 from rag_eval.tables.chunking import (
     AUTO,
 )
-from rag_eval.tables.column_uses import WIDE, Asked, Columns, ColumnUse, Named, matches
+from rag_eval.tables.columns import WIDE, Asked, Columns, ColumnUse, Named, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import looks_like_header, read_header

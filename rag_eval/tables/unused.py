@@ -1,34 +1,47 @@
-"""Columns that are not used although they look as if they should be. Nothing that matters is left out in silence."""
+"""Columns without a use that could have one: refused where they may be bots or the query, otherwise pointed out."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from rag_eval.tables.bounds import MAX_BOT_NAME, first_of
 from rag_eval.tables.cells import Cell, JsonText, cell_at, is_blank
-from rag_eval.tables.column_uses import (
+from rag_eval.tables.columns import (
     LONG,
+    MOST_NAMED,
     ONE,
     WIDE,
     WORDS,
     Asked,
+    Claim,
     Columns,
     ColumnUse,
+    Problem,
+    listed,
+    map_entry,
     map_option,
     matches,
 )
-from rag_eval.tables.likely_bots import HINTED, NAMED, NEARLY_PREFIXED, is_about, likely_bots
 from rag_eval.tables.names import (
+    BOT,
     CONTEXT,
+    HINTED,
+    NAMED,
+    NEARLY_PREFIXED,
     QUERY,
     REFERENCE,
     RESPONSE,
     UNUSED,
+    is_about,
     is_answer,
+    likely_bots,
     likely_role,
+    may_be_truth,
     meanings,
 )
+from rag_eval.tables.roles import bot_of
 
 ROWS_SEEN = 50
 _LONG = 80
@@ -175,6 +188,134 @@ def left_out(
             for its in (nearly, named, hinted, lengthy - named - hinted)
         )
     )
+
+
+def missing_roles(
+    uses: Mapping[int, ColumnUse],
+    claims: Mapping[Claim, Sequence[int]],
+    asked: Asked,
+    rows: FirstRows,
+    kept: Collection[int],
+) -> Iterator[Problem]:
+    """A query or bots that are missing, or that would be left out. Of the cells, only the first `rows` are known."""
+    query, reference = (next(iter(claims.get((role, None, ""), ())), None) for role in (QUERY, REFERENCE))
+    responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
+    if query is None:
+        yield Problem(
+            "No Query column found; name it Query, Question, Input or Prompt, or add --map COLUMN=query "
+            f"(found: {listed(uses.values())})"
+        )
+    if not responses:
+        # A response is like a ground truth; without one, it has at least the length of a sentence.
+        others, least = (query, _SENTENCE) if reference is None else (reference, 0)
+        found = left_out(uses, asked, rows, others, kept=kept, least=least)
+        is_test_set = query is not None and reference is not None
+        yield _no_responses(uses, asked.prefix, found, is_test_set=is_test_set)
+        return
+    given = [each.column for each in asked.named if each.role == "bot"]
+    guessed = {
+        index: uses[index]
+        for index in responses
+        if not bot_of(uses[index].header, asked.prefix)
+        and not any(matches(uses[index].header, column) for column in given)
+    }
+    found = left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
+    if len(guessed) > 1:
+        yield _several_answers({**guessed, **found.named}, has_reference=reference is not None)
+    elif given or (BOT, None, "") in claims:
+        return
+    elif guessed and found.named:
+        yield _lone_answer(guessed, found.named, asked.prefix, has_reference=reference is not None)
+    elif found.nearly and not guessed:
+        yield Problem(
+            f"{_looking(found.nearly)}, without the prefix '{asked.prefix}'; rename each to {asked.prefix}<name>, or "
+            f"add {_options(found.nearly)}; {_ignoring(found.nearly)}",
+            _as_bots(found.nearly),
+        )
+
+
+def _no_responses(
+    uses: Mapping[int, ColumnUse], prefix: str, found: LeftOut, *, is_test_set: bool
+) -> Problem:
+    every = listed(uses.values())
+    correct = f"or correct [bots] strip_prefix, which is '{prefix}'"
+    if taken := [use for use in uses.values() if bot_of(use.header, prefix)]:
+        return Problem(
+            f"No column with responses is left, because --map or [columns] gives {taken[0]} another role; correct it, "
+            f"or add --map COLUMN=bot for a column with responses (found: {every})"
+        )
+    if found.named:
+        return Problem(
+            f"No {prefix}* columns found, but {_looking(found.named)}; add {_options(found.named)}, {correct}",
+            _as_bots(found.named),
+        )
+    if texts := dict(sorted({**found.hinted, **found.lengthy}.items())):
+        return Problem(
+            f"No {prefix}* columns found, and no column of responses such as answer or response; if "
+            f"{listed(texts.values(), ' or ')} contains responses, add {_options(texts)}, {correct}"
+            + ("; if none does, this is a test set: run the bots on it first" if is_test_set else ""),
+            _as_bots(texts),
+        )
+    if is_test_set:
+        return Problem(
+            f"No column with responses: this looks like a test set; run the bots on it and add a column {prefix}<name> "
+            f"per bot, or add --map COLUMN=bot if a column contains responses (found: {every})"
+        )
+    return Problem(
+        f"No {prefix}* columns found, and no column of responses such as answer or response; rename response "
+        f"columns to {prefix}<name>, add --map COLUMN=bot, or set strip_prefix in [bots] (found: {every})"
+    )
+
+
+def _lone_answer(
+    answer: Mapping[int, ColumnUse], others: Mapping[int, ColumnUse], prefix: str, *, has_reference: bool
+) -> Problem:
+    """One column would be the only bot by its name, and others are left out that are bots by theirs."""
+    (lone,) = answer.values()
+    is_truth = may_be_truth(lone.header) and not has_reference
+    bots = others if is_truth else dict(sorted({**answer, **others}.items()))
+    truth = f"; if {lone} is the ground truth, also add {map_option(lone, 'reference')}" if is_truth else ""
+    set_prefix = "" if prefix == Asked().prefix else f", or correct [bots] strip_prefix, which is '{prefix}'"
+    return Problem(
+        f"No {prefix}* columns found: {lone} would be the only bot, but {_looking(others)}; add {_options(bots)}"
+        f"{set_prefix}{truth}; {_ignoring(others)}",
+        _as_bots(bots),
+    )
+
+
+def _several_answers(guessed: Mapping[int, ColumnUse], *, has_reference: bool) -> Problem:
+    """Several columns that may be responses, by names alone: nobody said that each is a bot."""
+    headers = ", ".join(use.header[:60] for use in guessed.values())
+    answers = [use for use in guessed.values() if is_answer(use.header.rpartition(".")[2])]
+    truth = next((use for use in answers if may_be_truth(use.header)), None)
+    if has_reference or len(answers) < 2:
+        truth = None
+    other = f"; or, if it is the ground truth, {map_option(truth, 'reference')}" if truth else ""
+    bots = {index: use for index, use in guessed.items() if use is not truth}
+    return Problem(
+        f"columns {listed(guessed.values(), ' and ')} could each be the response of a bot; name those that are with "
+        f"{_options(guessed)}, or with bots = {headers} in [columns]{other}",
+        _as_bots(bots),
+    )
+
+
+def _looking(uses: Mapping[int, ColumnUse]) -> str:
+    names = listed(uses.values(), " and ")
+    if len(uses) == 1:
+        return f"column {names} looks like the responses of a bot"
+    return f"columns {names} look like responses of bots"
+
+
+def _options(uses: Mapping[int, ColumnUse]) -> str:
+    return " ".join(map_option(use, "bot") for use in islice(uses.values(), MOST_NAMED))
+
+
+def _as_bots(uses: Mapping[int, ColumnUse]) -> list[str]:
+    return [map_entry(use, "bot") for use in uses.values()]
+
+
+def _ignoring(uses: Mapping[int, ColumnUse]) -> str:
+    return f"to leave a column out, add {map_option(next(iter(uses.values())), 'ignore')}"
 
 
 class UnusedColumns:

@@ -1,12 +1,13 @@
-"""What the columns of a table are, and what somebody said that they are."""
+"""What the columns of a table are, and what somebody says that they are, with --map or in [columns]."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
 
+from rag_eval.errors import InputError
 from rag_eval.tables.cells import UNSEEN_SPACES, Cell
 from rag_eval.tables.names import (
     BOT,
@@ -21,6 +22,7 @@ from rag_eval.tables.names import (
     folded,
     squeezed,
 )
+from rag_eval.tables.selection import nearest
 
 WIDE, ONE, LONG, PASSAGES = (
     "one row per query, one column per bot",
@@ -30,32 +32,22 @@ WIDE, ONE, LONG, PASSAGES = (
 )
 """Shapes of a table."""
 
-
 OF_NO_BOT = " of no bot"
-
-
 _JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
-
-
-PASSAGE, IGNORED = "passage", "ignore"
-
-
 ROLES: Mapping[str, str] = {
     "query": QUERY,
     "reference": REFERENCE,
     "context": CONTEXT,
-    "passage": PASSAGE,
+    "passage": CONTEXT,
     "bot": RESPONSE,
     "bot_name": BOT,
     "id": ID,
     "gold_docs": GOLD,
     "retrieved_docs": RETRIEVED,
-    "ignore": IGNORED,
+    "ignore": UNUSED,
 }
 """What --map and [columns] call a role."""
-
-
-WORDS = {role: word for word, role in ROLES.items()}
+WORDS = {role: word for word, role in reversed([*ROLES.items()])}
 
 
 class Named(NamedTuple):
@@ -163,6 +155,14 @@ class Columns:
         return not any(index < width and cells[index] != "" for index in self.content)
 
 
+class Problem(NamedTuple):
+    """Something that is wrong with a header."""
+
+    sentence: str
+    roles: Sequence[str] = ()
+    """What --map would take to solve it; () where that is for a person to say."""
+
+
 Claim = tuple[str, str | None, str]
 """What a column wants to be, alone: a role, of a bot, for a metric."""
 
@@ -197,3 +197,66 @@ def listed(uses: Collection[ColumnUse], separator: str = ", ") -> str:
 
 MOST_NAMED = 40
 """Columns in one message."""
+
+
+_SEVERAL = {"bot": "bots", "ignore": "ignore"}
+"""Roles of any number of columns, with the key of [columns] for them."""
+
+
+def parse_map(entries: Sequence[str]) -> dict[str, str | tuple[str, ...]]:
+    """The options --map COLUMN=ROLE, by key of [columns]. Raises InputError with all that is wrong with them."""
+    found = _by_role(entries, ROLES)
+    return {
+        _SEVERAL.get(role, role): tuple(its) if role in _SEVERAL else its[0] for role, its in found.items()
+    }
+
+
+def roles_of(entries: Sequence[str], roles: Collection[str]) -> tuple[Named, ...]:
+    """The options --map COLUMN=ROLE of a command that reads two files, which may call a role differently.
+
+    Raises InputError as `parse_map` does, but not for two columns of one role: one file may not have both.
+    """
+    found = _by_role(entries, roles, of_several=roles)
+    return tuple(
+        Named(name, role, f"--map {name[:60]}={role}") for role, its in found.items() for name in its
+    )
+
+
+def _by_role(
+    entries: Sequence[str], roles: Collection[str], of_several: Collection[str] = _SEVERAL
+) -> dict[str, list[str]]:
+    """`of_several` are the roles that several columns may have."""
+    problems: list[str] = []
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        column, sign, role = (part.strip() for part in entry.rpartition("="))
+        if not (column and sign and role):
+            problems.append(f"--map: {entry[:80]!r} has no COLUMN=ROLE; expected one such as answer=bot")
+        elif role not in roles:
+            problems.append(f"--map: {role[:40]!r} is not a role{nearest(role, roles, 'roles')}")
+        elif column not in found.setdefault(role, []):
+            found[role].append(column)
+    for role, columns in found.items():
+        if len(columns) > 1 and role not in of_several:
+            listed = " and ".join(repr(column[:60]) for column in columns)
+            problems.append(f"--map: the columns {listed} cannot both be the {role}; keep one of them")
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def named_columns(
+    columns: Mapping[str, str | tuple[str, ...]], options: Sequence[str] = ()
+) -> tuple[Named, ...]:
+    """The section [columns] as names with their roles. `options` are the keys that were given with --map."""
+    return tuple(_named(columns, options))
+
+
+def _named(columns: Mapping[str, str | tuple[str, ...]], options: Sequence[str]) -> Iterator[Named]:
+    words = {key: word for word, key in _SEVERAL.items()}
+    for key, value in columns.items():
+        role = words.get(key, key)
+        for column in (value,) if isinstance(value, str) else value:
+            if column:
+                origin = f"--map {column[:60]}={role}" if key in options else f"[columns] {key}"
+                yield Named(column, role, origin)
