@@ -409,7 +409,7 @@ def test_the_flags_are_those_that_the_program_sets() -> None:
 @pytest.mark.parametrize("name", ["README.md", "docs/input.md"])
 def test_every_format_that_is_named_is_read(run_cli: Run, tmp_path: Path, name: str) -> None:
     """An empty file of each kind is refused as empty or damaged, not as one of an unknown type."""
-    formats = set(re.findall(r"(?<![\w/<>*])\.(xlsx|xlsm|xls|ods|csv|tsv|parquet)\b", TEXTS[name]))
+    formats = set(re.findall(r"(?<![\w/<>*])\.(xlsx|xlsm|xls|ods|csv|tsv|parquet|ndjson)\b", TEXTS[name]))
     assert len(formats) >= 5
     for suffix in formats:
         (tmp_path / f"in.{suffix}").write_bytes(b"")
@@ -421,7 +421,7 @@ def test_every_name_of_a_column_is_listed() -> None:
     page = TEXTS["docs/input.md"]
     listed = {names.squeezed(name) for name in re.findall(r"`([^`\n]+)`", page)}
     known = [*names.FIRST.values(), *names.SECOND.values(), names.ANSWERS, names.ANSWER_ENDS]
-    known += [names.BOTS, names.IDS, names.PASSAGES]
+    known += [names.BOTS, names.IDS, names.PASSAGES, *names.OTHER_LANGUAGES.values()]
     assert {name for each in known for name in each if names.squeezed(name) not in listed} == set()
 
 

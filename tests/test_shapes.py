@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_t
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.columns import named_columns, roles_of
+from rag_eval.tables.input_files import SUFFIXES
 from rag_eval.tables.names import likely_bots
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
@@ -351,6 +353,17 @@ def problems(path: Path, **options: Any) -> list[str]:
             "that are with --map answer=bot --map poor_answer=bot, or with bots = answer, poor_answer in [columns]",
         ),
         (
+            [["question", "response", "poor_response", "best_response"], ["q", "a", "b", "c"]],
+            "a.csv: columns 'response' (B) and 'poor_response' (C) and 'best_response' (D) could each be the response "
+            "of a bot; name those that are with --map response=bot --map poor_response=bot --map best_response=bot, or "
+            "with bots = response, poor_response, best_response in [columns]",
+        ),
+        (
+            [["Customer question", "Bot_A"], ["How is it?", "a"]],
+            "a.csv: No Query column found; if it is 'Customer question' (A), add --map 'Customer question=query' "
+            "(found: 'Customer question' (A), 'Bot_A' (B))",
+        ),
+        (
             [["question", "Bot_A", "contexts", "passages"], ["q", "a", "b", "c"]],
             "a.csv: columns 'contexts' (C) and 'passages' (D) could each be the context; rename or remove all but "
             "one, or choose one with --map contexts=context (context = contexts in [columns])",
@@ -367,6 +380,52 @@ def test_what_is_ambiguous_or_missing_is_refused_with_the_remedy(
     rows: Rows, message: str, tmp_path: Path
 ) -> None:
     assert problems(as_csv(tmp_path / "a.csv", rows)) == [message]
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["response, answer2response, query", "query, poor_output, output", "question, gt, poor_answer, answer"],
+)
+def test_the_exact_name_of_a_response_wins_over_one_that_contains_it(names: str, tmp_path: Path) -> None:
+    """The other one is pointed out."""
+    header = names.split(", ")
+    table = read_table(as_csv(tmp_path / "a.csv", [header, [f"text {name}" for name in header]]))
+    (bot,) = table.bots
+    (warning,) = table.warnings
+    assert warning.split(". To use it")[0].endswith(
+        f" looks like the response and was not used, because '{bot}' is the response"
+    )
+    assert bot in ("response", "output", "answer")
+
+
+_ABROAD = {
+    "fr": "Requête, Réponse attendue, Contexte, Réponse, Modèle",
+    "de": "Frage, Erwartete Antwort, Kontext, Antwort, Modell",
+    "es": "Pregunta, Respuesta esperada, Contexto, Respuesta, Modelo",
+    "pt": "Pergunta, Resposta esperada, Contexto, Resposta, Modelo",
+    "it": "Domanda, Risposta attesa, Contesto, Risposta, Modello",
+    "nl": "Vraag, Verwacht antwoord, Context, Antwoord, Modelnaam",
+    "ja": "質問, 期待される回答, コンテキスト, 回答, モデル",
+    "zh": "问题, 标准答案, 上下文, 回答, 模型",
+    "zh-TW": "問題, 標準答案, 檢索結果, 答覆, 機器人",
+    "without accents": "requete, reponse_attendue, contexte, reponse, modele",
+}
+
+
+@pytest.mark.parametrize("names", _ABROAD.values(), ids=_ABROAD)
+def test_usual_names_in_other_languages_are_known(names: str, tmp_path: Path) -> None:
+    """They give way to English ones, with a warning; next to Bot_* columns a response means nothing."""
+    query, reference, _, response, _ = header = names.split(", ")
+    case = read_table(as_csv(tmp_path / "a.csv", [header, [f"{name} 0" for name in header]])).rows[0].cases[0]
+    found = (case.query, case.reference, *case.chunks, case.response, case.bot)
+    assert found == tuple(f"{name} 0" for name in header)
+    english = [query, "Question", reference, response, "Bot_A"]
+    table = read_table(as_csv(tmp_path / "b.csv", [english, [f"text {name}" for name in english]]))
+    assert [use.role for use in table.columns] == ["not used", "query", "reference", "not used", "response"]
+    assert [warning.partition(" (")[0] for warning in table.warnings] == [
+        f"Column '{query}'",
+        f"Column '{response}'",
+    ]
 
 
 def test_of_two_names_of_a_context_the_one_that_says_more_is_used(tmp_path: Path) -> None:
@@ -711,6 +770,17 @@ def test_the_name_of_one_bot(tmp_path: Path) -> None:
             "long text " * 20,
             "contains long texts and was not used; no column is the reference or the context.",
         ),
+        ("Bott_B", "text of a bot", "looks like the responses of a bot and was not used."),
+        (
+            "Relevant documents",
+            '["d1"]',
+            "no column has the gold documents. To use it, add --map 'Relevant doc",
+        ),
+        (
+            "Erwartetes Ergebnis",
+            "text",
+            "looks like the reference and was not used; no column is the reference.",
+        ),
         ("Input_ID", "7", ""),
         ("Target_Date", "2024-05-01", ""),
         ("Comment", "short", ""),
@@ -831,7 +901,16 @@ _TRUTHS = ("In the app.", "At the desk.", "From nine to six.", "It costs two eur
 
 def table_of(path: Path, *names: str, **cells: Sequence[object]) -> Path:
     """A row per query. A column has other texts than its neighbours, or the cells that are given for it."""
-    truths = {"Query", "Question", "Ground_Truth", "Reference"}
+    truths = {
+        "Query",
+        "Question",
+        "Ground_Truth",
+        "Reference",
+        "Frage",
+        "質問",
+        "Réponse attendue",
+        "模範解答",
+    }
     columns = [
         cells.get(name, [f"{text} ({place})" for text in (_TRUTHS if name in truths else _TEXTS)])
         for place, name in enumerate(names)
@@ -860,6 +939,9 @@ ACCIDENTS: Sequence[tuple[str, str]] = (
     ("Query, Ground_Truth, Answer ChatGPT, Answer Copilot", "Answer ChatGPT, Answer Copilot"),
     ("Query, Ground_Truth, Atlas, Birch", "Atlas, Birch"),
     ("Query, predicted", "predicted"),
+    ("Frage, Antwort, Modell_A, Modell_B", "Modell_A, Modell_B"),
+    ("Question, Réponse attendue, Réponse GPT4, Réponse Claude", "Réponse GPT4, Réponse Claude"),
+    ("質問, 模範解答, モデルA, モデルB", "モデルA, モデルB"),
     ("Query, Ground_Truth, BotGPT4, Notes_1, difficulty", "BotGPT4"),
 )
 """Headers in which bots would be left out, and the bots that the printed command compares."""
@@ -1352,6 +1434,21 @@ def test_what_comes_through_a_pipe_is_read(tmp_path: Path) -> None:
         ended.stderr
     )
     assert [path.name for path in tmp_path.iterdir()] == ["stdin_report.xlsx"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_is_known_by_its_suffix_wherever_it_comes_from(
+    suffix: str, run_cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its name, in a folder, by a pattern and from standard input; this one is empty."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / f"a{suffix}").touch()
+    for place in (f"in/a{suffix}", "in", "in/*"):
+        ended = run_cli(place, "--judge", "offline", "-o", "out" if place.endswith(("in", "*")) else "o.xlsx")
+        assert (ended.code, f"a{suffix}: is an empty file" in ended.err) == (2, True), ended.err
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO()))
+    ended = run_cli("-", "--format", suffix.removeprefix("."), "--judge", "offline")
+    assert (ended.code, f"stdin{suffix}: is an empty file" in ended.err) == (2, True), ended.err
 
 
 def test_standard_input_needs_the_type_of_its_file(run_cli: Run, tmp_path: Path) -> None:

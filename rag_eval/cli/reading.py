@@ -65,8 +65,8 @@ def opened(
     """
     from rag_eval.tables import Selection, TextForm
     from rag_eval.tables.columns import roles_of
+    from rag_eval.tables.input_files import WITH_SHEETS
     from rag_eval.tables.record_files import ReadOptions
-    from rag_eval.tables.sheets import WITH_SHEETS
 
     from_input = [path for path in paths if str(path) == "-"]
     if len(from_input) > 1:

@@ -127,9 +127,9 @@ _LIMIT = click.FloatRange(min=0.0, min_open=True)
 def command(inputs: tuple[Path, ...], output: Path | None, quiet: bool, debug: bool, **options: Any) -> None:
     """Score the answers of chatbots in a spreadsheet and write an Excel report.
 
-    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl or .parquet file with a column Query and a column
-    Bot_<name> for each bot; Ground_Truth and Context are optional. Files of other tools are read as well: --show prints
-    how. '-' reads standard input. A folder, a pattern or several files are judged in shards, as is a file with
+    INPUT is an .xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl, .ndjson or .parquet file with a column Query and a
+    column Bot_<name> for each bot; Ground_Truth and Context are optional. Files of other tools are read as well: --show
+    prints how. '-' reads standard input. A folder, a pattern or several files are judged in shards, as is a file with
     --shard-rows or --engine: -o is a folder then, and the same command continues a run that was killed.
     """
     set_up_logging(debug)

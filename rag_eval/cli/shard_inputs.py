@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rag_eval.cli.options import Options
 from rag_eval.errors import InputError
-
-_READ_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".csv", ".tsv", ".json", ".jsonl", ".parquet")
+from rag_eval.tables.input_files import SUFFIXES
 
 
 def is_sharded(inputs: Sequence[Path], options: Options) -> bool:
@@ -33,15 +32,13 @@ def files_of(inputs: Sequence[Path], folder: Path) -> list[Path]:
             raise InputError("-: standard input cannot be judged in shards; write it to a file first")
         several = None
         if path.is_dir():
-            several = sorted(each for each in path.iterdir() if each.suffix.lower() in _READ_SUFFIXES)
+            several = sorted(each for each in path.iterdir() if each.suffix.lower() in SUFFIXES)
         elif _is_pattern(path) and not path.exists():
             several = sorted(map(Path, glob.glob(str(path), recursive=True)))
         if several is not None:
             several = [each for each in several if each.is_file() and not each.name.startswith((".", "~$"))]
             if not several:
-                raise InputError(
-                    f"{path}: contains no input file; expected one of {', '.join(_READ_SUFFIXES)}"
-                )
+                raise InputError(f"{path}: contains no input file; expected one of {', '.join(SUFFIXES)}")
         found += [path] if several is None else several
     real = Path(os.path.realpath(folder))
     if inside := [path for path in found if real in Path(os.path.realpath(path)).parents]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from rag_eval.errors import InputError, OutputError
 from rag_eval.store.leftovers import Scratch
+from rag_eval.tables.input_files import SUFFIXES
 
-FORMATS = ("csv", "tsv", "json", "jsonl", "xlsx", "xls", "ods", "parquet")
+FORMATS = tuple(suffix.removeprefix(".") for suffix in SUFFIXES)
 
 
 @contextmanager

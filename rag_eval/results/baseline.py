@@ -24,8 +24,8 @@ from rag_eval.results.stored import State, is_score, read_run_document
 from rag_eval.results.summary import RQS, rqs_outcome
 from rag_eval.tables.bounds import Room
 from rag_eval.tables.cells import BadCell, column_letter
-from rag_eval.tables.content import WORKBOOK, check_content
-from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.content import check_content
+from rag_eval.tables.input_files import WORKBOOK, check_is_file
 from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
 from rag_eval.texts.display import shorten
 

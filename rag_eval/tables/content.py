@@ -14,19 +14,13 @@ from typing import IO
 from xml.etree import ElementTree
 
 from rag_eval.errors import TableError
-from rag_eval.tables.input_files import check_is_file
+from rag_eval.tables.input_files import OLD_EXCEL, OPEN_DOCUMENT, PARQUET, TEXT, WORKBOOK, check_is_file
 
 MAX_UNPACKED = 500 * 2**20
 """Bytes that a zipped workbook may unpack to."""
 MAX_RATIO = 200
 """Unpacked ÷ packed size beyond which a workbook of more than 100 MB is taken for a zip bomb."""
 
-WORKBOOK, OPEN_DOCUMENT, OLD_EXCEL = (
-    "an Excel workbook",
-    "an OpenDocument file",
-    "an old Excel (97-2003) file",
-)
-TEXT, PARQUET = "a text file", "a Parquet file"
 PROTECTED, _EMPTY, _DAMAGED, _UNKNOWN = (
     "a workbook protected with a password",
     "an empty file",

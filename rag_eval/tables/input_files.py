@@ -1,4 +1,4 @@
-"""Files that are about to be read: what is no file is refused before it is opened, since a pipe may block for ever."""
+"""Files that are about to be read: their suffixes, and what is refused before it is opened, such as a pipe."""
 
 import errno
 import os
@@ -6,6 +6,29 @@ import stat
 from pathlib import Path
 
 from rag_eval.errors import InputError
+
+WORKBOOK, OPEN_DOCUMENT, OLD_EXCEL = (
+    "an Excel workbook",
+    "an OpenDocument file",
+    "an old Excel (97-2003) file",
+)
+TEXT, PARQUET = "a text file", "a Parquet file"
+SUFFIXES = {
+    ".xlsx": WORKBOOK,
+    ".xlsm": WORKBOOK,
+    ".xls": OLD_EXCEL,
+    ".ods": OPEN_DOCUMENT,
+    ".csv": TEXT,
+    ".tsv": TEXT,
+    ".parquet": PARQUET,
+    ".jsonl": TEXT,
+    ".ndjson": TEXT,
+    ".json": TEXT,
+}
+"""The files that are read, with what they contain."""
+WITH_SHEETS = tuple(suffix for suffix, content in SUFFIXES.items() if content not in (TEXT, PARQUET))
+NESTED = (".jsonl", ".ndjson", ".json")
+"""Those with records, whose fields may be objects."""
 
 MAX_CONFIGURATION = 256 * 1024
 """Bytes of a file that people write by hand: a configuration, a rubric."""

@@ -5,8 +5,10 @@ Names are matched as a whole, whatever their case, width and separators (spaces,
 """
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -58,6 +60,87 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 """Names that other tools use. They count only where no name of the first rank has their role."""
+OTHER_LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        QUERY: (
+            "requête", "requêtes", "demande", "question de l'utilisateur", "question utilisateur",
+            "Frage", "Fragen", "Fragetext", "Fragestellung", "Anfrage", "Suchanfrage", "Eingabe", "Nutzerfrage",
+            "Benutzerfrage", "Kundenfrage",
+            "pregunta", "preguntas", "pregunta del usuario", "consulta", "consultas", "entrada",
+            "pergunta", "perguntas", "pergunta do usuário", "questão", "questões",
+            "domanda", "domande", "domanda utente", "domanda dell'utente", "quesito", "richiesta",
+            "vraag", "vragen", "vraagstelling", "gebruikersvraag", "klantvraag", "zoekvraag", "invoer",
+            "質問", "質問文", "質問内容", "問い", "問い合わせ", "設問", "クエリ", "プロンプト", "入力",
+            "ユーザーの質問", "问题", "問題", "提问", "提問", "用户问题", "用戶問題", "使用者問題", "查询", "查詢",
+            "询问", "輸入", "输入",
+        ),
+        REFERENCE: (
+            "référence", "réponse attendue", "réponses attendues", "réponse de référence", "réponse correcte",
+            "bonne réponse", "bonnes réponses", "réponse exacte", "réponse idéale", "vérité terrain", "attendu",
+            "Referenz", "Referenzantwort", "erwartete Antwort", "erwartete Ausgabe", "Musterantwort", "Musterlösung",
+            "Soll", "Soll-Antwort", "korrekte Antwort", "richtige Antwort", "ideale Antwort", "Zielantwort",
+            "Goldstandard",
+            "referencia", "respuesta de referencia", "respuesta esperada", "respuestas esperadas",
+            "respuesta correcta", "respuesta ideal", "verdad de referencia",
+            "referência", "resposta de referência", "resposta esperada", "respostas esperadas", "resposta correta",
+            "resposta ideal", "gabarito",
+            "riferimento", "risposta di riferimento", "risposta attesa", "risposte attese", "risposta corretta",
+            "risposta esatta", "risposta ideale",
+            "referentie", "referentieantwoord", "verwacht antwoord", "verwachte antwoord", "verwachte uitvoer",
+            "juiste antwoord", "juist antwoord", "correct antwoord", "correcte antwoord", "ideaal antwoord",
+            "期待される回答", "期待回答", "期待する回答", "想定回答", "期待値", "正解", "正答", "正しい回答",
+            "模範解答", "模範回答", "参照回答", "理想的な回答", "リファレンス",
+            "标准答案", "標準答案", "标准回答", "参考答案", "參考答案", "参考回答", "參考回答", "预期答案", "預期答案",
+            "预期回答", "預期回答", "期望答案", "期望回答", "正确答案", "正確答案", "理想答案", "真实答案",
+            "预期输出", "期望输出",
+        ),
+        CONTEXT: (
+            "contexte", "contextes", "contexte récupéré", "passages récupérés", "extraits",
+            "Kontext", "Kontexte", "abgerufener Kontext", "Textabschnitte", "Textstellen", "Textpassagen", "Passagen",
+            "contexto", "contextos", "contexto recuperado", "pasajes", "pasajes recuperados", "fragmentos",
+            "trechos", "trechos recuperados", "passagens",
+            "contesto", "contesti", "contesto recuperato", "passaggi", "brani", "estratti",
+            "opgehaalde context", "tekstfragmenten", "fragmenten",
+            "コンテキスト", "コンテクスト", "文脈", "検索結果", "取得コンテキスト", "チャンク", "抜粋",
+            "上下文", "检索上下文", "檢索上下文", "检索结果", "檢索結果", "检索内容", "檢索內容", "文档片段",
+            "語境", "语境",
+        ),
+        RESPONSE: (
+            "réponse", "réponses", "réponse générée", "réponse du bot", "réponse du chatbot", "réponse du modèle",
+            "sortie",
+            "Antwort", "Antworten", "generierte Antwort", "Bot-Antwort", "Chatbot-Antwort", "Modellantwort",
+            "Systemantwort", "KI-Antwort", "Antwort des Bots", "Antwort des Chatbots", "Antwort des Modells", "Ausgabe",
+            "respuesta", "respuestas", "respuesta generada", "respuesta del bot", "respuesta del chatbot",
+            "respuesta del modelo", "salida",
+            "resposta", "respostas", "resposta gerada", "resposta do bot", "resposta do chatbot", "resposta do modelo",
+            "saída",
+            "risposta", "risposte", "risposta generata", "risposta del bot", "risposta del chatbot",
+            "risposta del modello",
+            "antwoord", "antwoorden", "gegenereerd antwoord", "gegenereerde antwoord", "chatbotantwoord",
+            "botantwoord", "antwoord van de bot", "antwoord van de chatbot", "antwoord van het model", "uitvoer",
+            "回答", "回答文", "返答", "応答", "生成回答", "生成された回答", "モデル回答", "モデルの回答",
+            "ボットの回答", "チャットボットの回答", "AI回答", "出力",
+            "答案", "回复", "回覆", "答复", "答覆", "模型回答", "模型答案", "模型回复", "模型输出", "生成答案",
+            "生成的答案", "机器人回答", "机器人回复", "機器人回答", "输出", "輸出",
+        ),
+        BOT: (
+            "modèle", "nom du modèle", "nom du bot", "Modell", "Modellname", "Botname", "modelo", "nombre del modelo",
+            "nombre del bot", "nome do modelo", "nome do bot", "modello", "nome del modello", "nome del bot",
+            "modelnaam", "botnaam", "モデル", "モデル名", "ボット", "ボット名", "模型", "模型名称", "模型名稱",
+            "机器人", "機器人", "机器人名称",
+        ),
+        ID: (
+            "id de la question", "id question", "Frage-ID", "Fragen-ID", "Fragennummer", "id de la pregunta",
+            "id pregunta", "id da pergunta", "id pergunta", "id della domanda", "id domanda", "vraag-id",
+            "質問ID", "問題ID", "问题ID", "问题编号", "問題編號",
+        ),
+    }
+)  # fmt: skip
+"""Usual names in French, German, Spanish, Portuguese, Italian, Dutch, Japanese and Chinese, with or without accents.
+
+They count only where no English name has their role. Names that may be a ground truth as well as a response, as the
+Dutch `modelantwoord`, and documents that may be texts as well as ids, are left to a person.
+"""
 ANSWERS = (
     "answer", "response", "output", "outputs", "actual_output", "actual_response", "prediction", "predicted_answer",
     "predicted_response", "generated_answer", "generated_response", "generated_text", "generated_output", "generation",
@@ -103,6 +186,10 @@ def folded(name: str) -> str:
     return re.sub(rf"{SEPARATORS}+", " ", compatible("NFKC", name).casefold()).strip()
 
 
+def _unaccented(name: str) -> str:
+    return re.sub("['’\u0300-\u036f]", "", unicodedata.normalize("NFD", name))
+
+
 def squeezed(name: str) -> str:
     return folded(name).replace(" ", "")
 
@@ -124,8 +211,8 @@ class Meaning(NamedTuple):
 
     role: str
     rank: tuple[int, int, int]
-    """Whose name it is (0 for ours, 1 for other tools'), where in a record it is (1 for a plain column), and a place
-    among names that other tools use together."""
+    """Whose name it is (0 for ours, 1 for other tools', 2 for one in another language), where in a record it is (1 for
+    a plain column), and a place among names that are used together."""
 
 
 def meanings(header: str, *, has_prefixed: bool) -> tuple[Meaning, ...]:
@@ -150,22 +237,22 @@ def meanings(header: str, *, has_prefixed: bool) -> tuple[Meaning, ...]:
     if name in _ANSWERS or (name.endswith(ANSWER_ENDS) and not name.startswith(_ABOUT_ANSWERS)):
         if parts and _is_expected(parts):
             return (Meaning(REFERENCE, (1, depth, 0)),)
-        return () if has_prefixed else (Meaning(RESPONSE, (0, depth, 0)),)
-    if has_prefixed:
-        return ()
-    if name in _BOTS:
-        return (Meaning(BOT, (0, depth, 0)),)
-    return (Meaning(ID, (0, depth, 0)),) if name in _IDS else ()
+        return () if has_prefixed else (Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS))),)
+    role = BOT if name in _BOTS else ID if name in _IDS else ""
+    found = Meaning(role or _ABROAD.get(_unaccented(name), ""), (0 if role else 2, depth, 0))
+    is_idle = has_prefixed and found.role in (RESPONSE, BOT, ID)
+    return (found,) if found.role and not is_idle else ()
 
 
 def is_answer(header: str) -> bool:
     """Whether the whole name is one of a response."""
-    return squeezed(header) in _ANSWERS
+    name = squeezed(header)
+    return name in _ANSWERS or _ABROAD.get(_unaccented(name)) == RESPONSE
 
 
 def may_be_truth(header: str) -> bool:
     """Whether the name of a response may as well be that of the ground truth."""
-    return squeezed(header.rpartition(".")[2]) == "answer"
+    return _unaccented(squeezed(header.rpartition(".")[2])) in _TRUTHS
 
 
 def names_bots(header: str) -> bool:
@@ -188,12 +275,12 @@ def is_passage(header: str) -> bool:
     return squeezed(header.rpartition(".")[2]) in _PASSAGES
 
 
-def likely_role(header: str, missing: Iterable[str]) -> str:
+def likely_role(header: str, missing: Collection[str]) -> str:
     """The role among `missing` whose names are a part of this name; '' for none."""
     apart = re.sub("(?<=[a-z])(?=[A-Z])|[.]", " ", header)
-    words = f" {folded(apart)} "
-    for role in missing:
-        if any(f" {word}" in words for word in _PARTS.get(role, ())):
+    words = f" {_unaccented(folded(apart))} "
+    for role, parts in _PARTS.items():
+        if role in missing and any((word if word[0] > "\u3040" else f" {word}") in words for word in parts):
             return role
     return ""
 
@@ -217,15 +304,30 @@ def _squeezed_all(names: Iterable[str]) -> frozenset[str]:
 _ROLES = {squeezed(name): role for names in (FIRST, SECOND) for role, its in names.items() for name in its}
 _FIRST = _squeezed_all(name for names in FIRST.values() for name in names)
 _ANSWERS, _BOTS, _IDS = _squeezed_all(ANSWERS), _squeezed_all(BOTS), _squeezed_all(IDS)
+_ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
+_TRUTHS = frozenset(
+    ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")
+)
+"""Names of a response that are those of a ground truth in other files."""
 _RETRIEVED_FIRST, _PASSAGES = _squeezed_all(RETRIEVED_FIRST), _squeezed_all(PASSAGES)
 _OF_NUMBERS = ("usage", "used", "tokens", "cost", "stats", "scores")
 """Ends of the names of fields that hold numbers about a call: `tokenUsage.completion` is no response."""
 _ABOUT_ANSWERS = ("has", "is", "no")
 _PARTS: Mapping[str, tuple[str, ...]] = {
-    QUERY: ("query", "question", "prompt"),
-    REFERENCE: ("ground truth", "reference", "expected", "gold", "truth", "target"),
-    CONTEXT: ("context", "passage", "chunk", "retrieved"),
-}
+    GOLD: ("gold doc", "relevant doc", "expected doc", "reference doc"),
+    RETRIEVED: ("retrieved doc", "retrieved id", "returned doc"),
+    QUERY: (
+        "query", "question", "prompt", "frage", "requete", "pregunta", "consulta", "pergunta", "domanda", "vraag",
+        "質問", "问题", "問題",
+    ),
+    REFERENCE: (
+        "ground truth", "reference", "expected", "gold", "truth", "target", "erwartet", "muster", "referen", "attendu",
+        "esperad", "riferiment", "attes", "verwacht", "modelantwoord", "正解", "模範", "标准答案", "參考", "参考",
+    ),
+    CONTEXT: (
+        "context", "passage", "chunk", "retrieved", "kontext", "contest", "fragment", "検索", "检索", "檢索", "上下文",
+    ),
+}  # fmt: skip
 
 
 # --- Names that give evidence of a bot, in columns that nothing else says are responses -------------------------------
@@ -248,11 +350,18 @@ _PRODUCTS = frozenset(
     )
 )  # fmt: skip
 _SYSTEMS = _with_plurals(
-    ("bot", "chatbot", "model", "system", "assistant", "agent", "llm", "ai", "candidate", "variant")
-)
+    (
+        "bot", "chatbot", "model", "system", "assistant", "agent", "llm", "ai", "candidate", "variant", "modèle",
+        "modele", "modell", "modelo", "modello", "système", "systeme", "sistema", "systeem", "モデル", "ボット", "模型",
+        "机器人", "機器人",
+    )
+)  # fmt: skip
 _RESPONSES = _with_plurals(
-    ("answer", "response", "output", "reply", "prediction", "generation", "completion", "result")
-)
+    (
+        "answer", "response", "output", "reply", "prediction", "generation", "completion", "result", "réponse",
+        "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案", "回复",
+    )
+)  # fmt: skip
 """Said of several bots only if letters, numbers and products are all that is left: `Answer 1`, not `Answer_Origin`."""
 _SHARED = _SYSTEMS | _RESPONSES
 _VARIANTS = frozenset(
@@ -322,7 +431,10 @@ def _evidence(words: list[str], prefix: list[str]) -> str:
     if words[0] in ("bot", "bots") and len(words) > 1:
         return NAMED
     rest = [word for word in words if word not in _PRODUCTS]
-    return "" if len(rest) == len(words) else NAMED if _are_variants(rest) else HINTED
+    if len(rest) < len(words):
+        return NAMED if _are_variants(rest) else HINTED
+    is_misspelt = len(words) > 1 and bool(get_close_matches(words[0], prefix[:1], cutoff=0.8))
+    return HINTED if is_misspelt else ""
 
 
 def is_about(header: str) -> bool:
@@ -345,7 +457,7 @@ def words_of(name: str) -> list[str]:
     return words
 
 
-_PIECE = re.compile(r"[^\W\d_]+|\d+")
+_PIECE = re.compile(r"[\u3040-\u9fff]+|[^\W\d_\u3040-\u9fff]+|\d+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 

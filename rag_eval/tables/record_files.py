@@ -11,9 +11,10 @@ from rag_eval.tables.bounds import MAX_COLUMNS, MOST_LISTED, first_of
 from rag_eval.tables.cells import BadCell, Cell, cell_at, column_letter
 from rag_eval.tables.columns import ColumnUse, Named, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
+from rag_eval.tables.input_files import WITH_SHEETS
 from rag_eval.tables.names import squeezed
 from rag_eval.tables.selection import EVERYTHING, Selection, nearest, sampled
-from rag_eval.tables.sheets import WITH_SHEETS, Sheet, open_sheet, place_of
+from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 
 Value = TypeVar("Value")
 

@@ -29,18 +29,18 @@ from rag_eval.tables.cells import (
     cell_text,
     error_value,
 )
-from rag_eval.tables.content import (
+from rag_eval.tables.content import PROTECTED, check_content, damage_reported
+from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
+from rag_eval.tables.input_files import (
+    NESTED,
     OLD_EXCEL,
     OPEN_DOCUMENT,
     PARQUET,
-    PROTECTED,
+    SUFFIXES,
     TEXT,
     WORKBOOK,
-    check_content,
-    damage_reported,
+    check_is_file,
 )
-from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
-from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.nested import leaf_paths
 from rag_eval.tables.nested import open_records as open_nested
 from rag_eval.tables.old_excel import extract_workbook
@@ -83,21 +83,21 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
     """
     check_is_file(path, TableError)
     suffix = path.suffix.lower()
-    if suffix not in _CONTENTS:
+    if suffix not in SUFFIXES:
         if not os.path.exists(path):
             raise TableError(f"{path}: there is no such file")
         raise TableError(
-            f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(_CONTENTS)}"
+            f"{path.name}: cannot read files of type '{suffix}'; use one of {' '.join(SUFFIXES)}"
         )
-    content = _CONTENTS[suffix]
-    if content == TEXT and suffix not in _NESTED:
+    content = SUFFIXES[suffix]
+    if content == TEXT and suffix not in NESTED:
         check_content(path, content, is_encoding_known=bool(form.encoding))
         with _open_delimited(path, name, form) as sheet:
             yield sheet
         return
     check_content(path, content)
     notes = [f"{option} has no effect on {suffix} files." for option in form.options]
-    opener = _open_json if suffix in _NESTED else _OPENERS[content]
+    opener = _open_json if suffix in NESTED else _OPENERS[content]
     with opener(path, name) as sheet:
         yield replace(sheet, warnings=(*sheet.warnings, *notes))
 
@@ -437,20 +437,6 @@ def _refuse_sheet_name(path: Path, name: str | None) -> None:
         raise TableError(f"{path.name}: {path.suffix} files have no sheets; leave out --sheet '{name}'")
 
 
-_CONTENTS = {
-    ".xlsx": WORKBOOK,
-    ".xlsm": WORKBOOK,
-    ".xls": OLD_EXCEL,
-    ".ods": OPEN_DOCUMENT,
-    ".csv": TEXT,
-    ".tsv": TEXT,
-    ".parquet": PARQUET,
-    ".jsonl": TEXT,
-    ".ndjson": TEXT,
-    ".json": TEXT,
-}
-WITH_SHEETS = tuple(suffix for suffix, content in _CONTENTS.items() if content not in (TEXT, PARQUET))
-_NESTED = (".jsonl", ".ndjson", ".json")
 _OPENERS: dict[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]] = {
     WORKBOOK: _open_workbook,
     OLD_EXCEL: _open_with_calamine,

@@ -27,12 +27,14 @@ from rag_eval.tables.columns import (
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
+    GOLD,
     HINTED,
     NAMED,
     NEARLY_PREFIXED,
     QUERY,
     REFERENCE,
     RESPONSE,
+    RETRIEVED,
     UNUSED,
     is_about,
     is_answer,
@@ -201,14 +203,13 @@ def missing_roles(
     query, reference = (next(iter(claims.get((role, None, ""), ())), None) for role in (QUERY, REFERENCE))
     responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
     if query is None:
-        yield Problem(
-            "No Query column found; name it Query, Question, Input or Prompt, or add --map COLUMN=query "
-            f"(found: {listed(uses.values())})"
-        )
+        yield _no_query(uses, rows)
     if not responses:
         # A response is like a ground truth; without one, it has at least the length of a sentence.
         others, least = (query, _SENTENCE) if reference is None else (reference, 0)
         found = left_out(uses, asked, rows, others, kept=kept, least=least)
+        if query is None:
+            found = found._replace(lengthy={})  # any of them may be the query
         is_test_set = query is not None and reference is not None
         yield _no_responses(uses, asked.prefix, found, is_test_set=is_test_set)
         return
@@ -220,6 +221,8 @@ def missing_roles(
         and not any(matches(uses[index].header, column) for column in given)
     }
     found = left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
+    if len(guessed) == 1 and not given:
+        guessed |= _as_good(guessed, uses, rows, has_reference=reference is not None)
     if len(guessed) > 1:
         yield _several_answers({**guessed, **found.named}, has_reference=reference is not None)
     elif given or (BOT, None, "") in claims:
@@ -232,6 +235,40 @@ def missing_roles(
             f"add {_options(found.nearly)}; {_ignoring(found.nearly)}",
             _as_bots(found.nearly),
         )
+
+
+def _no_query(uses: Mapping[int, ColumnUse], rows: FirstRows) -> Problem:
+    every = listed(uses.values())
+    likely = [
+        use
+        for index, use in uses.items()
+        if use.role == UNUSED and likely_role(use.header, [QUERY]) and rows.seen(index).is_spaced
+    ]
+    if len(likely) == 1:
+        return Problem(
+            f"No Query column found; if it is {likely[0]}, add {map_option(likely[0], 'query')} (found: {every})",
+            [map_entry(likely[0], "query")],
+        )
+    return Problem(
+        f"No Query column found; name it Query, Question, Input or Prompt, or add --map COLUMN=query (found: {every})"
+    )
+
+
+def _as_good(
+    guessed: Mapping[int, ColumnUse], uses: Mapping[int, ColumnUse], rows: FirstRows, *, has_reference: bool
+) -> dict[int, ColumnUse]:
+    """Columns whose names only end as that of the one response does, where this may be their ground truth, or one of
+    several answers: then its exact name says too little."""
+    ((place, lone),) = guessed.items()
+    rank = [meaning.rank[:2] for meaning in meanings(lone.header, has_prefixed=False)]
+    others = {
+        index: use
+        for index, use in uses.items()
+        if use.why and rows.are_like(index, place)
+        if [each.rank[:2] for each in meanings(use.header, has_prefixed=False) if each.role == RESPONSE]
+        == rank
+    }
+    return others if len(others) > 1 or (may_be_truth(lone.header) and not has_reference) else {}
 
 
 def _no_responses(
@@ -335,13 +372,12 @@ class UnusedColumns:
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
-        missing = [role for role, index in self._roles() if index is None]
+        columns = self._columns
+        known = {REFERENCE: columns.reference is not None, CONTEXT: bool(columns.contexts)}
+        known |= {GOLD: columns.gold is not None, RETRIEVED: bool(columns.retrieved)}
+        missing = [role for role, is_there in known.items() if not is_there]
         found = (self._warning(index, use, missing) for index, use in self._looked_at.items())
         return first_of([warning for warning in found if warning])
-
-    def _roles(self) -> Iterator[tuple[str, int | None]]:
-        yield REFERENCE, self._columns.reference
-        yield CONTEXT, next(iter(self._columns.contexts.values()), None)
 
     def _warning(self, index: int, use: ColumnUse, missing: Sequence[str]) -> str:
         lengths, shape = self._rows.seen(index).lengths, self._columns.shape
@@ -351,30 +387,30 @@ class UnusedColumns:
             return self._sentence(use, "looks like the responses of a bot and was not used", [RESPONSE])
         if not lengths:
             return ""
-        roles = {meaning.role for meaning in meanings(use.header, has_prefixed=shape == WIDE)}
-        others = [role for role in missing if role == REFERENCE]
-        if use.why and roles & {QUERY, REFERENCE, CONTEXT, RESPONSE}:
-            role = next(iter(roles & {QUERY, REFERENCE, CONTEXT, RESPONSE}))
+        texts = [role for role in missing if role in (REFERENCE, CONTEXT)]
+        others = [role for role in texts if role == REFERENCE]
+        role = next((each.role for each in meanings(use.header, has_prefixed=shape == WIDE)), "")
+        if use.why and role in (QUERY, REFERENCE, CONTEXT, RESPONSE, GOLD, RETRIEVED):
             wanted = [RESPONSE, *others] if role == RESPONSE else [role]
             return self._sentence(use, f"looks like the {role} and was not used, because {use.why}", wanted)
         if shape == WIDE and is_answer(use.header):
             return self._sentence(use, "looks like a response and was not used", [RESPONSE, *others])
         if role := likely_role(use.header, missing):
-            return self._sentence(
-                use, f"looks like the {role} and was not used; no column is the {role}", [role]
-            )
+            verb = "has" if role in (GOLD, RETRIEVED) else "is"
+            problem = f"looks like the {role} and was not used; no column {verb} the {role}"
+            return self._sentence(use, problem, [role])
         if shape == ONE and index in self._left_out.lengthy:
             return self._sentence(
-                use, "contains texts like those of the responses and was not used", [RESPONSE, *missing]
+                use, "contains texts like those of the responses and was not used", [RESPONSE, *texts]
             )
         is_long = sum(lengths) / len(lengths) >= _LONG
-        if is_long and missing and shape != LONG:
+        if is_long and texts and shape != LONG:
             is_structure = self._rows.seen(index).is_structure
             may_be_bot = shape == ONE and not is_structure and not is_about(use.header)
             return self._sentence(
                 use,
-                f"contains long texts and was not used; no column is the {' or the '.join(missing)}",
-                [RESPONSE, *missing] if may_be_bot else missing,
+                f"contains long texts and was not used; no column is the {' or the '.join(texts)}",
+                [RESPONSE, *texts] if may_be_bot else texts,
             )
         return ""
 
