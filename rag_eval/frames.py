@@ -120,6 +120,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
             path, form = _as_csv(data, Path(folder)), _CSV
         return read_table(
             path,
+            header_row=settings.input.header_row if isinstance(data, str | Path) else None,
             prefix=settings.bots.strip_prefix,
             delimiter=settings.context.delimiter,
             max_rows=settings.evaluation.max_rows,

@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 
 from rag_eval.errors import InputError, TableError
-from rag_eval.tables.input_files import check_is_file, check_is_small
+from rag_eval.tables.input_files import SUFFIXES, check_is_file, check_is_small
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and devices have names elsewhere")
 RUBRIC = '{"rubric_id": "r", "passing_score_threshold": 0, "metrics": [{"id": "m", "rubric": "?", "mandatory": true}]}'
@@ -77,7 +77,7 @@ def test_an_input_that_is_no_file_is_named_with_the_remedy(
     (tmp_path / "gold.csv").write_text("qid,doc_ids\n1,a\n")
     (tmp_path / "rubric.json").write_text(RUBRIC)
     if kind == "folder" and command.startswith("run x."):  # it could hold the files of a run in shards
-        read = ".xlsx, .xlsm, .xls, .ods, .csv, .tsv, .json, .jsonl, .parquet"
+        read = ", ".join(SUFFIXES)
         message = f"contains no input file; expected one of {read}"
     ended = rag_eval(*command.split())
     assert (ended.code, f"{name}: {message}\n" in ended.out + ended.err) == (2, True)

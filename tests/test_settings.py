@@ -108,6 +108,7 @@ def test_defaults_are_the_documented_ones() -> None:
         "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
         "offline": {"thresholds": "auto"},
         "toxicity": {"threshold": 0.5, "deployment": ""},
+        "input": {"header_row": None},
         "context": {"delimiter": "auto"},
         "bots": {"strip_prefix": "Bot_"},
         "columns": {

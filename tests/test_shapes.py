@@ -1203,6 +1203,74 @@ def test_a_column_with_the_names_of_bots_is_no_bot(tmp_path: Path) -> None:
     assert read_table(as_csv(tmp_path / "b.csv", rows)).bots == ("A",)
 
 
+# Where the header is
+
+
+def _titled(path: Path) -> Path:
+    """Two titles, the header, and 30 rows. The first title of a text has a separator that the table has not."""
+    rows = [[f"query {number}", f"answer {number}", f"chunk {number}"] for number in range(4, 34)]
+    cells = [["Survey, March", "", ""], ["Query", "", ""], ["Query", "Bot_A", "Context"], *rows]
+    if path.suffix == ".csv":
+        path.write_text("\n".join(";".join(row).rstrip(";") for row in cells))
+    else:
+        engine: Any = "odf" if path.suffix == ".ods" else "openpyxl"
+        pd.DataFrame(cells).to_excel(path, index=False, header=False, engine=engine)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".ods"])
+def test_the_header_is_where_somebody_says(suffix: str, tmp_path: Path) -> None:
+    """Rows above it are skipped, and what a text file is separated by is read off the header."""
+    path = _titled(tmp_path / f"a{suffix}")
+    if suffix != ".csv":
+        assert problems(path)[-1].endswith(
+            "row 1 was taken for the header, being the first that is not blank, but row 3 looks like it; delete the "
+            "rows above row 3, or add --header-row 3"
+        )
+    table = read_table(path, header_row=3)
+    assert (table.bots, len(table.rows), table.rows[0].number, table.blank_rows) == (("A",), 30, 4, 0)
+    assert (table.rows[29].cases[0].query, table.rows[29].cases[0].chunks) == ("query 33", ("chunk 33",))
+    assert "header in row 3" in describe(table)[0]
+    assert table.warnings == ()
+    (below,) = problems(path, header_row=40)
+    assert below.endswith("row 40 is blank, so it cannot be the header; correct --header-row")
+
+
+@pytest.mark.parametrize("write", [as_csv, as_xlsx])
+def test_a_table_without_a_header_is_read_by_letters(
+    write: Callable[[Path, Rows], Path], rag_eval: Run, tmp_path: Path
+) -> None:
+    """The message proposes it where the first row looks like data."""
+    rows = [
+        ["How is it opened?", "By the handle, please.", ""],
+        ["Where is it?", "It is at home.", "At home."],
+    ]
+    path = write(tmp_path / f"a.{write.__name__[3:]}", rows)
+    ended = rag_eval(path.name, "--judge", "offline")
+    assert "row 1 looks like data; if the file has no header, add --header-row 0" in ended.err
+    mapped = ("--map", "A=query", "--map", "B=bot", "--map", "C=context")
+    ended = rag_eval(path.name, "--header-row", "0", *mapped, "--show", "--bot-name", "Atlas")
+    assert (ended.code, ended.err) == (0, "")
+    assert "no header): 2 rows, 1 bot (Atlas), 1 context chunk" in ended.out
+    (tmp_path / "config.ini").write_text(
+        "[input]\nheader_row = 0\n[columns]\nquery = A\nbots = B\n[judge]\nprovider = offline\n"
+    )
+    ended = rag_eval(path.name, "-q")
+    assert ended.code == 0, ended.err
+
+
+def test_records_have_no_row_with_headers(tmp_path: Path) -> None:
+    path = as_jsonl(tmp_path / "a.jsonl", [["query", "answer"], ["q", "a"]])
+    assert read_table(path, header_row=3).warnings == ("--header-row has no effect on .jsonl files.",)
+
+
+def test_a_torn_row_of_a_table_without_a_header_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("q,a\nr,b,torn\n")
+    named = [Named("A", "query", ""), Named("B", "bot", "")]
+    (problem,) = problems(tmp_path / "a.csv", header_row=0, named=named)
+    assert "3 cells, but the first row has 2" in problem
+
+
 # Which rows are read
 
 

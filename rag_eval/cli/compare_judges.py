@@ -36,8 +36,8 @@ _OF_A_JUDGE = ("judge", "model", "temperature", "prompts")
 """Options of `run` that each judge has for itself, with -a or -b at the end."""
 _OF_BOTH = (
     "dry_run", "max_calls", "max_cost", "max_minutes", "fresh", "retry_errors", "strict_cache", "html", "html_no_texts",
-    "wait", "sheet", "encoding", "sep", "format", "map", "bot_name", "where", "rows", "random_rows", "redact", "quiet",
-    "debug",
+    "wait", "sheet", "header_row", "encoding", "sep", "format", "map", "bot_name", "where", "rows", "random_rows",
+    "redact", "quiet", "debug",
 )  # fmt: skip
 """Options of `run` that hold for both judges."""
 

@@ -15,7 +15,7 @@ GROUPS = {
     "Output": "--output --html --html-no-texts --json --csv --manifest --report-only --wait",
     "Gates": "--fail-under --gate-on --baseline --fail-on-regression --junit --history",
     "Human labels": "--labels --calibrate",
-    "Input": "--show --sheet --encoding --sep --format --map --bot-name --where --rows --random-rows",
+    "Input": "--show --sheet --header-row --encoding --sep --format --map --bot-name --where --rows --random-rows",
     "Shards": "--shard-rows --engine --address",
     "Other": "--config --quiet --debug --version --help",
 }

@@ -186,6 +186,7 @@ class Job:
             table = read_table(
                 self._input,
                 sheet=self._options.sheet,
+                header_row=settings.input.header_row,
                 prefix=settings.bots.strip_prefix,
                 delimiter=settings.context.delimiter,
                 max_rows=settings.evaluation.max_rows,

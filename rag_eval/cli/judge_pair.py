@@ -75,7 +75,7 @@ def read_pair(
 
 
 _SAME_CASES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("weights", "metrics", "context", "bots", "columns", "rubric"), ()),
+    **dict.fromkeys(("weights", "metrics", "input", "context", "bots", "columns", "rubric"), ()),
     "diagnostics": ("gold_ids",),
     "evaluation": ("max_rows", "min_coverage"),
 }

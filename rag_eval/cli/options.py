@@ -49,6 +49,7 @@ class Options:
     """Minutes."""
     junit: Path | None = None
     sheet: str | None = None
+    header_row: int | None = None
     encoding: str | None = None
     sep: str | None = None
     format: str | None = None
@@ -142,6 +143,7 @@ def _field(option: str) -> str:
 
 _IDLE_AGAIN = (
     "--sheet",
+    "--header-row",
     "--encoding",
     "--sep",
     "--map",

@@ -23,6 +23,12 @@ def reading_options(example: str) -> Callable[[Command], Command]:
     options = (
         click.option("--sheet", metavar="NAME", help="Sheet to read.  [default: the first visible sheet]"),
         click.option(
+            "--header-row",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Row with the headers; 0: none, columns are called A, B, …",
+        ),
+        click.option(
             "--encoding", metavar="NAME", help="Encoding of a .csv or .tsv file.  [default: detected]"
         ),
         click.option(
@@ -79,6 +85,7 @@ def opened(
     reading = ReadOptions(
         sheet=sheet,
         form=TextForm.parse(options["encoding"], options["sep"]),
+        header_row=options["header_row"],
         named=roles_of(options["map"], roles),
         selection=Selection.parse(options["rows"], options["random_rows"], options["where"]),
         tell=tell,

@@ -262,6 +262,7 @@ class ShardedJob(ShardReport):
         plain = settings.model_dump(mode="json")
         return {
             **given,
+            "[input] header_row": settings.input.header_row,
             "[columns]": plain["columns"],
             "[bots] strip_prefix": settings.bots.strip_prefix,
             "[context] delimiter": settings.context.delimiter,

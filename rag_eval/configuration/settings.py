@@ -123,6 +123,11 @@ ProcessCount = Annotated[
     BeforeValidator(_read_absence),
     Field(description="a whole number from 1 to 64, or empty"),
 ]
+RowNumber = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    BeforeValidator(_read_absence),
+    Field(description="a whole number of at least 0, or empty"),
+]
 NoneOrMore = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
 Factor = Annotated[float, Field(gt=0, le=1, description="a number above 0, at most 1")]
 FileMegabytes = Annotated[float, Field(gt=0, le=200, description="a number above 0, at most 200")]
@@ -296,6 +301,13 @@ class _Chunking(_Frozen):
     """'auto', or the text itself: a `\\n` of config.ini is a newline here."""
 
 
+class _Input(_Frozen):
+    """Where the table of the input is."""
+
+    header_row: RowNumber = None
+    """The row with the headers, 0 for a table without; unset, the first that is not blank."""
+
+
 class _Bots(_Frozen):
     """How bot columns are found and named."""
 
@@ -446,6 +458,7 @@ class Settings(_Frozen):
     thresholds: Thresholds = Thresholds()
     offline: _Offline = _Offline()
     toxicity: _Toxicity = _Toxicity()
+    input: _Input = _Input()
     context: _Chunking = _Chunking()
     bots: _Bots = _Bots()
     columns: ColumnNames = ColumnNames()

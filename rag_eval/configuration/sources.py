@@ -10,6 +10,7 @@ OPTIONS = {
     "--model": "model",
     "--temperature": "temperature",
     "--prompts": "judge.prompts",
+    "--header-row": "input.header_row",
     "--alpha": "weights.answer_correctness",
     "--beta": "weights.faithfulness",
     "--gamma": "weights.answer_relevancy",

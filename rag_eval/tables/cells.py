@@ -63,6 +63,12 @@ def after_earlier(cell: Cell, earlier: int) -> Cell:
     return Message(cell, earlier) if earlier and isinstance(cell, str) and cell else cell
 
 
+def is_sentence(text: str) -> bool:
+    """Whether a text ends like a sentence and has three words, so that it is hardly the name of something."""
+    end = text.rstrip(" \n\"'»”)")[-1:]
+    return end in tuple("。！？") or (end in tuple(".!?") and len(text.split(None, 3)) > 2)
+
+
 EXCEL_LIMIT = 32_767
 """Characters that a cell of a workbook can hold; Excel cuts what is longer."""
 

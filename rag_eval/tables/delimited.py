@@ -84,14 +84,17 @@ class _DelimitedRecords:
 
 
 @contextmanager
-def open_records(path: Path, form: TextForm) -> Iterator[_DelimitedRecords]:
-    """The records of the file. Raises TableError for a file that cannot be decoded."""
+def open_records(path: Path, form: TextForm, header_row: int | None = None) -> Iterator[_DelimitedRecords]:
+    """The records of the file. Raises TableError for a file that cannot be decoded.
+
+    `header_row` is the number of the header, 0 for none; by default it is the first record that is not blank.
+    """
     encoding = form.encoding or _find_encoding(path)
     if form.encoding:
         _check_encoding(path, encoding)
     tabbed = "\t" if path.suffix.lower() == ".tsv" else ""
     told = _told_separator(path, encoding)
-    separator = form.separator or told or tabbed or _find_separator(path, encoding)
+    separator = form.separator or told or tabbed or _find_separator(path, encoding, header_row or 0)
     notes: tuple[str, ...] = ()
     if not form.encoding and encoding == "cp1252":
         notes = ("The file is not UTF-8 and was read as Windows-1252; check accented letters in the report.",)
@@ -104,7 +107,7 @@ def open_records(path: Path, form: TextForm) -> Iterator[_DelimitedRecords]:
         if told:
             file.readline()
         lines = _BoundedLines(path, file, separator, lines_before=1 if told else 0)
-        rows = _records(path, _cells(lines, separator), lines, problems, short)
+        rows = _records(path, _cells(lines, separator), lines, problems, short, header_row)
         yield _DelimitedRecords(rows, layout, notes, problems, short)
 
 
@@ -165,17 +168,19 @@ def _told_separator(path: Path, encoding: str) -> str:
 _TOLD = re.compile(r'"?sep=([^"\s]|\t)"?\s*', re.IGNORECASE)
 
 
-def _find_separator(path: Path, encoding: str) -> str:
+def _find_separator(path: Path, encoding: str, header_row: int) -> str:
     """The separator that cuts the header into the most cells; a comma when none cuts it at all."""
 
     with _opened(path, encoding) as file:
-        lines = dropwhile(lambda line: not line.strip("\r\n"), iter(file.readline, ""))
-        first = list(islice(lines, _LINES_OF_A_HEADER))
+        lines = iter(file.readline, "")
+        if not header_row:
+            lines = dropwhile(lambda line: not line.strip("\r\n"), lines)
+        first = list(islice(lines, header_row + _LINES_OF_A_HEADER))
 
     def header_width(separator: str) -> int:
         try:
             rows = csv.reader(_BoundedLines(path, iter(first), separator), delimiter=separator)
-            return next((len(row) for row in rows if any(row)), 0)
+            return next((len(row) for row in islice(rows, max(header_row - 1, 0), None) if any(row)), 0)
         except TableError:
             return MAX_COLUMNS + 1
         except csv.Error:
@@ -282,9 +287,14 @@ def _cells(lines: _BoundedLines, separator: str) -> Iterator[list[str]]:
 
 
 def _records(
-    path: Path, records: Iterator[list[str]], lines: _BoundedLines, problems: list[str], short: list[int]
+    path: Path,
+    records: Iterator[list[str]],
+    lines: _BoundedLines,
+    problems: list[str],
+    short: list[int],
+    header_row: int | None,
 ) -> Iterator[tuple[int, list[str]]]:
-    """The records. One with more cells than the header is a problem: its text was torn at a separator.
+    """The records. One with more cells than the header, or the first record, is a problem: a separator tore its text.
 
     Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
     """
@@ -303,15 +313,17 @@ def _records(
             return
         if not row:
             continue
-        if not width:
+        if not width and number >= (header_row or 0):
             needed = max((place for place, cell in enumerate(row, 1) if cell.strip()), default=0)
             width = len(row) if needed else 0
+            needed = 0 if header_row == 0 else needed
         if len(row) < needed and any(map(str.strip, row)):
             short.append(number)
         if width > 1 and any(map(str.strip, row[width:])):
             if len(problems) < _MOST_PROBLEMS:
+                first = "first row" if header_row == 0 else "header"
                 problems.append(
-                    f"{path.name}, row {number} (line {lines.number}): {len(row)} cells, but the header has {width}; "
+                    f"{path.name}, row {number} (line {lines.number}): {len(row)} cells, but the {first} has {width}; "
                     "put text that contains the separator or line ends between double quotes"
                 )
             continue

@@ -26,6 +26,8 @@ class ReadOptions:
     sheet: str | None = None
     """Of a file that has sheets."""
     form: TextForm = FOUND_OUT
+    header_row: int | None = None
+    """Where it is not the first that is not blank; 0 for none."""
     named: Sequence[Named] = ()
     """The columns of roles, which are any words that the caller of `Records.column` uses."""
     selection: Selection = EVERYTHING
@@ -40,7 +42,7 @@ AS_FOUND = ReadOptions()
 def open_records(path: Path, reading: ReadOptions = AS_FOUND) -> Iterator["Records"]:
     """Raises TableError, also while rows are read, for a file that cannot be read."""
     name = reading.sheet if path.suffix.lower() in WITH_SHEETS else None
-    with open_sheet(path, name, reading.form) as sheet:
+    with open_sheet(path, name, reading.form, reading.header_row) as sheet:
         yield Records(path, sheet, reading)
 
 

@@ -3,11 +3,11 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ExpatError
@@ -27,14 +27,13 @@ from rag_eval.tables.cells import (
     after_earlier,
     as_cell,
     cell_text,
+    column_letter,
     error_value,
 )
 from rag_eval.tables.content import PROTECTED, check_content, damage_reported
 from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
 from rag_eval.tables.input_files import (
     NESTED,
-    OLD_EXCEL,
-    OPEN_DOCUMENT,
     PARQUET,
     SUFFIXES,
     TEXT,
@@ -76,10 +75,13 @@ class Sheet:
 
 
 @contextmanager
-def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) -> Iterator[Sheet]:
+def open_sheet(
+    path: Path, name: str | None = None, form: TextForm = FOUND_OUT, header_row: int | None = None
+) -> Iterator[Sheet]:
     """Open the named sheet, by default the first visible one. Raises TableError for a file that cannot be read.
 
-    `form` says how a text file is written; other formats know that themselves.
+    `form` says how a text file is written; other formats know that themselves. The first of the rows is the header:
+    that with the number `header_row`, by default the first that is not blank, and the letters of the columns for 0.
     """
     check_is_file(path, TableError)
     suffix = path.suffix.lower()
@@ -92,14 +94,43 @@ def open_sheet(path: Path, name: str | None = None, form: TextForm = FOUND_OUT) 
     content = SUFFIXES[suffix]
     if content == TEXT and suffix not in NESTED:
         check_content(path, content, is_encoding_known=bool(form.encoding))
-        with _open_delimited(path, name, form) as sheet:
-            yield sheet
+        with _open_delimited(path, name, form, header_row) as sheet:
+            yield _headed(path, sheet, header_row)
         return
     check_content(path, content)
-    notes = [f"{option} has no effect on {suffix} files." for option in form.options]
-    opener = _open_json if suffix in NESTED else _OPENERS[content]
-    with opener(path, name) as sheet:
-        yield replace(sheet, warnings=(*sheet.warnings, *notes))
+    options = form.options
+    if header_row is not None and (suffix in NESTED or content == PARQUET):
+        options, header_row = (*options, "--header-row"), None
+    notes = [f"{option} has no effect on {suffix} files." for option in options]
+    if suffix in NESTED:
+        opened = _open_json(path, name)
+    elif content == WORKBOOK:
+        opened = _open_workbook(path, name, header_row)
+    else:
+        opened = _open_parquet(path, name) if content == PARQUET else _open_with_calamine(path, name)
+    with opened as sheet:
+        yield _headed(path, replace(sheet, warnings=(*sheet.warnings, *notes)), header_row)
+
+
+def _headed(path: Path, sheet: Sheet, header_row: int | None) -> Sheet:
+    """The sheet from its header on, which somebody said to be in this row."""
+    if header_row is None:
+        return sheet
+    rows: Iterator[tuple[int, Sequence[Cell]]] = dropwhile(lambda row: row[0] < header_row, sheet.rows)
+    if header_row == 0:
+        first = list(islice(rows, ROWS_OF_TITLES))
+        width = max((len(cells) for _, cells in first), default=0)
+        rows = chain([(0, [column_letter(index) for index in range(width)])] if width else [], first, rows)
+    else:
+        header = next(rows, None)
+        if header is None or header[0] != header_row:
+            raise TableError(
+                f"{place_of(path, sheet.name)}: row {header_row} is blank, so it cannot be the header; correct "
+                "--header-row"
+            )
+        rows = chain([header], rows)
+    told = f"header in row {header_row}" if header_row else "no header"
+    return replace(sheet, rows=rows, layout=", ".join(filter(None, (sheet.layout, told))))
 
 
 def place_of(path: Path, sheet: str) -> str:
@@ -171,7 +202,7 @@ def _place(bad: Mapping[int, BadCell], cells: list[Cell]) -> list[Cell]:
 
 
 @contextmanager
-def _open_workbook(path: Path, name: str | None) -> Iterator[Sheet]:
+def _open_workbook(path: Path, name: str | None, header_row: int | None) -> Iterator[Sheet]:
     room = Room(path.name, path.stat().st_size)
     with open_reader(path, room) as reader:
         if reader.is_strict:
@@ -182,7 +213,7 @@ def _open_workbook(path: Path, name: str | None) -> Iterator[Sheet]:
         chosen, notes = _choose(path, sheets, name)
         sheet = next(sheet for sheet in reader.sheets if sheet.name == chosen)
         merged: list[Area] = []
-        rows = _workbook_rows(path, reader.rows(sheet, merged))
+        rows = _workbook_rows(path, reader.rows(sheet, merged), header_row)
         yield Sheet(chosen, rows, room, merged=merged, warnings=notes)
 
 
@@ -200,7 +231,7 @@ def open_reader(path: Path, room: Room) -> Iterator["Reader"]:
 
 
 def _workbook_rows(
-    path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]]
+    path: Path, rows: Iterator[tuple[int, list[dict[str, Any]]]], header_row: int | None
 ) -> Iterator[tuple[int, list[Cell]]]:
     width = _LAST_COLUMN
     header_width = count = 0
@@ -216,8 +247,9 @@ def _workbook_rows(
         for column, text in filled.items():
             cells[column - 1] = text
         yield number, cells
-        count += 1
-        header_width = header_width or len(cells)
+        count += number >= (header_row or 0)
+        if count and (header_row == 0 or not header_width):
+            header_width = max(header_width, len(cells))
         if count > ROWS_OF_TITLES:
             width = header_width  # what stands beside the table has no header, and would only make rows long
 
@@ -351,9 +383,9 @@ _DURATION = re.compile(r"(-?)PT(\d{2,6})H(\d{2})M(\d{2})(?:[.,]\d+)?S")
 
 
 @contextmanager
-def _open_delimited(path: Path, name: str | None, form: TextForm) -> Iterator[Sheet]:
+def _open_delimited(path: Path, name: str | None, form: TextForm, header_row: int | None) -> Iterator[Sheet]:
     _refuse_sheet_name(path, name)
-    with open_records(path, form) as file:
+    with open_records(path, form, header_row) as file:
         yield Sheet(
             "",
             _with_text(file.rows),
@@ -435,11 +467,3 @@ def value_cell(value: object) -> Cell:
 def _refuse_sheet_name(path: Path, name: str | None) -> None:
     if name is not None:
         raise TableError(f"{path.name}: {path.suffix} files have no sheets; leave out --sheet '{name}'")
-
-
-_OPENERS: dict[str, Callable[[Path, str | None], AbstractContextManager[Sheet]]] = {
-    WORKBOOK: _open_workbook,
-    OLD_EXCEL: _open_with_calamine,
-    OPEN_DOCUMENT: _open_with_calamine,
-    PARQUET: _open_parquet,
-}

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import Row
 from rag_eval.tables.bounds import MOST_LISTED, first_of
-from rag_eval.tables.cells import (
-    Cell,
-)
+from rag_eval.tables.cells import Cell, is_sentence
 from rag_eval.tables.chunking import (
     AUTO,
 )
@@ -91,26 +89,28 @@ def read_table(
     named: Sequence[Named] = (),
     bot_name: str = "",
     selection: Selection = EVERYTHING,
+    header_row: int | None = None,
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
-    The header is the first row that is not blank. `prefix` marks the columns with responses, `delimiter` is how
+    The header is the first row that is not blank, or that with the number `header_row`; with 0 there is none, and the
+    columns are called by their letters. `prefix` marks the columns with responses, `delimiter` is how
     one context cell separates its chunks. `keep` names further columns whose texts the cases carry, `criteria` the
     criteria of a rubric that human labels may speak of. `form` is how a text file is written. `on_row` is called after
     each row, so that somebody can be told that a large file is being read. `named` gives columns roles, `bot_name`
     names the bot of a table with one column of responses, `selection` says which rows are wanted.
     """
     asked = Asked(prefix=prefix, keep=keep, criteria=criteria, named=named, bot_name=bot_name)
-    with open_sheet(path, sheet, form) as opened:
+    with open_sheet(path, sheet, form, header_row) as opened:
         place = place_of(path, opened.name)
-        header_row, header = next(opened.rows, (0, ()))
+        number, header = next(opened.rows, (0, ()))
         if not header:
             unreadable = first_of(opened.problems)
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         if not any(
             after_prefix(cell, prefix) and not names_bots(cell) for cell in header if isinstance(cell, str)
         ):
-            header, opened, asked = _with_fields(path, header, opened, asked, form)
+            header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row))
         first = list(islice(opened.rows, ROWS_SEEN))
         opened = replace(opened, rows=chain(first, opened.rows))
         rows = FirstRows(first)
@@ -118,18 +118,20 @@ def read_table(
             columns = read_header(place, header, asked, rows)
         except TableError as error:
             # The right columns may well stand further down, or on a sheet that was not read.
-            below = list(_header_below(place, header_row, first, asked))
-            problems = [*error.problems, *below, *opened.warnings]
-            raise TableError(problems, () if below else error.roles) from None
+            elsewhere = (
+                [] if header_row is not None else list(_header_elsewhere(place, number, header, first, asked))
+            )
+            problems = [*error.problems, *elsewhere, *opened.warnings]
+            raise TableError(problems, () if elsewhere else error.roles) from None
         spool = Spool(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, criteria, opened.room, spool)
         unused = UnusedColumns(columns, asked, rows)
-        known = _Opened(path, place, opened, header_row, header, columns, unused, selection)
+        known = _Opened(path, place, opened, number, header, columns, unused, selection)
         return _table_of(known, reader, max_rows, on_row)
 
 
 def _with_fields(
-    path: Path, header: Sequence[Cell], opened: Sheet, asked: Asked, form: TextForm
+    path: Path, header: Sequence[Cell], opened: Sheet, asked: Asked, given: tuple[TextForm, int | None]
 ) -> tuple[Sequence[Cell], Sheet, Asked]:
     """The table with a column for each field of those columns that hold objects as texts, in every row of the file."""
     columns, rows = columns_of_objects(header, opened.rows, with_chats=not _has_responses(header, asked))
@@ -139,7 +141,7 @@ def _with_fields(
         if not any(matches(str(header[index]), each.column) for each in asked.named)
     ]
     if columns:
-        with open_sheet(path, opened.name or None, form) as again:
+        with open_sheet(path, opened.name or None, *given) as again:
             next(again.rows)
             fields = fields_of(columns, header, again.rows)
         folded_ones = [Named(str(header[index]), "ignore", "its fields are columns") for index in fields]
@@ -259,17 +261,23 @@ class _Walk:
         return last_row - header_row - bisect_right(self.numbers, last_row)
 
 
-def _header_below(
-    place: str, taken: int, rows: Sequence[tuple[int, Sequence[Cell]]], asked: Asked
+def _header_elsewhere(
+    place: str, taken: int, header: Sequence[Cell], rows: Sequence[tuple[int, Sequence[Cell]]], asked: Asked
 ) -> Iterator[str]:
-    """Where the header is when a title or a date stands above it, in row `taken`."""
+    """Where the header is when a title or a date stands above it, in row `taken`; or that there may be none."""
     for number, cells in rows[:ROWS_OF_TITLES]:
         if looks_like_header(cells, asked):
             yield (
                 f"{place}: row {taken} was taken for the header, being the first that is not blank, but row {number} "
-                f"looks like it; delete the rows above row {number}"
+                f"looks like it; delete the rows above row {number}, or add --header-row {number}"
             )
             return
+    texts = [cell for cell in header if isinstance(cell, str) and cell]
+    if texts and 2 * sum(map(is_sentence, texts)) >= len(texts):
+        yield (
+            f"{place}: row {taken} looks like data; if the file has no header, add --header-row 0 and call the columns "
+            "by their letters, as in --map A=query --map B=bot"
+        )
 
 
 def describe(table: Table) -> list[str]:
