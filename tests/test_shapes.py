@@ -1018,6 +1018,25 @@ def test_bots_that_would_be_left_out_are_found_before_the_first_call(
     assert "'Response' (B) -> response of Atlas" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("name", "bots"),
+    [("Customer question", "Answer"), ("客户的问题", "Answer"), ("Question for us", "Claude, GPT4")],
+)
+def test_the_command_of_the_message_reads_a_query_that_nearly_has_a_name(
+    name: str, bots: str, run_cli: Run, tmp_path: Path
+) -> None:
+    """The one bot keeps the name that was given, and so do other options."""
+    table_of(tmp_path / "a.csv", name, *bots.split(", "))
+    path = tmp_path / "a.csv"
+    path.write_text("A title\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    ended = run_cli("a.csv", "--bot-name", "Atlas", "--header-row", "2", "--show")
+    assert ended.code == 2
+    again = run_cli(*shlex.split(ended.err.splitlines()[-1].partition(" run: ")[2])[1:])
+    assert (again.code, again.err) == (0, "")
+    told = "1 bot (Atlas)" if bots == "Answer" else "2 bots (Claude, GPT4)"
+    assert told in again.out
+
+
 def test_a_shell_takes_the_command_of_the_message(tmp_path: Path) -> None:
     """Whatever the names of columns and files."""
     name = 'Bot$HOME `x` \\ "GPT" it\'s; é\nnew'

@@ -223,7 +223,7 @@ def command_line(*words: str | Path) -> str:
 def same_command_with(roles: Sequence[str]) -> str:
     """The command that was given, and the roles of columns with --map."""
     words = sys.argv[1:]
-    if len(roles) > 1:  # several bots have their names from their columns
+    if sum(role.endswith("=bot") for role in roles) > 1:  # several bots have their names from their columns
         pairs = zip(["", *words], words, strict=False)
         words = [word for before, word in pairs if "--bot-name" not in (before, word.partition("=")[0])]
     place = words.index("--") if "--" in words else len(words)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from rag_eval.errors import TableError
 from rag_eval.rubric.definition import EvaluationRubric
-from rag_eval.tables.cells import Cell, is_blank
+from rag_eval.tables.cells import Cell, is_blank, parse_verdict
 from rag_eval.tables.document_ids import QUERY_ID_NAMES, parse_query_id
-from rag_eval.tables.labels import parse_verdict
 from rag_eval.tables.record_files import AS_FOUND, ReadOptions, Records, check_named, open_records
 from rag_eval.tables.selection import EVERYTHING
 

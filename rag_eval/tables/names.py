@@ -173,7 +173,7 @@ RETRIEVED_FIRST = ("retrieval_context", "retrieved_contexts", "retrieved_context
 """Next to a column of one response these come before `context`, which tools that have both use for the ideal one."""
 
 _GAPS = rf"\s{UNSEEN_SPACES}"
-SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
+_SEPARATORS = rf"[{_GAPS}_\-\u2010-\u2015\uff0d\uff3f]"
 _PATH = re.compile(r"[^\W.][^.\s]*(?:\.[^.\s]+)+")
 _WRAPPINGS = frozenset(("content", "text", "value", "pagecontent"))
 """Last parts of a path that say only that it is a text."""
@@ -183,7 +183,7 @@ _LABELS = ("id", "name", "label")
 
 def folded(name: str) -> str:
     """The name for comparing: width, case and separators levelled."""
-    return re.sub(rf"{SEPARATORS}+", " ", compatible("NFKC", name).casefold()).strip()
+    return re.sub(rf"{_SEPARATORS}+", " ", compatible("NFKC", name).casefold()).strip()
 
 
 def _unaccented(name: str) -> str:
@@ -199,9 +199,9 @@ def after_prefix(header: str, prefix: str) -> str:
 
     A prefix that ends in a separator needs one in the header too: Bottom_Line is no bot.
     """
-    words = [re.escape(word) for word in re.split(SEPARATORS, prefix) if word]
-    end = "++" if re.search(rf"{SEPARATORS}\Z", prefix) else "*+"
-    pattern = rf"[{_GAPS}]*{f'{SEPARATORS}*'.join(words)}{SEPARATORS}{end}(.*[^{_GAPS}])"
+    words = [re.escape(word) for word in re.split(_SEPARATORS, prefix) if word]
+    end = "++" if re.search(rf"{_SEPARATORS}\Z", prefix) else "*+"
+    pattern = rf"[{_GAPS}]*{f'{_SEPARATORS}*'.join(words)}{_SEPARATORS}{end}(.*[^{_GAPS}])"
     found = re.match(pattern, header, re.IGNORECASE | re.DOTALL)
     return found[1] if found else ""
 
@@ -317,15 +317,16 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     GOLD: ("gold doc", "relevant doc", "expected doc", "reference doc"),
     RETRIEVED: ("retrieved doc", "retrieved id", "returned doc"),
     QUERY: (
-        "query", "question", "prompt", "frage", "requete", "pregunta", "consulta", "pergunta", "domanda", "vraag",
+        "query", "question", "prompt", "frage", "requete", "pregunta", "consulta ", "pergunta", "domanda", "vraag",
         "質問", "问题", "問題",
     ),
     REFERENCE: (
         "ground truth", "reference", "expected", "gold", "truth", "target", "erwartet", "muster", "referen", "attendu",
-        "esperad", "riferiment", "attes", "verwacht", "modelantwoord", "正解", "模範", "标准答案", "參考", "参考",
+        "esperad", "riferiment", "attesa ", "verwacht", "modelantwoord", "正解", "模範", "标准答案", "參考", "参考",
     ),
     CONTEXT: (
-        "context", "passage", "chunk", "retrieved", "kontext", "contest", "fragment", "検索", "检索", "檢索", "上下文",
+        "context", "passage", "chunk", "retrieved", "kontext", "contesto ", "contexto", "fragment",
+        "検索", "检索", "檢索", "上下文",
     ),
 }  # fmt: skip
 
@@ -403,15 +404,15 @@ def likely_bots(headers: Mapping[int, str], prefix: str) -> dict[int, str]:
     groups: dict[tuple[str, bool], dict[int, bool]] = defaultdict(dict)
     for index, header in headers.items():
         *parents, leaf = _parts(header)
-        words = words_of(leaf)
+        words = _words_of(leaf)
         if is_about(header) or not words:
             continue
-        if kind := _evidence(words, words_of(prefix)):
+        if kind := _evidence(words, _words_of(prefix)):
             found[index] = kind
         for word, others, is_first in (
             (words[0], words[1:], True),
             (words[-1], words[:-1], False),
-            *((parent, words, True) for parent in words_of(".".join(parents))[-1:]),
+            *((parent, words, True) for parent in _words_of(".".join(parents))[-1:]),
         ):
             if others and word in _SHARED:
                 groups[_SHARED[word], is_first][index] = word in _SYSTEMS or _are_variants(others)
@@ -439,7 +440,7 @@ def _evidence(words: list[str], prefix: list[str]) -> str:
 
 def is_about(header: str) -> bool:
     """Whether the name speaks of something that is known about a bot, a response or a query."""
-    return not _ABOUT.keys().isdisjoint(words_of(_parts(header)[-1]))
+    return not _ABOUT.keys().isdisjoint(_words_of(_parts(header)[-1]))
 
 
 def _parts(header: str) -> list[str]:
@@ -448,7 +449,7 @@ def _parts(header: str) -> list[str]:
     return parts if parts[-1][:1].isalpha() and " " not in header else [header]
 
 
-def words_of(name: str) -> list[str]:
+def _words_of(name: str) -> list[str]:
     """The words of a name in lower case, also of one such as BotGPT4."""
     words: list[str] = []
     for letters in _PIECE.findall(compatible("NFKC", name)):

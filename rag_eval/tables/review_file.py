@@ -12,9 +12,8 @@ from typing import NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import SCORE_LABELS, Case, CaseResult
 from rag_eval.tables.bounds import Room, first_of
-from rag_eval.tables.cells import BadCell, Cell
+from rag_eval.tables.cells import BadCell, Cell, parse_score, parse_verdict
 from rag_eval.tables.input_files import check_is_file
-from rag_eval.tables.labels import parse_score, parse_verdict
 from rag_eval.tables.sheets import open_reader, open_sheet
 
 FORMAT, _FIRST_FORMAT = "rag-eval-review/2", "rag-eval-review/1"

@@ -13,6 +13,8 @@ from rag_eval.tables.cells import (
     JsonText,
     Message,
     is_blank,
+    parse_score,
+    parse_verdict,
 )
 from rag_eval.tables.chunking import (
     AUTO,
@@ -26,7 +28,6 @@ from rag_eval.tables.chunking import (
 from rag_eval.tables.columns import WIDE, Columns
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
-from rag_eval.tables.labels import parse_score, parse_verdict
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
 from rag_eval.tables.nested import is_list_of_texts, role_text
 from rag_eval.tables.remarks import (

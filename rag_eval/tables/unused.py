@@ -242,7 +242,8 @@ def _no_query(uses: Mapping[int, ColumnUse], rows: FirstRows) -> Problem:
     likely = [
         use
         for index, use in uses.items()
-        if use.role == UNUSED and likely_role(use.header, [QUERY]) and rows.seen(index).is_spaced
+        if use.role == UNUSED and likely_role(use.header, [QUERY])
+        if rows.seen(index).is_spaced or (rows.seen(index).lengths and not use.header.isascii())
     ]
     if len(likely) == 1:
         return Problem(
