@@ -39,10 +39,10 @@ from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.columns import named_columns, roles_of
 from rag_eval.tables.input_files import SUFFIXES
-from rag_eval.tables.names import likely_bots
+from rag_eval.tables.names import likely_bots, nearest
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
-from rag_eval.tables.selection import nearest, sampled
+from rag_eval.tables.selection import sampled
 from rag_eval.tables.spool import Spool
 
 

@@ -6,8 +6,8 @@ from typing import Any
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, CaseResult, RunFacts
 from rag_eval.shards.folder import measures_of
-from rag_eval.tables.names import squeezed
-from rag_eval.tables.selection import Condition, nearest
+from rag_eval.tables.names import nearest, squeezed
+from rag_eval.tables.selection import Condition
 
 
 class CaseSelection:

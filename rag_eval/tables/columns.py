@@ -20,9 +20,9 @@ from rag_eval.tables.names import (
     RETRIEVED,
     UNUSED,
     folded,
+    nearest,
     squeezed,
 )
-from rag_eval.tables.selection import nearest
 
 WIDE, ONE, LONG, PASSAGES = (
     "one row per query, one column per bot",

@@ -35,6 +35,7 @@ from rag_eval.tables.names import (
     RETRIEVED,
     UNUSED,
     after_prefix,
+    called,
     is_passage,
     joins_by_bar,
     squeezed,
@@ -139,8 +140,7 @@ def _kept_columns(uses: Uses, keep: Collection[str]) -> tuple[dict[str, int], li
     """The columns to keep, by the names that were asked for, and what is wrong with those names."""
     kept, problems = {}, []
     for name in keep:
-        found = [index for index, use in uses.items() if use.header == name]
-        found = found or [index for index, use in uses.items() if squeezed(use.header) == squeezed(name)]
+        found = called(name, {index: use.header for index, use in uses.items()})
         if len(found) == 1:
             kept[name] = found[0]
         else:

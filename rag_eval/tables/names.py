@@ -194,6 +194,21 @@ def squeezed(name: str) -> str:
     return folded(name).replace(" ", "")
 
 
+def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:
+    """A suggestion to put behind 'is not a column'."""
+    names = list(known)
+    found = get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
+    if found:
+        return f"; did you mean '{next(each for each in names if each.casefold() == found[0])}'?"
+    return f"; the {kind} are {', '.join(repr(each[:60]) for each in names[:40])}"
+
+
+def called(name: str, headers: Mapping[int, str]) -> list[int]:
+    """The columns with this name, by their position: as it is written, or else in any case and with any separators."""
+    found = [index for index, header in headers.items() if header == name]
+    return found or [index for index, header in headers.items() if squeezed(header) == squeezed(name)]
+
+
 def after_prefix(header: str, prefix: str) -> str:
     """The rest of the header, as it is written; '' when it has another beginning.
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_COLUMNS, MOST_LISTED, first_of
 from rag_eval.tables.cells import BadCell, Cell, cell_at, column_letter
-from rag_eval.tables.columns import ColumnUse, Named, matches
+from rag_eval.tables.columns import ColumnUse, Named, listed, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.input_files import WITH_SHEETS
-from rag_eval.tables.names import squeezed
-from rag_eval.tables.selection import EVERYTHING, Selection, nearest, sampled
+from rag_eval.tables.names import nearest, squeezed
+from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 
 Value = TypeVar("Value")
@@ -104,13 +104,14 @@ class Records:
 
     def called(self, column: int) -> str:
         """How messages call a column."""
-        return str(ColumnUse(column_letter(column), self.names[column], ""))
+        return str(self._use(column))
+
+    def _use(self, column: int) -> ColumnUse:
+        return ColumnUse(column_letter(column), self.names[column], "")
 
     def columns(self) -> str:
         """Its columns for a message: the first of them; 'none' for none."""
-        more = len(self.names) - _MOST_NAMED
-        names = [self.called(position) for position in range(min(len(self.names), _MOST_NAMED))]
-        return ", ".join([*names, *([f"and {more:,} more"] if more > 0 else [])]) or "none"
+        return listed([self._use(position) for position in range(len(self.names))]) or "none"
 
     def tell(self, roles: Sequence[tuple[int | None, str]]) -> None:
         """Say how the file was read: its form, and what each column is that has not the name of its role."""
@@ -181,9 +182,6 @@ class Records:
         self._count += 1
         if len(self._problems) < MOST_LISTED:
             self._problems.append(problem)
-
-
-_MOST_NAMED = 40
 
 
 def check_named(reading: ReadOptions, *files: Records) -> None:

@@ -24,9 +24,9 @@ from rag_eval.tables.names import (
     folded,
     meanings,
     names_bots,
+    nearest,
     squeezed,
 )
-from rag_eval.tables.selection import nearest
 from rag_eval.texts.words import compatible
 
 HUMAN_PREFIX = "Human_"

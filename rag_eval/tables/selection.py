@@ -1,16 +1,15 @@
 """Which rows of a file are read: --where, --rows and --random-rows. Conditions are parsed here, never run as code."""
 
-import difflib
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from typing import NamedTuple, TypeVar
 
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.cells import BadCell, Cell, cell_at
-from rag_eval.tables.names import squeezed
+from rag_eval.tables.names import called, nearest
 
 Item = TypeVar("Item")
 
@@ -138,10 +137,7 @@ class Selection:
     @staticmethod
     def _column(place: str, header: Sequence[Cell], condition: Condition) -> int:
         names = {index: cell for index, cell in enumerate(header) if isinstance(cell, str) and cell}
-        found = [index for index, name in names.items() if name == condition.column]
-        found = found or [
-            index for index, name in names.items() if squeezed(name) == squeezed(condition.column)
-        ]
+        found = called(condition.column, names)
         if len(found) == 1:
             return found[0]
         fault = (
@@ -153,15 +149,6 @@ class Selection:
 
 
 EVERYTHING = Selection()
-
-
-def nearest(name: str, known: Iterable[str], kind: str = "columns") -> str:
-    """A suggestion to put behind 'is not a column'."""
-    names = list(known)
-    found = difflib.get_close_matches(name.casefold(), [each.casefold() for each in names], n=1)
-    if found:
-        return f"; did you mean '{next(each for each in names if each.casefold() == found[0])}'?"
-    return f"; the {kind} are {', '.join(repr(each[:60]) for each in names[:40])}"
 
 
 def sampled(items: Iterator[Item], count: int | None) -> Iterator[Item]:
