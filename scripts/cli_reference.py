@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from rag_eval import cli
-from rag_eval.cli.help_groups import GroupedCommand, long_name
-from rag_eval.configuration.sources import OPTIONS
+from rag_eval.cli.options import KEYS
+from rag_eval.cli.parameters import GroupedCommand, long_name
 from rag_eval.judge.providers import PROVIDERS
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -69,7 +69,7 @@ def _row(spelled: str, text: str, key: str) -> str:
 
 def _key(name: str) -> str:
     """The key that an option overrides."""
-    section, _, key = OPTIONS.get(name, "").rpartition(".")
+    section, _, key = KEYS.get(name, "").rpartition(".")
     if not key:
         return ""
     if section:

@@ -4,18 +4,16 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import fields, replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 from conftest import Run, write_sheet
 
 from rag_eval import cli
+from rag_eval.cli import compare_judges, run
 from rag_eval.cli.options import Options
-from rag_eval.cli.run import command as run_command
-from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import OPTIONS
 from rag_eval.errors import InputError
 
 ROOT = Path(__file__).parent.parent
@@ -31,18 +29,24 @@ def test_the_script_offers_the_commands_of_rag_eval() -> None:
     assert re.findall(r"^  ([\w-]+)", commands, re.MULTILINE) == list(cli._COMMANDS)
     assert scripts.partition("\nCommands:\n")[2] == commands
     assert scripts.startswith("Usage: p [OPTIONS] INPUT...\n")
-    options = {name for parameter in run_command.params for name in parameter.opts if name.startswith("-")}
-    assert {name for name in options if f"{name} " not in scripts.replace(",", " ")} == set()
+    assert "  --help-all " in scripts
 
 
-def test_every_option_that_overrides_a_key_is_one_of_run_and_its_key_exists() -> None:
-    given = {option: parameter.name for parameter in run_command.params for option in parameter.opts}
-    values = dict.fromkeys((parameter.name for parameter in run_command.params), None)
-    options = Options(**{field.name: values[field.name] for field in fields(Options)})
-    keys = {f"{section}.{key}" for section, model in Settings() for key, _ in model}
-    for option, key in OPTIONS.items():
-        assert replace(options, **{given[option]: "x"}).overrides() == {key: "x"}
-        assert key in keys | {"model", "temperature"}
+@pytest.mark.parametrize("module", [run, compare_judges])
+def test_help_has_what_most_users_need_and_help_all_has_everything(module: ModuleType) -> None:
+    command = module.command.name
+    short, every = (
+        CliRunner().invoke(cli.rag_eval, [command, option], prog_name="p").output
+        for option in ("--help", "--help-all")
+    )
+    listed, all_listed = (
+        re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.partition("\nJudge:\n")[2], re.MULTILINE)
+        for text in (short, every)
+    )
+    own = {name for each in module.command.params for name in each.opts if name.startswith("--")}
+    assert sorted(all_listed) == sorted({*own, "--help"})
+    assert short.endswith(f"\n{len(all_listed) - len(listed)} more options: p {command} --help-all\n")
+    assert (len(listed) <= 23, len(short.splitlines()) <= 60) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_a_shard_may_have_more_rows_than_any_file(rag_eval: Run, tmp_path: Path)
         ),
         (
             Options(sheet="S", batch_wait=0.0),
-            "--sheet, --batch-wait: cannot be used with --report-only and a run's JSON, since no sheet is read and no "
+            "--batch-wait, --sheet: cannot be used with --report-only and a run's JSON, since no sheet is read and no "
             "judge is called; remove them",
         ),
         (

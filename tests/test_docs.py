@@ -9,7 +9,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from openpyxl import load_workbook
 from report_cases import facts_of
 
 from rag_eval import cli
-from rag_eval.cli.help_groups import GROUPS
+from rag_eval.cli.options import KEYS, Options
+from rag_eval.cli.parameters import GROUPS, long_name
 from rag_eval.cli.run import command as run_command
 from rag_eval.configuration import load_settings
 from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install
 from rag_eval.metrics.answer_correctness import LONG, MOST_GAIN, SHORT
 from rag_eval.metrics.context_precision import USEFUL_FROM
@@ -37,6 +39,7 @@ from rag_eval.report.page.row_record import TEXT_LIMIT
 from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS
 from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
+from rag_eval.results.gates import GateOn
 from rag_eval.results.scoring import failure_modes
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS
 from rag_eval.shards.plan import SHARD_ROWS
@@ -161,23 +164,45 @@ def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
     for now, other in (
         ("|`--fresh`|", "|`--stale`|"),
         ("|`--sheet NAME`|Sheet", "|`--sheet`|Leaf"),
-        ("`--config`, `--model`.", "`--config`, `--old`."),
+        ("`--model`, `--config`.", "`--old`, `--config`."),
     ):
         assert now in changed
         changed = changed.replace(now, other)
     assert cli_reference.renewed(changed) == page
 
 
-def test_every_option_of_run_has_its_group_in_help_and_on_the_page() -> None:
-    """An option that nobody gave a group would be under Other."""
+def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key() -> None:
+    keys = {f"{section}.{key}" for section, model in Settings() for key, _ in model} | {
+        "model",
+        "temperature",
+    }
+    shown = {
+        name.rpartition(" ")[2]: {each.name for each in command.params}
+        for name, command in cli_reference.commands(cli.rag_eval, "rag-eval")
+    }
+    shown["cache"] = shown["show"] & shown["prune"]
+    for each in fields(Options):
+        for command in each.metadata["commands"]:
+            name, _, ends = command.partition(":")
+            spelled = {f"{each.name}_a", f"{each.name}_b"} if ends else {each.name}
+            assert spelled <= shown[name], (each.name, command)
+        assert each.metadata["click"]["group"] in GROUPS
+        assert {*each.metadata["idle"]} <= {"offline", "offline-file", "json", "shards", "batch-cancel"}
+    for option, key in KEYS.items():
+        value = Given("x", Source(Level.COMMAND_LINE, option))
+        assert Options(**{option.strip("-").replace("-", "_"): "x"}).overrides() == {key: value}
+        assert key in keys
+    rows = {each.name: each.metadata["click"] for each in fields(Options)}
+    assert list(rows["gate_on"]["type"].choices) == list(GateOn)
+
+
+def test_the_page_has_the_groups_of_help() -> None:
     page = TEXTS["docs/cli.md"].partition("## `rag-eval run`\n")[2].partition("\n## ")[0]
-    context = click.Context(run_command)
-    shown = re.split(r"^(\w[\w ]*):\n", run_command.get_help(context), flags=re.MULTILINE)[1:]
-    assert shown[::2] == list(GROUPS)
-    for group, options in zip(shown[::2], shown[1::2], strict=True):
-        listed = [name for name in GROUPS[group].split() if name not in ("--a", "--b")]
-        assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", options, re.MULTILINE) == listed
+    shown = list(run_command.groups(click.Context(run_command)))
+    assert [group for group, _ in shown] == list(GROUPS) == re.findall(r"^### (.*)$", page, re.MULTILINE)
+    for group, options in shown:
         rows = page.partition(f"### {group}\n")[2].partition("###")[0]
+        listed = [long_name(each) for each in options]
         assert re.findall(r"^\|(?:`-\w`, )?`(--[\w-]+)", rows, re.MULTILINE) == [
             name for name in listed if name != "--help"
         ]

@@ -4,9 +4,10 @@ from typing import get_args
 
 import pytest
 
+from rag_eval.cli.options import KEYS
 from rag_eval.configuration.effective import endpoint_of
 from rag_eval.configuration.settings import Settings
-from rag_eval.configuration.sources import OPTIONS, VARIABLES
+from rag_eval.configuration.sources import VARIABLES
 from rag_eval.judge.providers import PROVIDERS, Provider, ProviderName
 
 MODELS = [provider for provider in PROVIDERS.values() if not provider.is_offline]
@@ -36,7 +37,7 @@ def test_the_keys_that_a_provider_names_are_those_of_its_section(provider: Provi
 def test_no_variable_and_no_option_sets_two_keys() -> None:
     assert len(VARIABLES) == sum(len(provider.variables) for provider in MODELS)
     assert len(set(VARIABLES.values())) == len(VARIABLES)
-    assert len(set(OPTIONS.values())) == len(OPTIONS)
+    assert len(set(KEYS.values())) == len(KEYS)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
+from rag_eval.cli.options import Options
 from rag_eval.configuration import LoadedSettings, load_settings, loading
 from rag_eval.configuration.effective import effective_weights, endpoint_of
 from rag_eval.configuration.settings import Settings, Weights
@@ -305,11 +306,14 @@ def test_model_and_temperature_belong_to_the_chosen_provider(
 
 
 def test_sources_on_the_command_line_name_the_option(folder: Path) -> None:
-    """A value from the command line is traced to its option, by whatever key it came in."""
-    loaded = load(folder, overrides={"weights.answer_correctness": 0.5, "model": "m", "temperature": 0.5})
+    """A value from the command line is traced to its option."""
+    loaded = load(
+        folder, overrides=Options(alpha=0.5, model="m", temperature=0.5, map=("q=query",)).overrides()
+    )
     assert str(loaded.sources["weights.answer_correctness"]) == "command line --alpha"
     assert str(loaded.sources["azure.deployment"]) == "command line --model"
     assert str(loaded.sources["azure.temperature"]) == "command line --temperature"
+    assert str(loaded.sources["columns.query"]) == "command line --map"
 
 
 def test_offline_judge_has_no_model(folder: Path) -> None:
@@ -731,7 +735,7 @@ red = 1
     assert problems(folder, ini, environ=environ, overrides=overrides) == [
         "environment variable AZURE_OPENAI_API_VERSION, [azure] api_version: "
         "'2024 12' is not allowed; expected a name without white space",
-        "command line --alpha, [weights] answer_correctness: "
+        "command line, [weights] answer_correctness: "
         "'much' is not allowed; expected a number of at least 0, not all of them 0",
         "command line, [evaluation] min_coverage: 95 is not allowed; expected a number from 0 to 1",
         "config.ini, line 2, [judge] provider: 'azur' is not allowed; expected azure, openai or offline",
@@ -817,7 +821,7 @@ def test_several_processes_are_for_the_offline_judge(folder: Path, judge: str, w
     """One process is what an LLM judge has anyway, and the offline judge takes any number."""
     config = f"[judge]\nprovider = {judge}\n[evaluation]\nprocesses = {{}}\n"
     text = config.format(4 if where == "file" else "")
-    overrides = {} if where == "file" else {"evaluation.processes": 4}
+    overrides = Options(processes=None if where == "file" else 4).overrides()
     offline = {**overrides, "judge.provider": "offline"}
     with pytest.raises(SettingsError) as caught:
         load(folder, text, overrides=overrides)
@@ -997,9 +1001,9 @@ def test_weights_need_a_usable_sum(folder: Path, weight: str) -> None:
 
 @pytest.mark.parametrize(
     ("overrides", "heading"),
-    [({}, "config.ini, line 7"), ({"weights.answer_relevancy": 0.0}, "command line --gamma")],
+    [({}, "config.ini, line 7"), (Options(gamma=0.0).overrides(), "command line --gamma")],
 )
-def test_what_is_judged_needs_a_weight(folder: Path, overrides: dict[str, object], heading: str) -> None:
+def test_what_is_judged_needs_a_weight(folder: Path, overrides: Mapping[str, object], heading: str) -> None:
     """R-95: otherwise no case could have an RQS."""
     off = "".join(f"{metric} = off\n" for metric in METRIC_LABELS if metric != "answer_relevancy")
     ini = f"[metrics]\n{off}[weights]\nanswer_relevancy = 0\n"

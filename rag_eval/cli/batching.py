@@ -49,10 +49,8 @@ def refuse_batches(options: Options, settings: "Settings") -> None:
             "--max-minutes ([limits] max_minutes): cannot be used with --batch, since a batch takes up to a day; "
             "remove it, and use --batch-wait MINUTES to limit how long a command waits"
         )
-    idle = [name for name in ("dry_run", "fresh", "retry_errors", "batch_wait") if name in options.given()]
-    if options.batch_cancel and idle:
-        given = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
-        raise InputError(f"{given}: has no effect with --batch-cancel; remove one of them")
+    if options.batch_cancel and (idle := options.idle("batch-cancel")):
+        raise InputError(f"{', '.join(idle)}: has no effect with --batch-cancel; remove one of them")
 
 
 def refuse_open_batches(store: "Store", target: Path) -> None:

@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import remark, say, warn
-from rag_eval.cli.options import load
-from rag_eval.cli.parameters import PATH, NumberRange
+from rag_eval.cli.options import load, options
+from rag_eval.cli.parameters import NumberRange
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
     from rag_eval.store.reply_store import Store
 
 _HELP = {"help_option_names": ["-h", "--help"]}
-_CONFIG = click.option(
-    "--config",
-    type=PATH,
-    help="Configuration file.  [default: ./config.ini, if present]",
-)
 _DAY = 24 * 60 * 60
 
 
@@ -30,7 +25,7 @@ def command() -> None:
 
 
 @command.command("show", context_settings=_HELP, short_help="Count cached replies by task.")
-@_CONFIG
+@options("cache")
 def _show(config: Path | None) -> None:
     """Show the number, tokens and dates of cached replies by task."""
     store = _opened(config, on_damage=say, is_dry=True)
@@ -45,7 +40,7 @@ def _show(config: Path | None) -> None:
 
 
 @command.command("prune", context_settings=_HELP, short_help="Remove replies older than DAYS.")
-@_CONFIG
+@options("cache")
 @click.option(
     "--older-than",
     "days",

@@ -4,7 +4,6 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -14,13 +13,11 @@ import click
 
 from rag_eval.cli.console import set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
-from rag_eval.cli.help_groups import GroupedCommand
-from rag_eval.cli.job import Job, _refuse_empty, _rubric
+from rag_eval.cli.job import Job
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
-from rag_eval.cli.judging import open_judges
-from rag_eval.cli.options import Options
-from rag_eval.cli.parameters import PATH
-from rag_eval.cli.run import command as run_command
+from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
+from rag_eval.cli.options import Options, options
+from rag_eval.cli.parameters import PATH, GroupedCommand, Option
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import TOXICITY
 
@@ -32,14 +29,10 @@ if TYPE_CHECKING:
     from rag_eval.run.judges import Judges
     from rag_eval.tables import Table
 
-_OF_A_JUDGE = ("judge", "model", "temperature", "prompts")
-"""Options of `run` that each judge has for itself, with -a or -b at the end."""
-_OF_BOTH = (
-    "dry_run", "max_calls", "max_cost", "max_minutes", "fresh", "retry_errors", "strict_cache", "html", "html_no_texts",
-    "wait", "sheet", "header_row", "encoding", "sep", "format", "map", "bot_name", "where", "rows", "random_rows",
-    "redact", "quiet", "debug",
-)  # fmt: skip
-"""Options of `run` that hold for both judges."""
+
+_OUTPUT = "Workbook to write.  [default: <input>_judges.xlsx]"
+_A = "Configuration of A.  [default: ./config.ini, if present]"
+_B = "Configuration of B.  [default: that of A]"
 
 
 @click.command(
@@ -49,17 +42,20 @@ _OF_BOTH = (
     short_help="Compare two judges on the same rows.",
 )
 @click.argument("input_path", metavar="INPUT", type=PATH)
-@click.option("-o", "--output", type=PATH, help="Workbook to write.  [default: <input>_judges.xlsx]")
-@click.option("--a", "config_a", type=PATH, help="Configuration of A.  [default: ./config.ini, if present]")
-@click.option("--b", "config_b", type=PATH, help="Configuration of B.  [default: that of A]")
-@click.option("--json", type=PATH, help="Also write all numbers as JSON to this file.")
-def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **given: Any) -> None:
+@click.option("-o", "--output", cls=Option, group="Output", type=PATH, help=_OUTPUT)
+@click.option("--a", "config_a", cls=Option, group="Judge", type=PATH, help=_A)
+@click.option("--b", "config_b", cls=Option, group="Judge", type=PATH, help=_B)
+@click.option(
+    "--json", cls=Option, group="Output", type=PATH, help="Also write all numbers as JSON to this file."
+)
+@options("compare-judges")
+def command(input_path: Path, **given: Any) -> None:
     """Score the same rows with two judges, A and B, and write a workbook that compares them.
 
     It shows how far B agrees with A, whether the ranking of the bots changes, what each costs and, with Human_ columns,
     which judge is closer to people. INPUT is read as by rag-eval run, with the settings of A.
     """
-    set_up_logging(debug)
+    set_up_logging(given["debug"])
     if (given["rows"] or "").strip().isdecimal():
         number = given["rows"].strip()
         raise InputError(
@@ -70,34 +66,18 @@ def command(input_path: Path, output: Path | None, quiet: bool, debug: bool, **g
 
     check_is_file(input_path)
     stem = "stdin" if str(input_path) == "-" else input_path.stem
-    target = output or input_path.with_name(f"{stem}_judges.xlsx")
+    target = given["output"] or input_path.with_name(f"{stem}_judges.xlsx")
     given["config_b"] = given["config_b"] or given["config_a"]
     a, b = (_options_of(letter, given) for letter in "ab")
-    sys.exit(JudgeComparisonJob(input_path, target, a, b, is_quiet=quiet).run())
-
-
-def _suffixed(option: click.Option, letter: str) -> click.Option:
-    own = copy(option)
-    own.name, own.opts = f"{option.name}_{letter}", [f"{each}-{letter}" for each in option.opts]
-    own.help = f"{letter.upper()}: {option.help}"
-    return own
-
-
-_OPTIONS = {each.name: each for each in run_command.params if isinstance(each, click.Option)}
-command.params[4:4] = [
-    _suffixed(_OPTIONS[name], letter) for name in _OF_A_JUDGE if name in _OPTIONS for letter in "ab"
-]
-command.params += [_OPTIONS[name] for name in _OF_BOTH]
+    sys.exit(JudgeComparisonJob(input_path, target, a, b).run())
 
 
 def _options_of(letter: str, given: Mapping[str, Any]) -> Options:
     """Those of `run` for one of the judges, as if nothing else was given."""
-    defaults = run_command.make_context("run", ["-"]).params
-    own = {
-        name: given[f"{name}_{letter}"] for name in ("config", *_OF_A_JUDGE) if f"{name}_{letter}" in given
-    }
-    values = {**defaults, **given, **own}
-    return Options(**{each.name: values[each.name] for each in fields(Options)})
+    end = f"_{letter}"
+    own = {name.removesuffix(end): value for name, value in given.items() if name.endswith(end)}
+    names = {each.name for each in fields(Options)}
+    return Options(**{name: value for name, value in {**given, **own}.items() if name in names})
 
 
 @dataclass(slots=True)
@@ -123,8 +103,8 @@ class _Judged:
 class JudgeComparisonJob(Job):
     """Two evaluations of the same rows, one after the other, and a workbook that compares them."""
 
-    def __init__(self, input_path: Path, target: Path, a: Options, b: Options, *, is_quiet: bool) -> None:
-        super().__init__(input_path, target, a, is_quiet=is_quiet)
+    def __init__(self, input_path: Path, target: Path, a: Options, b: Options) -> None:
+        super().__init__(input_path, target, a)
         self._options_of_b = b
 
     def _run(self) -> ExitCode:
@@ -134,7 +114,7 @@ class JudgeComparisonJob(Job):
         sides = read_pair((self._options, self._options_of_b), self._target, self._named_input)
         for side in sides:
             self._paths.check(side.loaded)
-        self._rubric = _rubric(sides[0].settings)
+        self._rubric = rubric_of(sides[0].settings)
         table = self._read_table(sides[0].loaded, form)
         if self._options.dry_run:
             return self._estimate_both(sides, table)
@@ -245,7 +225,7 @@ class JudgeComparisonJob(Job):
         try:
             self._stream(evaluation, table, results, tallies)
             if not judged.side.options.report_only:
-                _refuse_empty(evaluation)
+                refuse_empty(evaluation)
             judged.stopped = evaluation.stopped
             judged.summary = tallies.summary()
             judged.facts = facts_at_end(judged.facts, evaluation, judged.summary)

@@ -17,8 +17,7 @@ import click
 
 from rag_eval import __version__
 from rag_eval.cli.console import hide, say, set_up_logging
-from rag_eval.cli.options import load
-from rag_eval.cli.parameters import PATH
+from rag_eval.cli.options import Options, load, options
 from rag_eval.errors import (
     ExitCode,
     InputError,
@@ -28,7 +27,6 @@ from rag_eval.errors import (
     how_to_install,
 )
 from rag_eval.judge.addresses import is_loopback
-from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
@@ -42,24 +40,11 @@ if TYPE_CHECKING:
     context_settings={"help_option_names": ["-h", "--help"]},
     short_help="Check settings and the endpoint.",
 )
-@click.option(
-    "--config",
-    type=PATH,
-    help="Configuration file.  [default: ./config.ini, if present]",
-)
-@click.option("--judge", type=click.Choice(list(PROVIDERS)), help="Judge to check; offline needs no API key.")
-@click.option("--model", metavar="NAME", help="Deployment (Azure) or model (OpenAI) of the judge.")
+@options("doctor", judge="Judge to check; offline needs no API key.")
 @click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
 @click.option("--probe", "is_probed", is_flag=True, help="Let the judge score three known cases.")
 @click.option("--all", "shows_all", is_flag=True, help="Also print the settings that have their default.")
-def command(
-    config: Path | None,
-    judge: str | None,
-    model: str | None,
-    no_call: bool,
-    is_probed: bool,
-    shows_all: bool,
-) -> None:
+def command(no_call: bool, is_probed: bool, shows_all: bool, **values: Any) -> None:
     """Check settings, installation and, with one small call, the judge; suggest fixes.
 
     A slow server on this computer gets up to three calls more, which measure its speed. --probe sends up to six calls.
@@ -69,9 +54,9 @@ def command(
     from rag_eval.configuration.effective import secrets_of
 
     set_up_logging(debug=False)
-    overrides = {"judge.provider": judge, "model": model}
+    given = Options(**values)
     try:
-        loaded = load(config, overrides)
+        loaded = load(given.config, given.overrides())
     except SettingsError as error:
         problems = map(_problem, error.problems)
         sys.exit(_report(chain(problems, _installation(has_llm=False), _environment())))

@@ -17,7 +17,7 @@ from rag_eval.cli.batching import (
 from rag_eval.cli.console import counting, hide, remark, say, warn
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.history import HistoryOfRun
-from rag_eval.cli.judging import open_judges
+from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options, load
 from rag_eval.cli.outcome import RunOutcome, pass_gates
@@ -52,20 +52,13 @@ if TYPE_CHECKING:
 class Job:
     """The main job: read, judge, report."""
 
-    _idle_offline: ClassVar[tuple[str, ...]] = (
-        "--prompts",
-        "--samples",
-        "--max-calls",
-        "--max-cost",
-        "--max-minutes",
-    )
-    """Options without effect on the offline judge; --model and --temperature are reported with the settings."""
+    _idle_offline: ClassVar[tuple[str, ...]] = ("offline", "offline-file")
+    """Words of the table of options; --model and --temperature are reported with the settings."""
 
-    def __init__(self, input_path: Path, target: Path, options: Options, *, is_quiet: bool) -> None:
+    def __init__(self, input_path: Path, target: Path, options: Options) -> None:
         self._named_input = input_path
         self._target = target
         self._options = options
-        self._is_quiet = is_quiet
         self._past: PastRun | None = None
         self._history: HistoryOfRun | None = None
         self._rubric: EvaluationRubric | None = None
@@ -96,7 +89,7 @@ class Job:
         loaded = self._load_settings()
         if self._options.report_only and self._input.suffix.lower() == ".json":
             return self._report_again(loaded, gates)
-        self._rubric = _rubric(loaded.settings)
+        self._rubric = rubric_of(loaded.settings)
         refuse_batches(self._options, loaded.settings)
         if not (self._options.show or self._options.dry_run or self._options.report_only):
             from rag_eval.report.case_table import RenderedCases
@@ -182,7 +175,7 @@ class Job:
         columns = dict(settings.columns)
         mapped = [key for key in columns if loaded.sources[f"columns.{key}"].level == Level.COMMAND_LINE]
         kept = (settings.report.slice_by, *(rubric.columns if rubric else ()))
-        with counting("Rows read", quiet=self._is_quiet) as on_row:
+        with counting("Rows read", quiet=self._options.quiet) as on_row:
             table = read_table(
                 self._input,
                 sheet=self._options.sheet,
@@ -253,7 +246,7 @@ class Job:
             self._say(
                 "The offline judge only compares words. Use --judge azure or --judge openai for an LLM judge."
             )
-            for option in self._options.given_of(self._idle_offline):
+            for option in self._options.idle(*self._idle_offline):
                 warn(f"{option} has no effect with the offline judge.")
 
     # The run itself
@@ -309,7 +302,7 @@ class Job:
                 loaded, facts, has_baseline=has_baseline, history=history, rendered=rendered
             ) as outputs:
                 self._stream(evaluation, table, outputs, tallies)
-                _refuse_empty(evaluation)
+                refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
                     self._say("Writing the report …")
                 summary = tallies.summary()
@@ -391,7 +384,7 @@ class Job:
         self, evaluation: "Evaluation", table: "Table", outputs: "Receiver", tallies: "Tallies"
     ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
-        bar = progress(len(table.rows), sys.stderr, quiet=self._is_quiet)
+        bar = progress(len(table.rows), sys.stderr, quiet=self._options.quiet)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in map(self._people.label, results):
@@ -402,7 +395,7 @@ class Job:
         bar.close()
 
     def _say(self, line: str, **style: Any) -> None:
-        if not self._is_quiet:
+        if not self._options.quiet:
             is_result = self._options.show or self._options.dry_run
             (say if is_result else remark)(line, **style)
 
@@ -423,21 +416,6 @@ def _rendered(facts: "RunFacts", settings: "Settings") -> "RenderedCases | None"
 
     fits = facts.rows * len(facts.bots) < SHEET_ROWS
     return RenderedCases(facts) if fits and not settings.report.evidence else None
-
-
-def _rubric(settings: "Settings") -> "EvaluationRubric | None":
-    if settings.rubric.file is None:
-        return None
-    from rag_eval.rubric import load_rubric
-
-    return load_rubric(settings.rubric.file)
-
-
-def _refuse_empty(evaluation: "Evaluation") -> None:
-    """A run that stopped before any reply has nothing to report; an older report stays as it is."""
-    stopped, usage = evaluation.stopped, evaluation.usage
-    if stopped and not evaluation.judges.is_proxy and not usage.calls and not usage.cached:
-        raise stopped
 
 
 def _is_judged(row: Iterable["CaseResult"]) -> bool:

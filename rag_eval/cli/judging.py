@@ -10,6 +10,7 @@ from rag_eval.cli.options import Options
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.rubric import EvaluationRubric
+    from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
 
 
@@ -45,3 +46,18 @@ def _llm_judges(
     if isinstance(judges.store, Store) and not options.report_only:
         refuse_open_batches(judges.store, target)
     return judges
+
+
+def rubric_of(settings: "Settings") -> "EvaluationRubric | None":
+    if settings.rubric.file is None:
+        return None
+    from rag_eval.rubric import load_rubric
+
+    return load_rubric(settings.rubric.file)
+
+
+def refuse_empty(evaluation: "Evaluation") -> None:
+    """A run that stopped before any reply has nothing to report; an older report stays as it is."""
+    stopped, usage = evaluation.stopped, evaluation.usage
+    if stopped and not evaluation.judges.is_proxy and not usage.calls and not usage.cached:
+        raise stopped

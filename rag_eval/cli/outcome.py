@@ -2,17 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-
-import click
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
-from rag_eval.cli.parameters import PATH
-from rag_eval.cli.reading import Command
 from rag_eval.cli.terminal import bot_lines, leaderboard_lines
 from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS
@@ -149,33 +144,3 @@ def pass_gates(
         about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
         say(f"Also written: {write_junit(options.junit, results, about)}")
     return all(result.passed for result in results)
-
-
-def gate_options(command: Command) -> Command:
-    """Give a command the options of quality gates, and those that say what a run is compared with."""
-    options = (
-        click.option(
-            "--fail-under",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Exit with 1 if any bot's mean is below VALUE.",
-        ),
-        click.option(
-            "--gate-on",
-            type=click.Choice([str(each) for each in GateOn]),
-            default=str(GateOn.INTERVAL),
-            show_default=True,
-            help="Compare gates with the lower 95% limit or the mean.",
-        ),
-        click.option(
-            "--baseline",
-            type=PATH,
-            help="Report, JSON or latest: the earlier run to compare with.",
-        ),
-        click.option("--history", type=PATH, metavar="FOLDER", help="Add this run to the history in FOLDER."),
-        click.option(
-            "--fail-on-regression", is_flag=True, help="Exit with 1 if any mean is significantly worse."
-        ),
-        click.option("--junit", type=PATH, help="Write gate results as JUnit XML to this file."),
-    )
-    return reduce(lambda decorated, option: option(decorated), reversed(options), command)

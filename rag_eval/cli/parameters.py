@@ -1,6 +1,7 @@
-"""Types of parameters that several commands have."""
+"""Types of options, and the command whose help has a section for each group of options."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +40,69 @@ class NumberRange(click.FloatRange):
 PATH = _PathParameter(path_type=Path)
 NAME = _NameParameter()
 MINUTES = NumberRange(min=0.0)
+
+
+GROUPS = ("Judge", "Cost", "Output", "Gates", "Human labels", "Input", "Shards", "Other")
+"""The sections of --help, and of the options of `rag-eval run` in docs/cli.md."""
+
+
+class Option(click.Option):
+    """An option with its place in the help."""
+
+    def __init__(self, *args: Any, group: str = GROUPS[-1], is_usual: bool = True, **attributes: Any) -> None:
+        """`is_usual` for one that most users need: --help shows it, not only --help-all."""
+        super().__init__(*args, **attributes)
+        self.group = group
+        self.is_usual = is_usual
+
+
+class GroupedCommand(click.Command):
+    """A command with many options: --help has those that most users need, --help-all has all."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.params.append(
+            Option(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_show_all,
+                help="Show all options and exit.",
+            )
+        )
+
+    def groups(self, ctx: click.Context) -> Iterator[tuple[str, list[click.Option]]]:
+        """The options of each group that has some."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        for group in GROUPS:
+            if found := [each for each in options if getattr(each, "group", GROUPS[-1]) == group]:
+                yield group, found
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        hidden = 0
+        for group, options in self.groups(ctx):
+            shown = [each for each in options if _ALL in ctx.meta or getattr(each, "is_usual", True)]
+            hidden += len(options) - len(shown)
+            if shown:
+                with formatter.section(group):
+                    formatter.write_dl([record for each in shown if (record := each.get_help_record(ctx))])
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{hidden} more options: {ctx.command_path} --help-all")
+
+
+_ALL = f"{__name__}.all"
+"""Set in a context whose help has all options."""
+
+
+def _show_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def long_name(option: click.Option) -> str:
+    """The name with two dashes."""
+    return max(option.opts, key=len)

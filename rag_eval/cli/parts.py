@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from rag_eval.cli.console import remark, set_up_logging, warn
-from rag_eval.cli.options import Options
-from rag_eval.cli.outcome import gate_options
+from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
@@ -24,7 +23,7 @@ _FOLDER = click.argument("folder", metavar="FOLDER", type=PATH)
     metavar="N",
     help="Use 1/N of the run's rate limits.  [default: number of shards]",
 )
-@click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
+@options("shard")
 def shard(path: Path, at_once: int | None, debug: bool) -> None:
     """Judge one shard and write its part. Does nothing if the part is there.
 
@@ -55,13 +54,12 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
 
 @click.command("report", context_settings=_HELP, short_help="Report the shards of a run that are done.")
 @_FOLDER
-@gate_options
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors and warnings.")
-def report(folder: Path, quiet: bool, **options: Any) -> None:
+@options("report")
+def report(folder: Path, **values: Any) -> None:
     """Write the report of a run in shards from the parts in FOLDER. Nothing is judged."""
     from rag_eval.cli.shard_report import ShardReport
 
-    sys.exit(ShardReport(folder, Options(**options), is_quiet=quiet).run())
+    sys.exit(ShardReport(folder, Options(**values)).run())
 
 
 @click.command("cases", context_settings=_HELP, short_help="Write selected cases of a run in shards.")

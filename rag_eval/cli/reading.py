@@ -1,60 +1,16 @@
-"""Options about reading files, which several commands have, and what they say."""
+"""What the options about reading files say, for a command that reads two."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from rag_eval.cli.console import warn
-from rag_eval.cli.standard_input import FORMATS, received
+from rag_eval.cli.standard_input import received
 from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
     from rag_eval.tables.record_files import ReadOptions
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def reading_options(example: str) -> Callable[[Command], Command]:
-    """A decorator that gives a command these options. `example` is one of a column with its role."""
-    options = (
-        click.option("--sheet", metavar="NAME", help="Sheet to read.  [default: the first visible sheet]"),
-        click.option(
-            "--header-row",
-            type=click.IntRange(min=0),
-            metavar="N",
-            help="Row with the headers; 0: none, columns are called A, B, …",
-        ),
-        click.option(
-            "--encoding", metavar="NAME", help="Encoding of a .csv or .tsv file.  [default: detected]"
-        ),
-        click.option(
-            "--sep", metavar="CHAR", help="Separator of a .csv file, or 'tab'.  [default: detected]"
-        ),
-        click.option(
-            "--format", type=click.Choice(FORMATS), help="Type of the file that '-' (standard input) is."
-        ),
-        click.option(
-            "--map", multiple=True, metavar="COLUMN=ROLE", help=f"Give a column a role, as in {example}."
-        ),
-        click.option(
-            "--where",
-            multiple=True,
-            metavar="'NAME OP VALUE'",
-            help="Read only rows that meet this condition.",
-        ),
-        click.option("--rows", metavar="FIRST-LAST", help="Read only these rows of the file."),
-        click.option(
-            "--random-rows",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Read N random rows, always the same.",
-        ),
-    )
-    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 @contextmanager
@@ -67,7 +23,7 @@ def opened(
     """The files of a command that reads two, and how they are read.
 
     `roles` are those that a column may have, `tell` takes a line for each file about how it was read, `options` are
-    the values of `reading_options`.
+    the values of their options.
     """
     from rag_eval.tables import Selection, TextForm
     from rag_eval.tables.columns import roles_of

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from rag_eval.cli.console import remark, say
+from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
-from rag_eval.cli.reading import opened, reading_options
+from rag_eval.cli.reading import opened
 
 _ROLES = ("id", "retrieved_docs", "gold_docs")
 
@@ -47,7 +48,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     metavar="K,K,...",
     help="Cutoffs k of the measures.",
 )
-@reading_options("key=id")
+@options("retrieval", map="Give a column a role, as in key=id.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -57,7 +58,7 @@ def command(
     reference: Path,
     output: Path | None,
     cutoffs: tuple[int, ...],
-    **options: Any,
+    **values: Any,
 ) -> None:
     """Score retrieval against gold document ids, without a judge.
 
@@ -71,7 +72,7 @@ def command(
 
     results = _the_one(ctx, file, results)
     told: list[str] = []
-    with opened((results, reference), _ROLES, told.append, options) as (ranked, gold, reading):
+    with opened((results, reference), _ROLES, told.append, values) as (ranked, gold, reading):
         if output is None:
             summary, place = evaluate_files(ranked, gold, cutoffs, reading=reading), None
         else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_eval.cli.console import remark, set_up_logging, warn
+from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH, NumberRange
 from rag_eval.errors import InputError
 from rag_eval.records import SCORE_LABELS, TOXICITY
@@ -59,7 +60,7 @@ _PARTS = {3: "thirds", 2: "halves"}
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Seed of the random draw."
 )
-@click.option("--debug", is_flag=True, help="Log each step, without texts and secrets.")
+@options("review")
 def command(
     run: Path,
     output: Path | None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval.cli.console import say, warn
+from rag_eval.cli.options import options
 from rag_eval.cli.parameters import PATH
-from rag_eval.cli.reading import opened, reading_options
+from rag_eval.cli.reading import opened
 
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
@@ -35,8 +36,8 @@ def _check(file: Path) -> None:
 @click.argument("a", type=PATH)
 @click.argument("b", type=PATH)
 @click.option("--rubric", "file", type=PATH, required=True, help="Rubric file (.yaml, .yml or .json).")
-@reading_options("verdict=grounded")
-def _align(a: Path, b: Path, file: Path, **options: Any) -> None:
+@options("align", map="Give a column a role, as in verdict=grounded.")
+def _align(a: Path, b: Path, file: Path, **values: Any) -> None:
     """Measure the agreement of the verdicts in files A and B, with Cohen's kappa.
 
     Each has one of the types that 'rag-eval run' reads, with a row per response and a column per criterion that
@@ -49,7 +50,7 @@ def _align(a: Path, b: Path, file: Path, **options: Any) -> None:
     rubric = load_rubric(file)
     roles = ["id", *(metric.id for metric in rubric.metrics)]
     told: list[str] = []
-    with opened((a, b), roles, told.append, options) as (a, b, reading):
+    with opened((a, b), roles, told.append, values) as (a, b, reading):
         ratings = pair_ratings(a, b, rubric, reading)
     for path, ids in ((a, ratings.only_a), (b, ratings.only_b)):
         if ids:

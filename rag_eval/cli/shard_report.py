@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ShardReport(Job):
     """A report of the shards that are done, with all that the report of a run has. Nothing is judged."""
 
-    def __init__(self, root: Path, options: Options, *, is_quiet: bool) -> None:
+    def __init__(self, root: Path, options: Options) -> None:
         from rag_eval.shards.folder import RunFolder
 
         self._folder = RunFolder(root)
@@ -36,7 +36,7 @@ class ShardReport(Job):
             json=options.json or root / "report.json",
             html=options.html or root / "report.html",
         )
-        super().__init__(self._folder.manifest, self._folder.report, named, is_quiet=is_quiet)
+        super().__init__(self._folder.manifest, self._folder.report, named)
 
     def run(self) -> ExitCode:
         gates = parse_gates(self._options.fail_under)

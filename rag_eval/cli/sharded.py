@@ -30,26 +30,14 @@ if TYPE_CHECKING:
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables import Table
 
-ENGINES = ("local", "ray", "none")
-_ONE_FILE_ONLY = {
-    "--labels": "labels",
-    "--calibrate": "calibrate",
-    "--batch": "batch",
-    "--batch-wait": "batch_wait",
-    "--batch-cancel": "batch_cancel",
-}
-"""Options of a run that is not in shards, and their fields."""
-
 
 class ShardedJob(ShardReport):
     """The main job in shards: the same options, the same figures."""
 
-    _idle_offline = ("--prompts", "--samples", "--max-calls", "--max-cost")
+    _idle_offline = ("offline",)
 
-    def __init__(
-        self, inputs: Sequence[Path], output: Path | None, options: Options, *, is_quiet: bool
-    ) -> None:
-        super().__init__(folder_of(inputs, output), options, is_quiet=is_quiet)
+    def __init__(self, inputs: Sequence[Path], options: Options) -> None:
+        super().__init__(folder_of(inputs, options.output), options)
         self._inputs = inputs
         self._shards: Shards = tuple
 
@@ -75,8 +63,7 @@ class ShardedJob(ShardReport):
             raise InputError(
                 "--rows and --random-rows need one file, since rows are numbered in each; use --where"
             )
-        given = options.given()
-        if idle := [option for option, name in _ONE_FILE_ONLY.items() if name in given]:
+        if idle := options.idle("shards"):
             raise InputError(
                 f"{', '.join(idle)}: cannot be used with a run in shards; remove it, or judge one file without shards"
             )
@@ -297,7 +284,7 @@ class ShardedJob(ShardReport):
 
     def _follow(self, run: ShardedRun, engine: "Engine") -> None:
         """Show how many rows are finished while the shards are judged."""
-        bar = progress(run.plan.rows, sys.stderr, quiet=self._is_quiet)
+        bar = progress(run.plan.rows, sys.stderr, quiet=self._options.quiet)
         try:
             for shard in run.judge(engine, self._options):
                 for warning in shard.warnings:

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from rag_eval.configuration.effective import processes_problem
 from rag_eval.configuration.files import parse_dotenv, parse_ini, read_text
-from rag_eval.configuration.settings import ColumnNames, Settings
-from rag_eval.configuration.sources import OPTIONS, VARIABLES, Given, Level, Source
+from rag_eval.configuration.settings import Settings
+from rag_eval.configuration.sources import VARIABLES, Given, Level, Source
 from rag_eval.errors import SettingsError
 from rag_eval.judge.addresses import is_loopback, safe_url
 from rag_eval.judge.providers import PROVIDERS, Provider
@@ -56,10 +56,6 @@ class LoadedSettings:
         )
 
 
-_OPTION_OF = {
-    **{key: option for option, key in OPTIONS.items()},
-    **{f"columns.{key}": "--map" for key in ColumnNames.model_fields},
-}
 _FIELDS = {
     f"{section}.{key}": info
     for section, model in Settings()
@@ -78,9 +74,9 @@ def load_settings(
     """The settings of a run, from everything that may set them.
 
     `config` is the file that the user named, None for `config.ini` in `cwd` if there is one. `overrides` are
-    the command line's, by 'section.key', where 'model' and 'temperature' mean the chosen provider's; None
-    counts as not given. If the judge's address or key is missing then, backend/.env next to the folders `homes` may
-    have it. Raises SettingsError with every problem found.
+    the command line's, by 'section.key', where 'model' and 'temperature' mean the chosen provider's; None counts as not
+    given, and a `Given` names its option. If the judge's address or key is missing then, backend/.env next to the
+    folders `homes` may have it. Raises SettingsError with every problem found.
     """
     loading = _Loading(cwd)
     loading.read_files(config)
@@ -159,7 +155,7 @@ class _Loading:
 
     def read_overrides(self, overrides: Mapping[str, object]) -> None:
         given = {
-            key: Given(value, Source(Level.COMMAND_LINE, _OPTION_OF.get(key, "")))
+            key: value if isinstance(value, Given) else Given(value, Source(Level.COMMAND_LINE))
             for key, value in overrides.items()
             if value is not None
         }

@@ -5,27 +5,6 @@ from enum import StrEnum
 
 from rag_eval.judge.providers import PROVIDERS
 
-OPTIONS = {
-    "--judge": "judge.provider",
-    "--model": "model",
-    "--temperature": "temperature",
-    "--prompts": "judge.prompts",
-    "--header-row": "input.header_row",
-    "--alpha": "weights.answer_correctness",
-    "--beta": "weights.faithfulness",
-    "--gamma": "weights.answer_relevancy",
-    "--processes": "evaluation.processes",
-    "--samples": "evaluation.samples",
-    "--max-calls": "limits.max_calls",
-    "--max-cost": "limits.max_cost",
-    "--max-minutes": "limits.max_minutes",
-    "--redact": "privacy.redact",
-    "--history": "report.history",
-}
-"""The key that each option of the command line overrides, as 'section.key'.
-
-`model` and `temperature` have no section: they belong to the section of the provider that is chosen.
-"""
 VARIABLES = {
     variable: f"{provider.name}.{key}"
     for provider in PROVIDERS.values()
