@@ -13,7 +13,7 @@ from typing import Any
 from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
 
-MAX_CSV_CELL = 10 * MAX_CELL
+_MAX_CSV_CELL = 10 * MAX_CELL
 """Characters up to which a cell is read, to say how long it is. An unclosed quote ends here at the latest."""
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
@@ -205,7 +205,7 @@ def _opened(path: Path, encoding: str) -> Iterator[Any]:
 @contextmanager
 def _long_cells_allowed() -> Iterator[None]:
     """The csv module's limit is one for the whole process, so it is put back."""
-    limit = csv.field_size_limit(MAX_CSV_CELL)
+    limit = csv.field_size_limit(_MAX_CSV_CELL)
     try:
         yield
     finally:
@@ -278,7 +278,7 @@ def _cells(lines: _BoundedLines, separator: str) -> Iterator[list[str]]:
 
     reader = csv.reader(of_record(), delimiter=separator, strict=True)
     for line in lines:
-        if '"' in line or len(line) > MAX_CSV_CELL:
+        if '"' in line or len(line) > _MAX_CSV_CELL:
             first.append(line)
             yield next(reader)
         else:

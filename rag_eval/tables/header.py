@@ -43,8 +43,8 @@ from rag_eval.tables.names import (
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.unused import FirstRows, missing_roles
 
-Uses = Mapping[int, ColumnUse]
-Claims = Mapping[Claim, Sequence[int]]
+_Uses = Mapping[int, ColumnUse]
+_Claims = Mapping[Claim, Sequence[int]]
 
 
 def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRows) -> Columns:
@@ -75,7 +75,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
 
-def _columns(uses: Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
+def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
     """The columns of a header without problems."""
     responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
     metrics = dict.fromkeys(metric for role, _, metric in columns if role == HUMAN)
@@ -106,7 +106,7 @@ def _columns(uses: Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], 
     )
 
 
-def _shape(uses: Uses, columns: Mapping[Claim, int], asked: Asked) -> str:
+def _shape(uses: _Uses, columns: Mapping[Claim, int], asked: Asked) -> str:
     if (BOT, None, "") in columns:
         return LONG
     responses = [use for use in uses.values() if use.role == RESPONSE]
@@ -136,7 +136,7 @@ def _by_bot(
     return {bot: index for bot, index in found.items() if index is not None}
 
 
-def _kept_columns(uses: Uses, keep: Collection[str]) -> tuple[dict[str, int], list[str]]:
+def _kept_columns(uses: _Uses, keep: Collection[str]) -> tuple[dict[str, int], list[str]]:
     """The columns to keep, by the names that were asked for, and what is wrong with those names."""
     kept, problems = {}, []
     for name in keep:
@@ -161,7 +161,7 @@ def _settled(use: ColumnUse, shape: str, *, is_kept: bool) -> ColumnUse:
     return replace(use, role=UNUSED) if shape == WIDE and use.role == ID else use
 
 
-def _warnings(uses: Uses) -> Iterator[str]:
+def _warnings(uses: _Uses) -> Iterator[str]:
     for use in uses.values():
         if use.role.endswith(OF_NO_BOT):
             role = use.role.removesuffix(OF_NO_BOT)
@@ -171,7 +171,7 @@ def _warnings(uses: Uses) -> Iterator[str]:
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
 
 
-def _contradictions(uses: Uses, claims: Claims, asked: Asked) -> Iterator[str]:
+def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
     """Names of bots where they cannot be."""
     responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
     named = claims.get((BOT, None, ""), ())
@@ -189,7 +189,7 @@ def _contradictions(uses: Uses, claims: Claims, asked: Asked) -> Iterator[str]:
         )
 
 
-def _too_many(uses: Uses, claims: Claims) -> Iterator[str]:
+def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
     """Bots beyond the bounds, and roles that several columns claim."""
     bots = [bot for role, bot, _ in claims if role == RESPONSE and bot]
     if len(bots) > MAX_BOTS:
@@ -213,7 +213,7 @@ def _too_many(uses: Uses, claims: Claims) -> Iterator[str]:
         yield f"columns {names} could each be the {role}{whose}; rename or remove all but one{choice}"
 
 
-def _ambiguous_labels(uses: Uses, criteria: Collection[str]) -> Iterator[str]:
+def _ambiguous_labels(uses: _Uses, criteria: Collection[str]) -> Iterator[str]:
     """Labels of a criterion that is called as a metric is, or as another criterion but for case and separators."""
     metrics = {squeezed(metric): metric for metric in METRICS}
     for use in uses.values():

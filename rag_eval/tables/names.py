@@ -169,7 +169,7 @@ PASSAGES = (
     "snippet",
 )
 """Those names of a context that speak of a single passage: the rows of a query then hold one each."""
-RETRIEVED_FIRST = ("retrieval_context", "retrieved_contexts", "retrieved_context")
+_RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrievedcontext"))
 """Next to a column of one response these come before `context`, which tools that have both use for the ideal one."""
 
 _GAPS = rf"\s{UNSEEN_SPACES}"
@@ -324,7 +324,7 @@ _TRUTHS = frozenset(
     ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")
 )
 """Names of a response that are those of a ground truth in other files."""
-_RETRIEVED_FIRST, _PASSAGES = _squeezed_all(RETRIEVED_FIRST), _squeezed_all(PASSAGES)
+_PASSAGES = _squeezed_all(PASSAGES)
 _OF_NUMBERS = ("usage", "used", "tokens", "cost", "stats", "scores")
 """Ends of the names of fields that hold numbers about a call: `tokenUsage.completion` is no response."""
 _ABOUT_ANSWERS = ("has", "is", "no")

@@ -19,7 +19,7 @@ from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE
 from rag_eval.tables.parquet import Tree
 from rag_eval.texts.strict_json import distinct_keys
 
-LISTS_OF_RECORDS = (
+_LISTS_OF_RECORDS = (
     "results",
     "data",
     "rows",
@@ -109,7 +109,7 @@ def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[An
         lists = {name: value for name, value in document.items() if _holds_records(value)}
         named = [
             name
-            for name in LISTS_OF_RECORDS
+            for name in _LISTS_OF_RECORDS
             if name in document and (name in lists or isinstance(document[name], dict))
         ]
         if len(lists) > 1:
@@ -124,7 +124,7 @@ def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[An
     )
     raise TableError(
         f"{path.name}: expected a list of records, or an object with one list of records such as "
-        f"{', '.join(LISTS_OF_RECORDS[:5])} (found: {found or 'none'}); keep one list"
+        f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {found or 'none'}); keep one list"
     )
 
 

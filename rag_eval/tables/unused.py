@@ -126,7 +126,7 @@ class FirstRows:
         return self.are_like(index, others) and not its.is_structure and is_long
 
 
-class LeftOut(NamedTuple):
+class _LeftOut(NamedTuple):
     """Columns without a use that may be responses of bots, by their position."""
 
     nearly: Mapping[int, ColumnUse]
@@ -139,7 +139,7 @@ class LeftOut(NamedTuple):
     """Only their texts say so."""
 
 
-def left_out(
+def _left_out(
     uses: Mapping[int, ColumnUse],
     asked: Asked,
     rows: FirstRows,
@@ -148,7 +148,7 @@ def left_out(
     kept: Collection[int] = (),
     least: float = _SENTENCE,
     with_blank: bool = False,
-) -> LeftOut:
+) -> _LeftOut:
     """The columns that nobody set aside; those without any text only if `with_blank`: a bot that never answered.
 
     `others` is the column that these would be like, if there is one, and `least` how many characters texts have that
@@ -184,7 +184,7 @@ def left_out(
         and not is_about(use.header)
         and not likely_role(use.header, (QUERY, REFERENCE, CONTEXT))
     }
-    return LeftOut(
+    return _LeftOut(
         *(
             {index: unused[index] for index in sorted(its)}
             for its in (nearly, named, hinted, lengthy - named - hinted)
@@ -207,7 +207,7 @@ def missing_roles(
     if not responses:
         # A response is like a ground truth; without one, it has at least the length of a sentence.
         others, least = (query, _SENTENCE) if reference is None else (reference, 0)
-        found = left_out(uses, asked, rows, others, kept=kept, least=least)
+        found = _left_out(uses, asked, rows, others, kept=kept, least=least)
         if query is None:
             found = found._replace(lengthy={})  # any of them may be the query
         is_test_set = query is not None and reference is not None
@@ -220,7 +220,7 @@ def missing_roles(
         if not bot_of(uses[index].header, asked.prefix)
         and not any(matches(uses[index].header, column) for column in given)
     }
-    found = left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
+    found = _left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
     if len(guessed) == 1 and not given:
         guessed |= _as_good(guessed, uses, rows, has_reference=reference is not None)
     if len(guessed) > 1:
@@ -273,7 +273,7 @@ def _as_good(
 
 
 def _no_responses(
-    uses: Mapping[int, ColumnUse], prefix: str, found: LeftOut, *, is_test_set: bool
+    uses: Mapping[int, ColumnUse], prefix: str, found: _LeftOut, *, is_test_set: bool
 ) -> Problem:
     every = listed(uses.values())
     correct = f"or correct [bots] strip_prefix, which is '{prefix}'"
@@ -369,7 +369,7 @@ class UnusedColumns:
             if use.role == UNUSED and not any(matches(use.header, column) for column in ignored)
         }
         others = next(iter(columns.responses.values()), None)
-        self._left_out = left_out(self._looked_at, asked, rows, others, with_blank=True)
+        self._left_out = _left_out(self._looked_at, asked, rows, others, with_blank=True)
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
