@@ -31,7 +31,7 @@ from report_cases import (
     write_report,
 )
 
-from rag_eval.cli.terminal import leaderboard_lines
+from rag_eval.cli.outcome import leaderboard_lines
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details

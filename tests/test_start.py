@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -119,3 +120,25 @@ def test_a_module_of_ours_that_is_missing_is_no_advice_to_install(tmp_path: Path
     found = ended("-c", code)
     assert (found.returncode, "Traceback" in found.stderr) == (1, True)
     assert "pip install" not in found.stderr
+
+
+HEAVY = {"aiohttp", "numpy", "openai", "openpyxl", "pydantic", "sqlite3", "xlsxwriter"}
+"""Packages that take longest to import."""
+
+
+def imported(*words: str, folder: Path = ROOT) -> set[str]:
+    """The modules that this command line imports until it ends."""
+    found = ended("-X", "importtime", SCRIPT, *words, folder=folder)
+    assert found.returncode == 0, found.stderr
+    return set(re.findall(r"^import time:.*\| +(\S+)$", found.stderr, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [("--version", 10), ("--help", 35), ("compare-judges --help", 35), ("doctor --help", 15)],
+)
+def test_help_is_quick_because_it_imports_little(words: str, most: int) -> None:
+    """`most`: modules of our own."""
+    modules = imported(*words.split())
+    assert {name.split(".")[0] for name in modules} & HEAVY == set()
+    assert len([name for name in modules if name.startswith("rag_eval")]) <= most

@@ -14,16 +14,15 @@ import pytest
 from page_cases import page_of
 from report_cases import facts_of, plain_result, result_of, summary_of
 
+from rag_eval.cli.outcome import bot_lines, leaderboard_lines
 from rag_eval.cli.terminal import (
     _Counter,
     _NoProgress,
     _ProgressBar,
     _ProgressLines,
-    bot_lines,
     carried,
     counter,
     duration,
-    leaderboard_lines,
     printable,
     progress,
     readable,

@@ -20,7 +20,6 @@ from rag_eval.cli.history import HistoryOfRun
 from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options, load
-from rag_eval.cli.outcome import RunOutcome, pass_gates
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.people import People
 from rag_eval.cli.signals import stopping_on_signals
@@ -28,10 +27,10 @@ from rag_eval.cli.standard_input import received
 from rag_eval.cli.terminal import progress
 from rag_eval.errors import NOT_RUN, ExitCode, InputError, RunStoppedError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.results.gates import parse_gates
 from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
+    from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
@@ -83,7 +82,7 @@ class Job:
         from rag_eval.tables import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        gates = parse_gates(self._options.fail_under)
+        gates = self._options.gates()
         self._past = self._read_baseline()
         self._people = People.read(self._options)
         loaded = self._load_settings()
@@ -305,6 +304,8 @@ class Job:
                 refuse_empty(evaluation)
                 if facts.rows > _MANY_ROWS:
                     self._say("Writing the report …")
+                from rag_eval.cli.outcome import RunOutcome
+
                 summary = tallies.summary()
                 facts = facts_at_end(facts, evaluation, summary)
                 if batches:
@@ -326,6 +327,7 @@ class Job:
 
     def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
+        from rag_eval.cli.outcome import RunOutcome
         from rag_eval.report.recorded import RecordedRun
         from rag_eval.results.tallies import Tallies
 
@@ -356,13 +358,15 @@ class Job:
 
     def _conclude(
         self,
-        outcome: RunOutcome,
+        outcome: "RunOutcome",
         gates: Sequence["Gate"],
         settings: "Settings",
         stopped: RunStoppedError | None = None,
         *,
         is_journal_kept: bool = False,
     ) -> ExitCode:
+        from rag_eval.cli.outcome import pass_gates
+
         self._paths.is_reported = True
         min_coverage = settings.evaluation.min_coverage
         outcome.tell(self._say, self._past)

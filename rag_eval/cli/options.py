@@ -6,7 +6,7 @@ messages come from it.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from functools import partial, reduce
 from pathlib import Path
@@ -23,6 +23,7 @@ from rag_eval.records import PROMPT_FORMS
 if TYPE_CHECKING:
     from rag_eval.configuration import LoadedSettings
     from rag_eval.configuration.sources import Given
+    from rag_eval.results.gates import Gate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -424,6 +425,14 @@ class Options:
             for name in self.given_of(KEYS)
             if KEYS[name].startswith(prefix)
         }
+
+    def gates(self) -> "Sequence[Gate]":
+        """The quality gates. Raises InputError with every text that is none."""
+        if not self.fail_under:
+            return ()
+        from rag_eval.results.gates import parse_gates
+
+        return parse_gates(self.fail_under)
 
     @property
     def in_batches(self) -> bool:

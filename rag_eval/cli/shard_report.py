@@ -10,14 +10,13 @@ from rag_eval.cli.facts import fallback_notes, notes_at_end, notes_on_marks, out
 from rag_eval.cli.job import Job
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
-from rag_eval.cli.outcome import RunOutcome
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
-from rag_eval.results.gates import parse_gates
 from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
+    from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration import LoadedSettings
     from rag_eval.results.gates import Gate
     from rag_eval.shards.fold import Fold
@@ -39,7 +38,7 @@ class ShardReport(Job):
         super().__init__(self._folder.manifest, self._folder.report, named)
 
     def run(self) -> ExitCode:
-        gates = parse_gates(self._options.fail_under)
+        gates = self._options.gates()
         self._past = self._read_baseline()
         self._paths = OutputPaths(self._folder.manifest, self._folder.report, self._options)
         self._manifest = Manifest(None, self._folder.manifest, {})
@@ -59,8 +58,9 @@ class ShardReport(Job):
 
     def _write(
         self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", gates: Sequence["Gate"]
-    ) -> RunOutcome:
+    ) -> "RunOutcome":
         """The outputs of the parts in `fold`; partial if any shard is not done. `gates` are checked afterwards."""
+        from rag_eval.cli.outcome import RunOutcome
         from rag_eval.run.evaluation import redactor_of
 
         history, has_baseline = self._history, self._past is not None

@@ -17,7 +17,6 @@ from rag_eval.cli.shard_report import ShardReport
 from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key
 from rag_eval.cli.terminal import progress
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
-from rag_eval.results.gates import parse_gates
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
 
@@ -79,7 +78,7 @@ class ShardedJob(ShardReport):
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 
-        gates = parse_gates(self._options.fail_under)
+        gates = self._options.gates()
         self._past = self._read_baseline()
         loaded = self._load_settings()
         self._rubric = rubric_of(loaded.settings)

@@ -1,16 +1,9 @@
-"""What a run looks like on a terminal: progress, the leaderboard, and text from others made harmless."""
+"""What a run looks like on a terminal: progress, and text from others made harmless."""
 
 import re
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
 from typing import Protocol, TextIO
-
-from rag_eval.records import FAILURES, METRIC_LABELS
-from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
-from rag_eval.results.findings import ABOUT_COUNTS, Findings, mean_words
-from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
-from rag_eval.texts.display import decimals
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -50,57 +43,6 @@ def carried(text: str, encoding: str | None) -> str:
 _PLAIN = str.maketrans(
     {"★": "*", "…": "...", "–": "-", "−": "-", "“": '"', "”": '"', "÷": "/", "≥": ">=", "█": "#", "·": "."}
 )
-
-
-def leaderboard_lines(summary: Summary) -> list[str]:
-    """The leaderboard as a table of plain text, with the counts that its means were taken over."""
-    metrics = [name for name in METRIC_LABELS if any(name in line.metrics for line in summary.standings)]
-    means = mean_words([line.rqs.value for line in summary.standings])
-    header = ["Rank", "Bot", "Avg RQS", "StdDev", *(METRIC_LABELS[name] for name in metrics), "Rows", ""]
-    rows = [
-        [
-            "" if line.rank is None else str(line.rank),
-            printable(line.bot),
-            mean,
-            decimals(line.rqs.stdev),
-            *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
-            str(line.rqs.scored),
-            "★" if line.is_winner and len(summary.bots) > 1 else "",
-        ]
-        for mean, line in zip(means, summary.standings, strict=True)
-    ]
-    widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
-    table = [_aligned(cells, widths) for cells in (header, *rows)]
-    is_explained = any(
-        _is_over_others(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
-    )
-    return [*table, ABOUT_COUNTS] if is_explained else table
-
-
-def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
-    """For each bot: how much was judged, what failed by code, its failures, their causes, and its worst row."""
-    for bot in summary.bots:
-        codes = ", ".join(f"{code} {count}" for code, count in bot.failures.items())
-        failed = f"; failed scores: {codes}" if codes else ""
-        yield f"{printable(bot.bot)}: RQS for {of_queries(bot.rqs.scored, bot.total_queries)}{failed}"
-        if causes := findings.causes_of(bot.bot):
-            yield from _cause_lines(bot, causes)
-
-
-def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
-    if causes.failures:
-        modes = ", ".join(
-            f"{mode} {count}" for mode, count in bot.failure_modes.items() if count and mode in FAILURES
-        )
-        counted = sum(bot.failure_modes[mode] for mode in FAILURES)
-        modes += "; some queries have several" if counted > causes.failures else ""
-        kind = "" if bot.judged_queries == bot.total_queries else "judged "
-        yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
-    if fix := causes.first_fix:
-        yield f"  First fix: {fix.fix}"
-    yield from (f"    {printable(cause_words(cause))}" for cause in causes.causes[:MOST_CAUSES])
-    if causes.worst_row is not None:
-        yield f"  Worst row: {printable(worst_words(causes))} (RQS {decimals(causes.worst_rqs)})"
 
 
 class Progress(Protocol):
@@ -228,30 +170,6 @@ def progress(total: int, stream: TextIO, *, quiet: bool) -> Progress:
 
 def _shown(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
-def _mean(mean: Mean | None, rows: int) -> str:
-    """With its count where that is not the one of the line."""
-    if mean is None or mean.value is None:
-        return "–"
-    return f"{decimals(mean.value)} ({mean.scored})" if _is_over_others(mean, rows) else decimals(mean.value)
-
-
-def _is_over_others(mean: Mean, rows: int) -> bool:
-    return mean.value is not None and mean.scored != rows
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Words to the left, numbers to the right; the bot's name is the second column."""
-    parts = []
-    for index, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-        space = " " * (width - _width(cell))
-        parts.append(cell + space if index == 1 else space + cell)
-    return "  ".join(parts).rstrip()
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def duration(seconds: float) -> str:
