@@ -25,8 +25,8 @@ from scipy.stats import rankdata, spearmanr
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag_eval.configuration import load_settings
 from rag_eval.configuration.effective import CACHE_NAME, endpoint_of
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport

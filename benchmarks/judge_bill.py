@@ -35,7 +35,7 @@ from rag_eval.judge.null_judges import NoStore
 from rag_eval.records import PROMPT_FORMS, Case, Row, Usage
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
-from rag_eval.tables import read_table
+from rag_eval.tables.table import read_table
 from rag_eval.texts.tokens import estimated_tokens
 
 SIDES = (OURS, "ragas-evaluate", "ragas-collections")

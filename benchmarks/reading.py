@@ -30,7 +30,7 @@ LENGTHS = [100, 900, 900, 3000]
 
 OURS = """
 from pathlib import Path
-from rag_eval.tables import read_table
+from rag_eval.tables.table import read_table
 table = read_table(Path(sys.argv[1]), max_rows=10_000_000)
 characters = sum(
     len(row.query) + sum(len(case.response) for case in row.cases) + sum(map(len, row.cases[0].chunks))

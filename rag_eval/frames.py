@@ -33,8 +33,10 @@ from rag_eval.run.judges import Judges
 from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
-from rag_eval.tables import Table, TextForm, named_columns, read_table
 from rag_eval.tables.cells import cell_text
+from rag_eval.tables.columns import named_columns
+from rag_eval.tables.delimited import TextForm
+from rag_eval.tables.table import Table, read_table
 
 if TYPE_CHECKING:
     import pandas as pd

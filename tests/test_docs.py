@@ -23,7 +23,7 @@ from rag_eval import cli
 from rag_eval.cli.options import KEYS, Options
 from rag_eval.cli.parameters import GROUPS, long_name
 from rag_eval.cli.run import command as run_command
-from rag_eval.configuration import load_settings
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import CONTENT_CODES, ExitCode, InputError, how_to_install

@@ -22,7 +22,6 @@ from python_calamine import CalamineWorkbook
 from rag_eval.configuration.files import parse_ini, read_text
 from rag_eval.errors import InputError, SettingsError, TableError
 from rag_eval.rubric import EvaluationRubric, load_rubric
-from rag_eval.tables import read_table
 from rag_eval.tables.bounds import MAX_BOTS, MAX_CELL, MAX_COLUMNS, Room, first_of, too_long
 from rag_eval.tables.cells import as_cell, parse_score
 from rag_eval.tables.chunking import split_cell
@@ -35,6 +34,7 @@ from rag_eval.tables.package import Package
 from rag_eval.tables.parquet import _rows_of_a_batch, _Texts, open_parquet
 from rag_eval.tables.record_files import open_records
 from rag_eval.tables.sheets import _extent
+from rag_eval.tables.table import read_table
 from rag_eval.texts.injection import find_flags
 from rag_eval.texts.redaction import KINDS, Redactor
 from rag_eval.texts.words import compatible, read_claim, words

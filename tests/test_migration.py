@@ -18,7 +18,7 @@ from fake_judge import FakeJudge, error
 from openpyxl import load_workbook
 from pydantic import ValidationError
 
-from rag_eval.configuration import load_settings
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
 from rag_eval.evaluators import ChunkGraded, ContextEvaluation, MissingChunkWarning

@@ -35,7 +35,7 @@ from xlsxwriter import Workbook
 
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
-from rag_eval.configuration import load_settings
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.provenance import provenance
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score

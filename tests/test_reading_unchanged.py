@@ -20,7 +20,7 @@ from rag_eval.judge.transport import Transport
 from rag_eval.run.estimate import DryRunStore, EstimatingJudge
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
-from rag_eval.tables import Table, read_table
+from rag_eval.tables.table import Table, read_table
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "readings.json"

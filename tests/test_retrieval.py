@@ -42,7 +42,8 @@ from rag_eval.retrieval import (
     reciprocal_rank,
 )
 from rag_eval.retrieval.from_files import QueryDocuments, evaluate_files, read_documents
-from rag_eval.tables import TextForm, delimited
+from rag_eval.tables import delimited
+from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.record_files import ReadOptions, open_records
 
 UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"

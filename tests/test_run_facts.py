@@ -12,7 +12,7 @@ from report_cases import facts_of, result_of, summary_of
 
 from rag_eval import __version__
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start, notes_on_marks, outdated_notes
-from rag_eval.configuration import load_settings
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
@@ -20,7 +20,7 @@ from rag_eval.records import METRIC_LABELS, Case, RunFacts, Score
 from rag_eval.rubric import EvaluationRubric, MetricDefinition
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
-from rag_eval.tables import Table, read_table
+from rag_eval.tables.table import Table, read_table
 
 INI = """
 [judge]

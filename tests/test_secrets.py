@@ -22,8 +22,8 @@ from conftest import Ended, Run, write_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply, json_answer, running_judge
 
 from rag_eval.cli import console
-from rag_eval.configuration import load_settings
 from rag_eval.configuration.effective import endpoint_of
+from rag_eval.configuration.loading import load_settings
 
 ROOT = Path(__file__).parent.parent
 KEY = "Zq7-Canary_Vw9xKe3LpTn5RsYuHg"

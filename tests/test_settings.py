@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from rag_eval.cli.options import Options
-from rag_eval.configuration import LoadedSettings, load_settings, loading
+from rag_eval.configuration import loading
 from rag_eval.configuration.effective import effective_weights, endpoint_of
+from rag_eval.configuration.loading import LoadedSettings, load_settings
 from rag_eval.configuration.settings import Settings, Weights
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import ExitCode, SettingsError

@@ -34,16 +34,16 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
 from rag_eval.retrieval import GOLD_NAMES
 from rag_eval.retrieval.from_files import read_documents
-from rag_eval.tables import Named, Selection, Table, describe, parse_map, read_table
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
-from rag_eval.tables.columns import named_columns, roles_of
+from rag_eval.tables.columns import Named, named_columns, parse_map, roles_of
 from rag_eval.tables.input_files import SUFFIXES
 from rag_eval.tables.names import likely_bots, nearest
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
-from rag_eval.tables.selection import sampled
+from rag_eval.tables.selection import Selection, sampled
 from rag_eval.tables.spool import Spool
+from rag_eval.tables.table import Table, describe, read_table
 
 
 class Item(NamedTuple):

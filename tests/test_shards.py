@@ -42,8 +42,8 @@ from rag_eval.shards.plan import InputFile, Plan, Planner, check_unchanged, name
 from rag_eval.shards.selecting import CaseSelection
 from rag_eval.shards.spec import ShardSpec, read_spec
 from rag_eval.store.lock import locked
-from rag_eval.tables import Table, read_table
 from rag_eval.tables.selection import Condition
+from rag_eval.tables.table import Table, read_table
 
 IN_THIS_PROCESS = "[evaluation]\nmax_workers = 1\n"
 """One call at a time needs no other process; the tests of processes have two."""

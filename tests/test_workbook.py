@@ -29,8 +29,9 @@ from test_review import in_office
 
 from rag_eval.errors import ExitCode, InputError, TableError
 from rag_eval.records import Case
-from rag_eval.tables import Table, TextForm, describe, read_table
 from rag_eval.tables.cells import cell_text, column_letter
+from rag_eval.tables.delimited import TextForm
+from rag_eval.tables.table import Table, describe, read_table
 
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
 

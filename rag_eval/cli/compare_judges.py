@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_eval.results.judge_comparison import JudgeComparison, JudgeComparisonTally, JudgeRun
     from rag_eval.results.summary import Summary
     from rag_eval.run.judges import Judges
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
 
 
 _OUTPUT = "Workbook to write.  [default: <input>_judges.xlsx]"
@@ -108,7 +108,7 @@ class JudgeComparisonJob(Job):
         self._options_of_b = b
 
     def _run(self) -> ExitCode:
-        from rag_eval.tables import TextForm
+        from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
         sides = read_pair((self._options, self._options_of_b), self._target, self._named_input)

@@ -29,7 +29,7 @@ from rag_eval.errors import (
 from rag_eval.judge.addresses import is_loopback
 
 if TYPE_CHECKING:
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.judge.transport import Transport
@@ -126,8 +126,8 @@ def _report(findings: Iterable[_Finding]) -> ExitCode:
 
 
 def _show_settings(loaded: "LoadedSettings", *, shows_all: bool) -> None:
-    from rag_eval.configuration import Level
     from rag_eval.configuration.provenance import provenance
+    from rag_eval.configuration.sources import Level
 
     entries = [
         (section, key, entry)
@@ -297,7 +297,7 @@ def _judge(loaded: "LoadedSettings", calls: _Calls) -> Iterator[_Finding]:
 
 
 def _credentials(loaded: "LoadedSettings") -> str:
-    from rag_eval.configuration import Level
+    from rag_eval.configuration.sources import Level
 
     provider = loaded.settings.provider
     place = f"{provider.url_key} from {loaded.sources[f'{provider.name}.{provider.url_key}']}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.rubric import EvaluationRubric
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
 
 
 def show_estimate(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_eval.results.summary import Summary
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
     from rag_eval.texts.redaction import Redactor
 
 

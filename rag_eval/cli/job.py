@@ -31,7 +31,7 @@ from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.case_table import RenderedCases
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
     from rag_eval.run.processes import Processes
-    from rag_eval.tables import Table, TextForm
+    from rag_eval.tables.delimited import TextForm
+    from rag_eval.tables.table import Table
 
 
 class Job:
@@ -79,7 +80,7 @@ class Job:
                     self._workers.close()
 
     def _run(self) -> ExitCode:
-        from rag_eval.tables import TextForm
+        from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
         gates = self._options.gates()
@@ -167,7 +168,9 @@ class Job:
 
     def _read_table(self, loaded: "LoadedSettings", form: "TextForm") -> "Table":
         from rag_eval.configuration.sources import Level
-        from rag_eval.tables import Selection, describe, named_columns, read_table
+        from rag_eval.tables.columns import named_columns
+        from rag_eval.tables.selection import Selection
+        from rag_eval.tables.table import describe, read_table
 
         options, rubric, settings = self._options, self._rubric, loaded.settings
         selection = Selection.parse(options.rows, options.random_rows, options.where)

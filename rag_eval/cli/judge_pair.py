@@ -10,7 +10,7 @@ from rag_eval.cli.options import Options, load
 from rag_eval.errors import SettingsError
 
 if TYPE_CHECKING:
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
 
 

@@ -20,7 +20,7 @@ from rag_eval.errors import ExitCode, OutputError, RagEvalError, describe_obstac
 
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.records import RunFacts
     from rag_eval.store.batch_records import BatchRecord
 

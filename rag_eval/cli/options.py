@@ -21,7 +21,7 @@ from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import PROMPT_FORMS
 
 if TYPE_CHECKING:
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.sources import Given
     from rag_eval.results.gates import Gate
 
@@ -510,7 +510,7 @@ def load(
     config: Path | None, overrides: "Mapping[str, Given]", input_path: Path | None = None
 ) -> "LoadedSettings":
     """The settings for an input, or without one for the current folder. Raises SettingsError."""
-    from rag_eval.configuration import load_settings
+    from rag_eval.configuration.loading import load_settings
 
     script = Path(sys.argv[0])
     homes = [Path(os.path.realpath(script)).parent] if script.name == "rag_eval_standalone.py" else []

@@ -15,7 +15,7 @@ from rag_eval.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from rag_eval.cli.history import HistoryOfRun
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
     from rag_eval.report.case_table import RenderedCases

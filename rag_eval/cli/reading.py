@@ -25,10 +25,11 @@ def opened(
     `roles` are those that a column may have, `tell` takes a line for each file about how it was read, `options` are
     the values of their options.
     """
-    from rag_eval.tables import Selection, TextForm
     from rag_eval.tables.columns import roles_of
+    from rag_eval.tables.delimited import TextForm
     from rag_eval.tables.input_files import WITH_SHEETS
     from rag_eval.tables.record_files import ReadOptions
+    from rag_eval.tables.selection import Selection
 
     from_input = [path for path in paths if str(path) == "-"]
     if len(from_input) > 1:

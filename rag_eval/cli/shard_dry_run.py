@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_eval.records import Row
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.shards.folder import RunFolder
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
 
 Shards = Callable[[], Iterable[tuple[int, Sequence["Row"]]]]
 """The number and the rows of each shard, from the beginning whenever it is called."""

@@ -17,7 +17,7 @@ from rag_eval.store.lock import locked
 
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.results.gates import Gate
     from rag_eval.shards.fold import Fold
     from rag_eval.shards.folder import RunFolder

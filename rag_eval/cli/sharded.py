@@ -22,12 +22,12 @@ from rag_eval.store.replacement import output_errors
 
 if TYPE_CHECKING:
     from rag_eval.cli.shard_dry_run import Shards
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.results.gates import Gate
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan, Planner
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
 
 
 class ShardedJob(ShardReport):
@@ -163,7 +163,7 @@ class ShardedJob(ShardReport):
             say(line)
 
     def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
-        from rag_eval.tables import TextForm
+        from rag_eval.tables.delimited import TextForm
 
         self._input = path
         if most is not None:

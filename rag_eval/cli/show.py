@@ -8,7 +8,7 @@ from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from rag_eval.records import Case
-    from rag_eval.tables import Table
+    from rag_eval.tables.table import Table
 
 _ROWS, _CHUNKS, _CHARACTERS = 3, 10, 200
 

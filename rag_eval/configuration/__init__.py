@@ -4,8 +4,3 @@ Precedence, highest first: command line, environment variable, .env file, config
 keeps its source, and everything that is wrong is reported at once, by place. A secret is never shown: not in
 a message, not in a `repr`.
 """
-
-from rag_eval.configuration.loading import LoadedSettings, load_settings
-from rag_eval.configuration.sources import Level, Source
-
-__all__ = ["Level", "LoadedSettings", "Source", "load_settings"]

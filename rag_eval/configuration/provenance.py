@@ -17,7 +17,7 @@ from rag_eval.judge.masking import without_keys
 from rag_eval.judge.providers import PROVIDERS
 
 if TYPE_CHECKING:
-    from rag_eval.configuration import LoadedSettings
+    from rag_eval.configuration.loading import LoadedSettings
 
 _PACKAGES = {
     "aiohttp": "rag_eval.judge.transport",

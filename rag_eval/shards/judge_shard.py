@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rag_eval import __version__
-from rag_eval.configuration import load_settings
 from rag_eval.configuration.effective import CACHE_NAME
+from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rag_eval.configuration import LoadedSettings
+from rag_eval.configuration.loading import LoadedSettings
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
@@ -23,7 +23,8 @@ from rag_eval.shards.folder import (
     write_json,
     write_rows,
 )
-from rag_eval.tables import ColumnUse, Table
+from rag_eval.tables.columns import ColumnUse
+from rag_eval.tables.table import Table
 
 FORMAT = "rag-eval-shards/1"
 SHARD_ROWS = 5_000

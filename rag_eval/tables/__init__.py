@@ -6,20 +6,3 @@ content: what the file is  ->  sheets: rows of text  ->  names, roles, unused, h
 
 record_files: the same files for callers that know their columns by name
 """
-
-from rag_eval.tables.columns import ColumnUse, Named, named_columns, parse_map
-from rag_eval.tables.delimited import TextForm
-from rag_eval.tables.selection import Selection
-from rag_eval.tables.table import Table, describe, read_table
-
-__all__ = [
-    "ColumnUse",
-    "Named",
-    "Selection",
-    "Table",
-    "TextForm",
-    "describe",
-    "named_columns",
-    "parse_map",
-    "read_table",
-]
