@@ -25,7 +25,13 @@ def page_of(
     bots = tuple(dict.fromkeys(result.case.bot for result in results))
     facts = facts_of(bots, len({result.case.row for result in results}), **changes)
     page = HtmlReport(
-        target, facts, configuration or {}, megabytes=megabytes, has_texts=has_texts, slice_by=slice_by
+        target,
+        facts,
+        configuration or {},
+        {"slice_by"} if slice_by else (),
+        megabytes=megabytes,
+        has_texts=has_texts,
+        slice_by=slice_by,
     )
     tallies = Tallies(facts, slice_by)
     for result in results:

@@ -110,7 +110,8 @@ def write_report(
     has_evidence: bool = False,
 ) -> Path:
     """A whole report, from the first line to its place."""
-    report = ExcelReport(target, facts, has_evidence=has_evidence, has_slices=bool(slice_by))
+    asked = {name for name, value in (("evidence", has_evidence), ("slice_by", slice_by)) if value}
+    report = ExcelReport(target, facts, asked)
     return write_output(report, results, facts, final, slice_by)
 
 

@@ -32,10 +32,11 @@ from rag_eval.metrics.context_precision import USEFUL_FROM
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
-from rag_eval.report import charts, csv_files, judge_workbook, slices
+from rag_eval.report import charts, csv_files, extra_columns, judge_workbook
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.notes import NoteKind
 from rag_eval.report.page.row_record import TEXT_LIMIT
+from rag_eval.report.tables import TABLES
 from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS
 from rag_eval.results.causes import MOST_CAUSES
 from rag_eval.results.comparison import Comparison, Rival, Verdict, sentence_on
@@ -388,7 +389,7 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
         ("report", f"With more than {charts.MOST_BOTS} bots there are no charts"),
         ("report", f"list up to {IN_WORDS[MOST_CAUSES]} causes"),
         ("report", f"its cases with a score below {ROOM}"),
-        ("report", f"rows with fewer than {IN_WORDS[slices.FEW]} scored queries are grey"),
+        ("report", f"rows with fewer than {IN_WORDS[extra_columns.FEW]} scored queries are grey"),
         ("report", f"Texts longer than {TEXT_LIMIT:,} characters are cut"),
         (
             "report",
@@ -505,7 +506,7 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path) -
 
 def test_the_sheets_are_those_listed() -> None:
     sheets = columns("More sheets") - {"Sheet"}
-    assert {f"{sheet.lower().replace(' ', '-')}.csv" for sheet in sheets} == set(csv_files.OPTIONAL)
+    assert sheets == {table.name for table in TABLES[3:]}
     assert columns("Comparison of two judges") - {"Sheet"} == {
         judge_workbook.AGREEMENT,
         judge_workbook.DECISIONS,

@@ -18,19 +18,13 @@ from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of, plain_result, random_results, summary_of, write_report
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
-from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
-from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.charts import MOST_BOTS, height_of
-from rag_eval.report.column import Column
-from rag_eval.report.columns import bot_columns, case_columns, standing_columns
+from rag_eval.report.column import Column, Table
+from rag_eval.report.columns import case_columns
 from rag_eval.report.core_sheets import HEAT_FROM
-from rag_eval.report.evidence import evidence_columns
-from rag_eval.report.extra_metrics import extra_bot_columns, extra_case_columns
-from rag_eval.report.retrieval_sheet import retrieval_columns
-from rag_eval.report.rubric_sheet import pass_rate_columns
-from rag_eval.report.side_by_side import query_columns
-from rag_eval.report.slices import slice_columns
-from rag_eval.report.workbook import BOTS, CASES, STANDINGS, ExcelReport
+from rag_eval.report.extra_columns import extra_bot_columns, extra_case_columns
+from rag_eval.report.tables import BOTS, CASES, STANDINGS, TABLES, FinishedRun
+from rag_eval.report.workbook import ExcelReport
 from rag_eval.results.findings import find
 from rag_eval.results.tallies import Tallies
 
@@ -55,78 +49,75 @@ def widths(columns: Sequence[Column[Any]]) -> str:
 def test_the_widths_of_all_columns() -> None:
     facts, everything = facts_of(TWO, 4), facts_of(TWO, 4, **EVERYTHING)
     summary = summary_of(random_results(TWO, 4), facts)
-    findings = find(summary)
+    run = FinishedRun(facts, summary, find(summary))
     found: dict[str, Sequence[Column[Any]]] = {
-        "cases": case_columns(facts, lambda _: ""),
-        "bots": bot_columns(facts, summary, findings),
-        "standings": standing_columns(facts, summary, findings),
-        "slices": slice_columns(facts),
-        "rubric": pass_rate_columns(facts),
-        "evidence": evidence_columns(),
-        "further": list(extra_case_columns(everything)),
-        "further bots": list(extra_bot_columns(everything)),
-        "agreement": agreement_columns(facts),
-        "disagreements": disagreement_columns(facts),
-        "changes": change_columns(facts),
-        "retrieval": retrieval_columns(facts),
-        "queries": query_columns(facts),
+        table.name: table.columns(run if isinstance(table, Table) else facts) for table in TABLES
     }
+    found[CASES.name] = case_columns(facts, lambda _: "")
+    found["further"] = list(extra_case_columns(everything))
+    found["further bots"] = list(extra_bot_columns(everything))
     assert {name: widths(columns) for name, columns in found.items()} == WIDTHS
 
 
 WIDTHS = {
-    "cases": (
+    "Per-Query Metrics": (
         "Query 22, Ground Truth 26, Bot 12, Response 32, Context 36 folded, RQS 7, Answer "
         "Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Input"
         " Toxicity 7, Toxic? 7 folded, Empty Context? 7 folded, Empty Answer? 7 folded, Failure Mode 15,"
         " Recommendation 48, Row 7, Selection 10"
     ),
-    "bots": (
+    "Bot Summary": (
         "Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision "
         "7, Context Recall 7, Avg Input Toxicity 7, Toxic Queries 7, Total Queries 7, Retrieval Failures"
         " 7, Hallucinations 8.5, Low Quality 7, Empty Contexts 7, Empty Answers 7, Scored 7, Not Judged "
         "7, Coverage 7, 95 % low 7, 95 % high 7, Retrieval Failures % 7 folded, Hallucinations % 7 "
         "folded, Low Quality % 7 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
     ),
-    "standings": (
+    "Leaderboard": (
         "Rank 5, Bot 12, Avg RQS 7, RQS StdDev 7, Answer Correctness 7, Faithfulness 7, "
         "Faithfulness StdDev 7 folded, Answer Relevancy 7, Context Precision 7, Context Recall 7, Winner"
         " 7, Verdict 34, First fix 34, 95 % low 7, 95 % high 7, vs Winner 7, vs Winner 95 % low 7, vs "
         "Winner 95 % high 7, Queries compared 9 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
     ),
-    "slices": (
+    "Slices": (
         "Slice 24, Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context "
         "Precision 7, Context Recall 7, Scored 7, Total Queries 7"
     ),
-    "rubric": (
+    "Rubric": (
         "Criterion 34, Bot 12, Pass Rate 10, 95 % low 9, 95 % high 9, Passed 9, Judged 9, Not Judged 9, "
         "Not Applicable 11"
     ),
-    "evidence": ("Row 8, Bot 16, Metric 20, Subject 20, Rank 7, Text 80, Verdict 20, Reason 60"),
+    "Evidence": ("Row 8, Bot 16, Metric 20, Subject 20, Rank 7, Text 80, Verdict 20, Reason 60"),
     "further": (
         "Answer Coverage 10, Missing Information 32, Relevant Chunks 10, Rubric 9, Rubric Score 8, "
         "Failed Criteria 38, Doc Recall 9, Doc Precision 9, Doc F1 9, NDCG@10 9, Correct Docs 9, Missing"
         " Docs 20"
     ),
     "further bots": ("Avg Answer Coverage 9.5, Avg Relevant Chunks 9.5"),
-    "agreement": (
+    "Human Alignment": (
         "Measure 20, Bot 12, Cases 8, Labels without a score 10, Kappa 8, Kappa 95 % low 9.5, Kappa 95 %"
         " high 9.5, Same verdict 9, Spearman 9.5, Mean absolute error 9.5, Threshold 9.5, True-positive "
         "rate 9.5, True-negative rate 9.5, Human mean 9, Judge mean 9, Judge mean, all cases 10, "
         "Corrected mean 10, Corrected 95 % low 9.5, Corrected 95 % high 9.5, Labels to ±0.05 9.5, "
         "Implied threshold 9.5, Implied 95 % low 9.5, Implied 95 % high 9.5"
     ),
-    "disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
-    "changes": (
+    "Disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
+    "vs Baseline": (
         "Bot 12, Metric 20, Baseline 10, Now 10, Change 10, 95 % low 10, 95 % high 10, Queries compared "
         "10, Queries in all 10, Verdict 14"
     ),
-    "retrieval": (
+    "Retrieval": (
         "Bot 12, Doc Recall 10, Doc Precision 10, Doc F1 10, NDCG@10 10, MRR 10, MAP 10, Doc Recall@5 "
         "10, Doc Precision@5 10, NDCG@5 10, Doc Recall@10 10, Doc Precision@10 10, Hit Rate@5 10, Hit "
         "Rate@10 10, Scored 8, Not Applicable 11"
     ),
-    "queries": (
+    "History": (
+        "Bot 20, Run 16, Avg RQS 7, RQS 95 % low 7, RQS 95 % high 7, Scored 7, Total Queries 7, Change "
+        "7, Since the run before 34, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context "
+        "Precision 7, Context Recall 7, Failures 7, Judge 34, Input 24, Cost 7, Day 7 hidden, Below 7 "
+        "hidden, Above 7 hidden"
+    ),
+    "Side by Side": (
         "Row 7, Query 28, Ground Truth 30 folded, Bots differ 7, A RQS 7, A Failure Mode 15, A Response "
         "36, B RQS 7, B Failure Mode 15, B Response 36"
     ),
@@ -177,7 +168,7 @@ def visible_ends(sheet: Worksheet) -> dict[str, int]:
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path: Path, count: int) -> None:
     facts, results = failing_run(LONG[:count])
-    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
+    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS.name]
     headers = [cell.value for cell in sheet[1]]
     ends = visible_ends(sheet)
     for header in ("Avg RQS", "RQS StdDev", "Winner", "Verdict", "First fix"):
@@ -195,7 +186,9 @@ def test_verdict_rqs_and_first_fix_of_five_bots_are_on_the_first_screen(tmp_path
 
 def test_the_first_screen_shows_what_a_red_row_is_about(tmp_path: Path) -> None:
     """From the query to the failure mode; what stays in sight while scrolling takes a third of it at most."""
-    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[CASES]
+    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[
+        CASES.name
+    ]
     ends = visible_ends(sheet)
     assert list(ends) == [
         "Query", "Ground Truth", "Bot", "Response", "RQS", *METRIC_LABELS.values(), "Input Toxicity", "Failure Mode",
@@ -212,7 +205,9 @@ def test_the_first_screen_shows_what_a_red_row_is_about(tmp_path: Path) -> None:
 
 
 def test_rows_of_cases_are_whole_lines_and_a_line_separates_queries(tmp_path: Path) -> None:
-    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[CASES]
+    sheet = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 3), facts_of(TWO, 3)))[
+        CASES.name
+    ]
     assert sheet.sheet_format.defaultRowHeight == 6 * 12.75
     tops = [bool(sheet.cell(row, 1).border.top.style) for row in range(2, 8)]
     assert tops == [False, False, True, False, True, False]
@@ -243,7 +238,7 @@ def test_charts_are_three_in_a_line_and_as_wide_as_a_third(tmp_path: Path) -> No
     """Together 1120 pixels with 12 between them, which a small screen shows whole."""
     facts = facts_of(TWO, 4)
     report = load_workbook(write_report(tmp_path / "r.xlsx", random_results(TWO, 4), facts))
-    pixels = [round((report[BOTS].column_dimensions["A"].width) * 7), *[54] * 10, 65, *[54] * 10]
+    pixels = [round((report[BOTS.name].column_dimensions["A"].width) * 7), *[54] * 10, 65, *[54] * 10]
     with zipfile.ZipFile(tmp_path / "r.xlsx") as package:
         text = package.read("xl/drawings/drawing1.xml").decode()
     corner = r"<xdr:(?:from|to)><xdr:col>(\d+)</xdr:col><xdr:colOff>(\d+)<"
@@ -304,7 +299,7 @@ def test_shares_leave_out_what_was_not_judged(tmp_path: Path) -> None:
     results = [plain_result(row, "A", 0.1 if row < 4 else 0.9) for row in range(2, 6)]
     results.append(replace(plain_result(6, "A"), rqs=None, failure_modes=(FailureMode.NOT_JUDGED,)))
     book = load_workbook(write_report(tmp_path / "r.xlsx", results, facts_of("A", 5)))
-    header, line = book[BOTS].values
+    header, line = book[BOTS.name].values
     assert line[header.index("Hallucinations %")] == 0.5
 
 
@@ -328,7 +323,7 @@ def test_the_interval_of_few_queries_is_grey_and_its_header_says_why(
     tmp_path: Path, rows: int, is_grey: bool
 ) -> None:
     facts, results = failing_run(TWO, rows)
-    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS]
+    sheet = load_workbook(report_of(tmp_path / "r.xlsx", facts, results))[STANDINGS.name]
     column = next(cell.column for cell in sheet[1] if cell.value == "95 % low")
     cell, header = sheet.cell(2, column), sheet.cell(1, column)
     assert cell.value is not None

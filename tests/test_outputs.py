@@ -40,7 +40,7 @@ from rag_eval.configuration.provenance import provenance
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
-from rag_eval.report.csv_files import NAMES, CsvReport
+from rag_eval.report.csv_files import FILES, CsvReport
 from rag_eval.report.evidence import EvidenceLine, evidence_columns
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
@@ -54,6 +54,8 @@ from rag_eval.texts.display import formula_safe, printable
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "report.schema.json").read_text(encoding="utf-8"))
+NAMES = FILES[:3]
+"""CSV files that every run has."""
 TWO_BOTS = ("GPT4", "Claude")
 NOTHING = {"configuration": {}, "versions": {"python": "3", "rag-eval": "0"}}
 

@@ -21,7 +21,7 @@ def test_one_row_per_query_says_where_the_bots_differ(tmp_path: Path) -> None:
         replace(plain_result(3, "B"), rqs=None),
         replace(plain_result(4, "B"), rqs=0.5),
     ]
-    report = ExcelReport(tmp_path / "r.xlsx", facts, has_side_by_side=True)
+    report = ExcelReport(tmp_path / "r.xlsx", facts, {"side_by_side"})
     sheet = load_workbook(write_output(report, results, facts))["Side by Side"]
     assert list(sheet.values) == [
         ("Row", "Query", "Ground Truth", "Bots differ", "A RQS", "A Failure Mode", "A Response",

@@ -18,7 +18,8 @@ from rag_eval.records import CaseResult
 from rag_eval.report.json_file import JsonReport
 from rag_eval.report.outputs import Outputs
 from rag_eval.report.spool import CaseSpool
-from rag_eval.report.workbook import CASES, ExcelReport
+from rag_eval.report.tables import CASES
+from rag_eval.report.workbook import ExcelReport
 from rag_eval.results.baseline import BaselineComparison, Direction, read_past_run
 from rag_eval.results.row_choice import ScoredCases
 from rag_eval.results.tallies import Tallies
@@ -126,12 +127,12 @@ def test_a_cut_sheet_says_why_each_case_is_there_and_no_mean_changes(tmp_path: P
     whole = load_workbook(
         write_output(ExcelReport(tmp_path / "all.xlsx", facts_of("AB", 60)), results, facts_of("AB", 60))
     )
-    header, *lines = book[CASES].values
+    header, *lines = book[CASES.name].values
     assert len(lines) == 60
     reasons = [str(line[header.index("Selection")]) for line in lines]
     assert sorted({reason: reasons.count(reason) for reason in reasons}) == ["random", "worst"]
     assert reasons.count("random") > 20
-    assert "Selection" not in next(whole[CASES].values)
+    assert "Selection" not in next(whole[CASES.name].values)
     for sheet in book.sheetnames[1:]:
         assert list(book[sheet].values) == list(whole[sheet].values)
 

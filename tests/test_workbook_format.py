@@ -56,7 +56,7 @@ def _write_everything(target: Path) -> Path:
     results = [_with_hostile_texts(result) for result in random_results(BOTS, ROWS, words=12)]
     flags = {(result.case.row, result.case.bot): TEXTS[:2] for result in results[::5]}
     facts = facts_of(BOTS, ROWS, input_name=TEXTS[2], sheet=TEXTS[1], judge=TEXTS[0], flags=flags)
-    report = ExcelReport(target, facts, has_evidence=True, has_slices=True, has_baseline=True)
+    report = ExcelReport(target, facts, {"evidence", "slice_by", "baseline"})
     for result in results:
         report.add(result)
     summary = summary_of(results, facts, "Topic")

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -142,33 +142,25 @@ class OutputPaths:
         from rag_eval.report.outputs import Outputs
         from rag_eval.report.workbook import ExcelReport
 
-        wanted = loaded.settings.report
-        tables = {
-            "has_evidence": wanted.evidence,
-            "has_slices": bool(wanted.slice_by),
-            "has_side_by_side": wanted.side_by_side,
-        }
+        asked = {key for key, value in loaded.settings.report if value and key != "history"}
+        asked |= {"baseline"} if has_baseline else set()
+        asked |= {"history"} if history else set()
         factories: list[Callable[[], Output]] = [
-            lambda: ExcelReport(
-                self.report,
-                facts,
-                **tables,
-                has_baseline=has_baseline,
-                has_history=history is not None,
-                rendered=rendered,
-            )
+            lambda: ExcelReport(self.report, facts, asked, rendered=rendered)
         ]
         if page := self._html(loaded.settings):  # before the JSON, which tells what does not fit on it
-            factories.append(lambda: self._page(page, loaded, facts))
+            factories.append(lambda: self._page(page, loaded, facts, asked))
         if target := self._json(loaded.settings):
             factories.append(lambda: JsonReport(target, facts, provenance(loaded, made_from)))
         if folder := self._options.csv:
-            factories.append(lambda: CsvReport(folder, facts, **tables))
+            factories.append(lambda: CsvReport(folder, facts, asked))
         if history:  # after everything else: a run that has no report leaves no entry
             factories.append(lambda: HistoryRecord(history.history.folder, history.id))
         return Outputs.opened(factories)
 
-    def _page(self, target: Path, loaded: "LoadedSettings", facts: "RunFacts") -> "Output":
+    def _page(
+        self, target: Path, loaded: "LoadedSettings", facts: "RunFacts", asked: Collection[str]
+    ) -> "Output":
         from rag_eval.configuration.provenance import provenance
         from rag_eval.report.page import HtmlReport
 
@@ -177,6 +169,7 @@ class OutputPaths:
             target,
             facts,
             provenance(loaded)["configuration"],
+            asked,
             megabytes=wanted.html_mb,
             has_texts=not self._options.html_no_texts,
             slice_by=wanted.slice_by,

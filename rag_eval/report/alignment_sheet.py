@@ -16,9 +16,6 @@ from rag_eval.results.human_alignment import (
 )
 from rag_eval.results.summary import FEWEST_OF_CLASS
 
-SHEET = "Human Alignment"
-DISAGREEMENTS = "Disagreements"
-
 
 def agreement_columns(facts: RunFacts) -> list[Column[HumanAgreement]]:
     """The columns of a table with one row per measure and bot."""

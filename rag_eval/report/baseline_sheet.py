@@ -1,39 +1,12 @@
 """Sheet "vs Baseline": what changed since an earlier run, on the queries that both judged."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rag_eval.records import RunFacts
-from rag_eval.report.annotations import Stack
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
-from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import SheetTable
+from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES, Change, Direction
-from rag_eval.texts.display import decimals, shorten
-
-if TYPE_CHECKING:
-    from xlsxwriter.worksheet import Worksheet
-
-SHEET = "vs Baseline"
-_BOX_WIDTH = 900
-"""In pixels."""
-
-
-def write_changes(
-    worksheet: "Worksheet",
-    formats: Formats,
-    facts: RunFacts,
-    changes: Sequence[Change],
-    differences: Sequence[str] = (),
-) -> None:
-    """A box below the table says what else differs from the baseline."""
-    table = SheetTable(worksheet, change_columns(facts), formats, header_height=30, line_height=18)
-    for change in changes:
-        table.append(change)
-    table.finish(frozen=2)
-    if differences:
-        box = Stack(worksheet, table.lines + 1, _BOX_WIDTH)
-        box.add_text("\n".join(shorten(sentence, 300) for sentence in differences), {"size": 10})
+from rag_eval.texts.display import decimals
 
 
 def change_columns(facts: RunFacts) -> list[Column[Change]]:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from rag_eval.records import TOXICITY, CaseResult, RunFacts
 from rag_eval.report.annotations import THRESHOLD_NAMES
-from rag_eval.report.case_table import case_table
+from rag_eval.report.case_table import CASES, case_table
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.workbook import CASES
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import printable
@@ -33,7 +32,7 @@ def write_cases(
         with workbook_errors(target), Scratch(target) as folder:
             options = {"constant_memory": True, "tmpdir": folder, "strings_to_formulas": False}
             book = Workbook(replacement.path, {**options, "strings_to_urls": False})
-            sheet, selection = book.add_worksheet(CASES), book.add_worksheet(SHEET)
+            sheet, selection = book.add_worksheet(CASES.name), book.add_worksheet(SHEET)
             formats = Formats(book)
             table = case_table(sheet, facts, formats)
             for result in results:
@@ -42,7 +41,7 @@ def write_cases(
             for score, name in THRESHOLD_NAMES.items():
                 if score in facts.metrics:
                     book.define_name(name, f"={thresholds[score]!r}")
-            table.finish(frozen=3)
+            table.finish(CASES.frozen)
             selection.set_column(0, 0, 110)
             for number, line in enumerate([f"{table.lines:,} cases", *about]):
                 selection.write_string(number, 0, printable(line), formats[Look.TEXT])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from rag_eval.records import CaseResult, RunFacts
+from rag_eval.report.column import StreamedTable
 from rag_eval.report.columns import case_columns
-from rag_eval.report.core_sheets import HEADER_HEIGHT
 from rag_eval.report.notes import Note, NoteKind
 from rag_eval.report.styles import LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import SHEET_ROWS, SheetTable
@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
     from rag_eval.report.book import Piece
 
-_LINES = 6
-"""Lines of text in a row."""
+CASES = StreamedTable(
+    name="Per-Query Metrics",
+    columns=case_columns,
+    lines=lambda _: lambda result: (result,) if result else (),
+    noun="cases",
+    line_height=6 * LINE_HEIGHT,
+    frozen=3,
+)
 _UNSHOWN = {"started", "reading", "notes", "usage", "fallbacks", "left_out", "strata"}
 """Facts that no column of the table depends on."""
 Rendered = tuple["Piece", int, Sequence[tuple[int, int, str, float]]]
@@ -37,8 +43,8 @@ def case_table(
         worksheet,
         case_columns(facts, reason),
         formats,
-        HEADER_HEIGHT,
-        _LINES * LINE_HEIGHT,
+        CASES.header_height,
+        CASES.line_height,
         sheet_rows,
         group_of=lambda result: result.case.row,
     )

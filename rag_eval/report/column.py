@@ -1,15 +1,16 @@
-"""What a column of a sheet is, and the kinds of columns that several sheets have."""
+"""What a table and its columns are in every output, and the kinds of columns that several tables have."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rag_eval.records import Outcome, RunFacts, Score
+from rag_eval.records import CaseResult, Outcome, RunFacts, Score
 from rag_eval.report.notes import Note
-from rag_eval.report.styles import Look
+from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.summary import Mean
 
 if TYPE_CHECKING:
+    from rag_eval.report.worksheet import Sheet
     from rag_eval.results.intervals import Interval
 
 
@@ -21,6 +22,8 @@ class _OfBot(Protocol):
 
 
 Item = TypeVar("Item")
+Source = TypeVar("Source")
+"""What the lines of a table are taken from."""
 BotItem = TypeVar("BotItem", bound=_OfBot)
 Value = str | int | float | None
 
@@ -66,6 +69,65 @@ class Column(Generic[Item]):
     """In an outline group that is closed until the reader opens it."""
     count: Callable[[Item], int] | None = None
     """What each mean of the column was taken over. Sheets show it in the cell, CSV files in a column of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagePart:
+    """How a page shows a table."""
+
+    title: str
+    rank: int = 0
+    """Parts with a lower one come first; those with the same are in the order of the tables."""
+    is_open: bool = True
+    """Or folded until the reader opens it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyTable:
+    """What tables have in common. Heights are in points."""
+
+    name: str
+    """Of its sheet; the name of its CSV file follows from it."""
+    is_wanted: Callable[[RunFacts, Collection[str]], bool] = lambda facts, asked: True
+    """By the facts of a run, and by what was asked for: keys of [report], and "baseline" if the run has one."""
+    header_height: float = 3 * LINE_HEIGHT
+    line_height: float = LINE_HEIGHT
+    frozen: int = 2
+    """Columns that stay in sight."""
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name.lower().replace(' ', '-')}.csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(AnyTable, Generic[Source, Item]):
+    """A table that is written once its source is complete."""
+
+    columns: Callable[[Source], Sequence[Column[Item]]]
+    lines: Callable[[Source], Iterable[Item]]
+    group_of: Callable[[Item], object] | None = None
+    """Lines are drawn on the sheet between groups of rows."""
+    notes: Callable[[Source], Sequence[str]] = lambda source: ()
+    """Sentences below the table."""
+    write: "Callable[[Sheet[Source, Item], Source], object] | None" = None
+    """Writes a sheet that has more than the table and the notes."""
+    page: PagePart | None = None
+    """None if the page does not show it."""
+    json: Mapping[str, Callable[[Source], object]] = field(default_factory=dict)
+    """Members of the JSON document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedTable(AnyTable, Generic[Item]):
+    """A table that is written while the results come."""
+
+    columns: Callable[[RunFacts], Sequence[Column[Item]]]
+    lines: Callable[[RunFacts], Callable[[CaseResult | None], Iterable[Item]]]
+    """Makes a function that is told of every result in order, and of None at the end, and returns the lines which that
+    completes."""
+    noun: str
+    """What a line is, in the plural."""
 
 
 NUMBER_WIDTH = 7.0
@@ -119,6 +181,41 @@ def mean_cell(mean: Mean, rqs: Mean) -> Cell:
     return Cell(mean.value, Look.SCORE, Note(_counts(mean)), count=mean.scored)
 
 
+def mean_column(
+    metric: str,
+    label: str,
+    facts: RunFacts,
+    mean_of: Callable[[Item], Mean],
+    rqs_of: Callable[[Item], Mean],
+) -> Column[Item]:
+    """The means of a metric, one a line; grey when it is switched off."""
+    if metric not in facts.metrics:
+        return switched_off(label)
+
+    def cell(item: Item) -> Cell:
+        return mean_cell(mean_of(item), rqs_of(item))
+
+    return Column(
+        label,
+        NUMBER_WIDTH,
+        cell,
+        about=_ABOUT_COUNT,
+        threshold=metric,
+        count=lambda item: mean_of(item).scored,
+    )
+
+
+def switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:
+    """A grey column, for a metric that the run does not have."""
+    return Column(
+        header,
+        NUMBER_WIDTH,
+        lambda _: Cell(None, Look.NOT_APPLICABLE),
+        about="Switched off.",
+        is_folded=is_folded,
+    )
+
+
 def look_of(score: Score) -> Look:
     """Of a cell with a score's value."""
     return _LOOK_OF_OUTCOME[score.outcome]
@@ -133,6 +230,9 @@ def _counts(mean: Mean) -> str:
     return f"Mean of {mean.scored:,} scored" + (f"; {', '.join(others)}" if others else "") + "."
 
 
+_ABOUT_COUNT = (
+    "Mean over the same queries as RQS. If it is over other queries, their number follows in brackets."
+)
 _NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE}
 _LOOK_OF_OUTCOME = {
     Outcome.SCORED: Look.SCORE,

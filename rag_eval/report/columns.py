@@ -21,14 +21,14 @@ from rag_eval.report.column import (
     BotItem,
     Cell,
     Column,
-    Item,
     interval_columns,
     look_of,
-    mean_cell,
+    mean_column,
     name_width,
     plain_column,
+    switched_off,
 )
-from rag_eval.report.extra_metrics import extra_bot_columns, extra_case_columns
+from rag_eval.report.extra_columns import extra_bot_columns, extra_case_columns
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import SELECTION
@@ -280,7 +280,7 @@ def _gap_interval(bot: str, findings: Findings) -> "Interval | None":
 
 def _score(metric: MetricInfo, facts: RunFacts) -> Column[CaseResult]:
     if metric.name not in facts.metrics:
-        return _switched_off(metric.label)
+        return switched_off(metric.label)
     threshold = facts.thresholds[metric.name]
 
     def cell(result: CaseResult) -> Cell:
@@ -296,7 +296,7 @@ def _toxicity(facts: RunFacts) -> Column[CaseResult]:
         return Cell(result.toxicity.value, look_of(result.toxicity), note_on(result.toxicity, None))
 
     if TOXICITY not in facts.metrics:
-        return _switched_off(SCORE_LABELS[TOXICITY])
+        return switched_off(SCORE_LABELS[TOXICITY])
     about = _about(TOXICITY, _ABOUT_TOXICITY, facts)
     return Column(SCORE_LABELS[TOXICITY], NUMBER_WIDTH, cell, about=about, threshold=TOXICITY)
 
@@ -305,16 +305,6 @@ def _about(metric: str, about: str, facts: RunFacts) -> str:
     """What the metric asks, and how this run's judge answers it where that can be said in a sentence."""
     explanation = facts.explanations.get(metric)
     return f"{about}\nHere: {explanation}" if explanation else about
-
-
-def _switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:
-    return Column(
-        header,
-        NUMBER_WIDTH,
-        lambda _: Cell(None, Look.NOT_APPLICABLE),
-        about="Switched off.",
-        is_folded=is_folded,
-    )
 
 
 def _rqs_cell(result: CaseResult) -> Cell:
@@ -342,30 +332,6 @@ def _yes_no(flag: bool) -> str:
 # Means
 
 
-def mean_column(
-    metric: str,
-    label: str,
-    facts: RunFacts,
-    mean_of: Callable[[Item], Mean],
-    rqs_of: Callable[[Item], Mean],
-) -> Column[Item]:
-    """The means of a metric, one a line; grey when it is switched off."""
-    if metric not in facts.metrics:
-        return _switched_off(label)
-
-    def cell(item: Item) -> Cell:
-        return mean_cell(mean_of(item), rqs_of(item))
-
-    return Column(
-        label,
-        NUMBER_WIDTH,
-        cell,
-        about=_ABOUT_COUNT,
-        threshold=metric,
-        count=lambda item: mean_of(item).scored,
-    )
-
-
 def _error_columns(
     intervals: Mapping[str, "Interval | None"], mean_of: Callable[[BotItem], Mean]
 ) -> Iterator[Column[BotItem]]:
@@ -391,7 +357,7 @@ def _metric_of_bot(metric: str) -> Callable[[BotSummary], Mean]:
 def _faithfulness_stdev(facts: RunFacts) -> Column[Standing]:
     header = "Faithfulness StdDev"
     if "faithfulness" not in facts.metrics:
-        return _switched_off(header, is_folded=True)
+        return switched_off(header, is_folded=True)
     return plain_column(
         header,
         NUMBER_WIDTH,
@@ -475,8 +441,5 @@ _UNRELIABLE = f"Grey: fewer than {RELIABLE_ROWS} queries, so the interval is too
 _ABOUT_VERDICT = (
     "Significant: the best bot is better by more than chance explains (paired permutation test, family-wise error "
     "at most 5%). Not significant: the data do not show a difference."
-)
-_ABOUT_COUNT = (
-    "Mean over the same queries as RQS. If it is over other queries, their number follows in brackets."
 )
 _ABOUT_STDEV = "Population standard deviation over the same queries as the mean."

@@ -8,20 +8,21 @@ from rag_eval.report.about import details, headline
 from rag_eval.report.annotations import Stack, ThresholdCells
 from rag_eval.report.charts import MOST_BOTS, Bars, height_of, score_chart, share_chart
 from rag_eval.report.column import BotItem
-from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS, bot_columns, standing_columns
+from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS
 from rag_eval.report.notes import lines_of
-from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import SheetTable
+from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT
+from rag_eval.report.worksheet import Sheet, SheetTable
 from rag_eval.results.causes import fix_words
 from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
-from rag_eval.results.summary import BotSummary, Summary
+from rag_eval.results.summary import BotSummary, Standing, Summary
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
-HEADER_HEIGHT = 3 * LINE_HEIGHT
+    from rag_eval.report.tables import FinishedRun
+
 _CELL_LINE = 38
 """Characters on one line of a verdict."""
 _MOST_LINES = 4
@@ -35,23 +36,13 @@ HEAT_FROM = 6
 """From this many bots on, colours in the table show the means instead of charts."""
 
 
-def write_bots(
-    workbook: "Workbook",
-    worksheet: "Worksheet",
-    formats: Formats,
-    facts: RunFacts,
-    summary: Summary,
-    findings: Findings,
-) -> None:
+def write_bots(sheet: "Sheet[FinishedRun, BotSummary]", run: "FinishedRun") -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
-    table = SheetTable(worksheet, bot_columns(facts, summary, findings), formats, HEADER_HEIGHT, LINE_HEIGHT)
-    for bot in summary.bots:
-        table.append(bot)
-    table.finish(frozen=1)
-    if len(summary.bots) <= MOST_BOTS:
-        _add_charts(workbook, table, summary)
-    if len(summary.bots) >= HEAT_FROM:
-        table.add_heat([label for name, label in METRIC_LABELS.items() if name in facts.metrics])
+    table = sheet.fill(run)
+    if len(run.summary.bots) <= MOST_BOTS:
+        _add_charts(sheet.book, table, run.summary)
+    if len(run.summary.bots) >= HEAT_FROM:
+        table.add_heat([label for name, label in METRIC_LABELS.items() if name in run.facts.metrics])
 
 
 def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Summary) -> None:
@@ -72,33 +63,27 @@ def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Su
         stack.add_charts(line, height_of(len(bots), bars=len(modes)), columns=columns)
 
 
-def write_standings(
-    workbook: "Workbook",
-    worksheet: "Worksheet",
-    formats: Formats,
-    facts: RunFacts,
-    summary: Summary,
-    findings: Findings,
-    left_out: Sequence[str],
-) -> None:
+def write_standings(sheet: "Sheet[FinishedRun, Standing]", run: "FinishedRun") -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
-    height = _standing_height(summary, findings)
-    table = SheetTable(worksheet, standing_columns(facts, summary, findings), formats, HEADER_HEIGHT, height)
-    thresholds = ThresholdCells(worksheet, len(table.columns), formats, facts)
+    facts, summary, findings = run.facts, run.summary, run.findings
+    worksheet, height = sheet.worksheet, _standing_height(summary, findings)
+    columns = sheet.table.columns(run)
+    table = SheetTable(worksheet, columns, sheet.formats, sheet.table.header_height, height)
+    thresholds = ThresholdCells(worksheet, len(columns), sheet.formats, facts)
     thresholds.write_header()
     for standing in summary.standings:
         table.append(standing)
         if table.lines == 1:  # rows can only be written from top to bottom
-            thresholds.write(workbook, table.notes)
-    table.finish(frozen=2)
+            thresholds.write(sheet.book, table.notes)
+    table.finish(sheet.table.frozen)
     worksheet.activate()  # who opens the file sees the verdict first
     stack = Stack(worksheet, table.lines + 1, _CHART_WIDTH)
     stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
     ranked = [line for line in summary.standings if line.rank is not None]
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars and len(ranked) <= MOST_BOTS:
-        stack.add_charts({bars.alt_text: score_chart(workbook, bars)}, height_of(len(ranked)))
-    notes = [*left_out, *noise_words(findings), *flagged_words(findings)]
+        stack.add_charts({bars.alt_text: score_chart(sheet.book, bars)}, height_of(len(ranked)))
+    notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})

@@ -1,14 +1,12 @@
 """Sheet "Evidence": what the judge looked at, one line a statement or chunk, linked with the scores it is behind."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rag_eval.records import CaseResult, CriterionVerdict, Evidence
 from rag_eval.report.column import Cell, Column, Place, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.report.worksheet import SheetTable
-
-SHEET = "Evidence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +60,20 @@ def append_evidence(
         for item in evidence:
             table.append(EvidenceLine(result, header, item, place))
         if table.lines >= first:
-            links[column] = Place(SHEET, first, 0)
+            links[column] = Place(table.worksheet.name, first, 0)
     return links
 
 
-def evidence_lines(result: CaseResult, headers: Mapping[str, str]) -> Iterator[EvidenceLine]:
-    """What is behind the scores of a case, by the `headers` of their columns; nothing leads to them."""
-    for header, evidence in _evidence(result, headers):
-        yield from (EvidenceLine(result, header, item) for item in evidence)
+def evidence_lines(headers: Mapping[str, str]) -> Callable[[CaseResult | None], Iterator[EvidenceLine]]:
+    """A function that returns what is behind the scores of a case, by the `headers` of their columns; without links."""
+
+    def lines(result: CaseResult | None) -> Iterator[EvidenceLine]:
+        if result is None:
+            return
+        for header, evidence in _evidence(result, headers):
+            yield from (EvidenceLine(result, header, item) for item in evidence)
+
+    return lines
 
 
 def _evidence(result: CaseResult, headers: Mapping[str, str]) -> Iterator[tuple[str, Iterable[Evidence]]]:

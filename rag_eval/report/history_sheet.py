@@ -13,7 +13,7 @@ from rag_eval.report.charts import Curve, time_chart
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
-from rag_eval.report.worksheet import SheetTable
+from rag_eval.report.worksheet import Sheet, SheetTable
 from rag_eval.results.baseline import Change
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
@@ -24,6 +24,8 @@ from rag_eval.texts.display import printable, shorten
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
+
+    from rag_eval.report.tables import FinishedRun
 
 SHEET, RUNS = "History", "Runs"
 _MOST_RUNS = 40
@@ -37,24 +39,21 @@ _DAY_ZERO = datetime(1899, 12, 30, tzinfo=UTC)
 """What spreadsheets count days from."""
 
 
-def write_history(
-    book: "Workbook",
-    worksheet: "Worksheet",
-    formats: Formats,
-    history: History,
-    tested: Sequence[Change] | None,
-) -> None:
+def write_history(sheet: "Sheet[FinishedRun, BotInTime]", run: "FinishedRun") -> None:
     """A line per bot and run; below it a box with what changed in the last run, and the chart."""
+    history, tested = run.findings.history, run.findings.since_last
+    if history is None:
+        raise ValueError("the findings have no history")
     words = changes_words(history, tested)
     if len(history.runs) > _MOST_RUNS:
         words.append(
             f"This sheet shows the last {_MOST_RUNS} of {len(history.runs):,} runs; rag-eval history shows all."
         )
         history = replace(history, runs=history.runs[-_MOST_RUNS:])
-    table = _write_table(worksheet, formats, history, tested)
-    stack = Stack(worksheet, table.lines + 1, _WIDTH)
-    _write_chart(book, stack, table, [*words, *history.damaged], bots_in_time(history, tested))
-    worksheet.print_area(0, 0, stack.last_row(LINE_HEIGHT), table.column("Judge"))
+    table = sheet.fill(replace(run, findings=replace(run.findings, history=history)))
+    stack = Stack(sheet.worksheet, table.lines + 1, _WIDTH)
+    _write_chart(sheet.book, stack, table, [*words, *history.damaged], bots_in_time(history, tested))
+    sheet.worksheet.print_area(0, 0, stack.last_row(LINE_HEIGHT), table.column("Judge"))
 
 
 def _write_table(

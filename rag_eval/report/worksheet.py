@@ -1,19 +1,20 @@
 """One sheet's table: the header in row 1, then a line for each item, written as they come."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
 from rag_eval.records import TOXICITY
-from rag_eval.report.annotations import THRESHOLD_NAMES
-from rag_eval.report.column import Cell, Column, Item, Place
+from rag_eval.report.annotations import THRESHOLD_NAMES, Stack
+from rag_eval.report.column import Cell, Column, Item, Place, Source, Table
 from rag_eval.report.notes import Note, SheetNotes
 from rag_eval.report.styles import HEAT, Formats, Look
-from rag_eval.texts.display import cut_to_cell, fits_cell, printable
+from rag_eval.texts.display import cut_to_cell, fits_cell, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
+    from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
 SHEET_ROWS = 1_048_576
@@ -158,6 +159,42 @@ class SheetTable(Generic[Item]):
                 index,
                 {"type": "formula", "criteria": rule, "format": self._formats.below},
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet(Generic[Source, Item]):
+    """A sheet of a workbook that is being written, and the table that it shows."""
+
+    book: "Workbook"
+    worksheet: "Worksheet"
+    formats: Formats
+    table: Table[Source, Item]
+
+    def write(self, source: Source) -> None:
+        """The table, and what is to stand around it."""
+        if self.table.write:
+            self.table.write(self, source)
+            return
+        filled = self.fill(source)
+        if notes := self.table.notes(source):
+            box = Stack(self.worksheet, filled.lines + 1, _BOX_WIDTH)
+            box.add_text("\n".join(shorten(sentence, 300) for sentence in notes), {"size": 10})
+
+    def fill(self, source: Source, line_height: float | None = None) -> SheetTable[Item]:
+        """The table only, with another height of its lines if one is given."""
+        table, height = self.table, self.table.line_height if line_height is None else line_height
+        columns = table.columns(source)
+        filled = SheetTable(
+            self.worksheet, columns, self.formats, table.header_height, height, group_of=table.group_of
+        )
+        for line in table.lines(source):
+            filled.append(line)
+        filled.finish(table.frozen)
+        return filled
+
+
+_BOX_WIDTH = 900
+"""In pixels."""
 
 
 def write_text(

@@ -2,7 +2,7 @@
 
 import heapq
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +29,7 @@ from rag_eval.report.page.packing import (
 )
 from rag_eval.report.page.row_record import row_record
 from rag_eval.report.page.timeline import history_section
+from rag_eval.report.tables import FinishedRun, report_tables
 from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import RANDOM, WORST
 from rag_eval.results.summary import RQS, Summary, rqs_outcome
@@ -57,11 +58,14 @@ class HtmlReport:
         target: Path,
         facts: RunFacts,
         configuration: Mapping[str, Mapping[str, Any]],
+        asked: Collection[str] = (),
         *,
         megabytes: float,
         has_texts: bool = True,
         slice_by: str = "",
     ) -> None:
+        """`asked` names optional tables, see report_tables."""
+        self._tables = report_tables(facts, asked)
         self._target, self._facts, self._configuration = target, facts, configuration
         self._room, self._has_texts, self._slice_by = int(megabytes * 1e6), has_texts, slice_by
         self._replacement = Replacement(target, option=_OPTION)
@@ -168,7 +172,7 @@ class HtmlReport:
         after = [
             sections.worst_cases(worst, facts, has_texts=self._has_texts),
             history_section(findings.history, findings.since_last) if findings.history else "",
-            sections.tables(facts, summary, findings),
+            sections.further_tables(self._tables, FinishedRun(facts, summary, findings)),
             sections.about(facts, summary, findings, self._configuration),
             f'</main>\n<dialog id="case" aria-labelledby="case-title"></dialog>\n'
             f"<script>{asset('page.js')}</script>\n</body>\n</html>\n",

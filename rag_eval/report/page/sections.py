@@ -1,20 +1,15 @@
 """The parts of the page that need no script: verdict, leaderboard, causes, worst cases, tables, what to know."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import cost_words, details
-from rag_eval.report.alignment_sheet import agreement_columns
-from rag_eval.report.baseline_sheet import change_columns
-from rag_eval.report.column import Cell, Column, Item
+from rag_eval.report.column import AnyTable, Cell, Column, Item, Table
 from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.page.figures import histogram, mean_bar, share_bar
-from rag_eval.report.retrieval_sheet import retrieval_columns
-from rag_eval.report.rubric_sheet import pass_rate_columns, pass_rate_lines
-from rag_eval.report.slices import slice_columns, slice_lines
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import MOST_CAUSES, MOST_PLACES, BotCauses, Cause, fix_words, place_words
 from rag_eval.results.findings import (
@@ -308,34 +303,21 @@ def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
 # Further tables
 
 
-def tables(facts: RunFacts, summary: Summary, findings: Findings) -> str:
-    """What only some runs have: baseline, rubric, retrieval, human labels, slices; each can be folded."""
-    parts = []
-    if findings.changes is not None:
-        other = "".join(f"<p>{safe(each)}</p>" for each in findings.beside_changes)
-        parts.append(folded("vs Baseline", table(change_columns(facts), findings.changes) + other, True))
-    if findings.pass_rates:
-        lines = list(pass_rate_lines(findings.pass_rates))
-        parts.append(folded("Rubric", table(pass_rate_columns(facts), lines), True))
-    if findings.retrieval:
-        lines_of_bots = list(findings.retrieval.items())
-        parts.append(folded("Retrieval", table(retrieval_columns(facts), lines_of_bots), True))
-    if findings.alignment:
-        agreements = table(agreement_columns(facts), findings.alignment.agreements)
-        parts.append(folded("Agreement with human labels", agreements, True))
-    if summary.slices:
-        parts.append(folded("Slices", table(slice_columns(facts), list(slice_lines(summary)))))
-    parts.append(
-        folded(
-            "Bot Summary: each bot over its own queries",
-            table(bot_columns(facts, summary, findings), summary.bots),
-        )
-    )
-    return "".join(parts)
-
-
 def folded(title: str, content: str, is_open: bool = False) -> str:
     return f'<details class="fold"{" open" if is_open else ""}><summary><h2>{title}</h2></summary>{content}</details>'
+
+
+def further_tables(
+    tables: Iterable[AnyTable], source: object, frame: Callable[[str, str, bool], str] = folded
+) -> str:
+    """The tables that a page shows, in their order on it; `frame` puts a title over each."""
+    shown = [(each.page, each) for each in tables if isinstance(each, Table) and each.page]
+    parts = []
+    for part, each in sorted(shown, key=lambda pair: pair[0].rank):
+        notes = "".join(f"<p>{safe(note)}</p>" for note in each.notes(source))
+        content = table(each.columns(source), each.lines(source)) + notes
+        parts.append(frame(part.title, content, part.is_open))
+    return "".join(parts)
 
 
 def table(columns: Sequence[Column[Item]], items: Iterable[Item]) -> str:

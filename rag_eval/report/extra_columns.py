@@ -1,0 +1,369 @@
+"""What only some runs have: columns of further measures, and tables of rubric, retrieval, queries and slices."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval.records import (
+    METRIC_LABELS,
+    CaseResult,
+    CriterionVerdict,
+    Outcome,
+    RubricOutcome,
+    RunFacts,
+    Score,
+)
+from rag_eval.report.column import (
+    NUMBER_WIDTH,
+    Cell,
+    Column,
+    Value,
+    look_of,
+    mean_cell,
+    mean_column,
+    name_width,
+    plain_column,
+)
+from rag_eval.report.notes import Note, NoteKind, note_on
+from rag_eval.report.styles import Look
+from rag_eval.results.pass_rates import BotPassRates, PassRate
+from rag_eval.results.summary import BotSummary, Summary
+from rag_eval.retrieval import (
+    DEFAULT_CUTOFFS,
+    LABELS,
+    RetrievalScores,
+    RetrievalSummary,
+    RetrievalTally,
+    label_of,
+    scores_of_case,
+)
+from rag_eval.texts.display import shorten
+
+if TYPE_CHECKING:
+    from rag_eval.report.tables import FinishedRun
+    from rag_eval.report.worksheet import Sheet
+
+FAILED_CRITERIA = "Failed Criteria"
+"""Header of the column in which the reasons of a rubric's verdicts stand."""
+
+
+def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
+    """On the sheet "Per-Query Metrics", after everything that every run has."""
+    for name, label in facts.further.items():
+        yield _score_column(name, label)
+        if name == "answer_coverage":
+            yield plain_column("Missing Information", 32, Look.TEXT, _missing_information, _ABOUT_MISSING)
+    if facts.rubric:
+        yield Column("Rubric", 9, _rubric_cell, Look.HEADER, _ABOUT_RUBRIC)
+        yield plain_column("Rubric Score", 8, Look.WORD, _rubric_score, _ABOUT_RUBRIC_SCORE)
+        yield plain_column(FAILED_CRITERIA, 38, Look.TEXT, _failed_criteria, "Each with the judge's reason.")
+    if facts.has_gold:
+        yield from (_retrieval_column(name, LABELS[name]) for name in _MEASURES)
+        yield plain_column("Correct Docs", 9, Look.WORD, _correct_docs, "Gold documents that were retrieved.")
+        yield plain_column("Missing Docs", 20, Look.TEXT, _missing_docs, "Gold documents that were not.")
+
+
+def extra_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
+    """On the sheet "Bot Summary"; rubric and retrieval have tables of their own."""
+    for name, label in facts.further.items():
+        yield _mean_column(name, label)
+
+
+def _mean_column(name: str, label: str) -> Column[BotSummary]:
+    def cell(bot: BotSummary) -> Cell:
+        return mean_cell(bot.further[name], bot.rqs)
+
+    about = _ABOUT_MEASURES.get(name, "")
+    return Column(f"Avg {label}", 9.5, cell, about=about, count=lambda bot: bot.further[name].scored)
+
+
+# Measures beside the five
+
+
+def _score_column(name: str, label: str) -> Column[CaseResult]:
+    value = _relevant_chunks if name == "chunk_relevance" else lambda score: score.value
+
+    def cell(result: CaseResult) -> Cell:
+        score = result.further[name]
+        look = Look.WORD if name == "chunk_relevance" and score.value is not None else look_of(score)
+        return Cell(value(score), look, note_on(score, None))
+
+    return Column(label, 10, cell, about=_ABOUT_MEASURES.get(name, ""))
+
+
+def _relevant_chunks(score: Score) -> Value:
+    """As in '2 of 5: 1, 4'."""
+    if score.value is None:
+        return None
+    ranks = [str(chunk.rank) for chunk in score.evidence if chunk.favourable]
+    listed = f": {', '.join(ranks)}" if ranks else ""
+    return f"{len(ranks)} of {len(score.evidence)}{listed}"
+
+
+def _missing_information(result: CaseResult) -> Value:
+    left_out = [item for item in result.further["answer_coverage"].evidence if not item.favourable]
+    return "\n".join(f"Chunk {item.rank}: {item.reason or 'left out'}" for item in left_out)
+
+
+# Rubric
+
+
+def _rubric_cell(result: CaseResult) -> Cell:
+    outcome = result.rubric
+    if outcome is None or outcome.outcome is Outcome.NOT_APPLICABLE:
+        return Cell(None, Look.NOT_APPLICABLE, _why(outcome, NoteKind.NOT_APPLICABLE))
+    if outcome.outcome is Outcome.FAILED:
+        return Cell(None, Look.FAILED, _why(outcome, NoteKind.FAILED))
+    return Cell("PASS", Look.WORD) if outcome.passed else Cell("FAIL", Look.AGAINST)
+
+
+def _why(outcome: RubricOutcome | None, kind: NoteKind) -> Note | None:
+    if outcome is None:
+        return None
+    code = f"Failed ({outcome.code}): " if outcome.code else "Not applicable: "
+    return Note(code + shorten(outcome.reason, 300), kind)
+
+
+def _rubric_score(result: CaseResult) -> Value:
+    outcome = result.rubric
+    return f"{outcome.score}/{outcome.of}" if outcome and outcome.of is not None else None
+
+
+def _failed_criteria(result: CaseResult) -> Value:
+    failed: Sequence[CriterionVerdict] = result.rubric.failed_criteria if result.rubric else ()
+    return "\n".join(
+        f"{verdict.criterion}{' (mandatory)' if verdict.mandatory else ''}: {verdict.reason}"
+        for verdict in failed
+    )
+
+
+_OVERALL = "Rubric as a whole"
+
+
+class _RateLine(NamedTuple):
+    bot: str
+    criterion: str
+    """Id of one criterion, or _OVERALL."""
+    rate: PassRate
+
+
+def pass_rate_lines(bots: Sequence[BotPassRates]) -> Iterator[_RateLine]:
+    """One row per criterion and bot, those of the whole rubric first. The bots of a criterion follow each other."""
+    for bot in bots:
+        yield _RateLine(bot.bot, _OVERALL, bot.overall)
+    for criterion in bots[0].criteria if bots else ():
+        for bot in bots:
+            yield _RateLine(bot.bot, criterion, bot.criteria[criterion])
+
+
+def pass_rate_columns(facts: RunFacts) -> list[Column[_RateLine]]:
+    return [
+        plain_column("Criterion", 34, Look.NAME, lambda line: line.criterion),
+        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
+        Column("Pass Rate", 10, lambda line: _rate_cell(line.rate.rate), about="Passed ÷ Judged."),
+        Column("95 % low", 9, lambda line: _rate_cell(_bounds(line)[0]), about=_ABOUT_INTERVAL),
+        Column("95 % high", 9, lambda line: _rate_cell(_bounds(line)[1]), about=_ABOUT_INTERVAL),
+        plain_column("Passed", 9, Look.COUNT, lambda line: line.rate.passed),
+        plain_column("Judged", 9, Look.COUNT, lambda line: line.rate.scored),
+        plain_column("Not Judged", 9, Look.COUNT, lambda line: line.rate.failed, _ABOUT_NOT_JUDGED),
+        plain_column("Not Applicable", 11, Look.COUNT, lambda line: line.rate.not_applicable),
+    ]
+
+
+def _rate_cell(rate: float | None) -> Cell:
+    return Cell(rate, Look.NOT_APPLICABLE if rate is None else Look.PERCENT)
+
+
+def _bounds(line: _RateLine) -> tuple[float | None, float | None]:
+    from rag_eval.results.intervals import wilson_interval
+
+    interval = wilson_interval(line.rate.passed, line.rate.scored)
+    return (None, None) if interval is None else (interval.low, interval.high)
+
+
+# Retrieval
+
+
+def _retrieval_column(name: str, label: str) -> Column[CaseResult]:
+    def cell(result: CaseResult) -> Cell:
+        scores = scores_of_case(result.case)
+        value = scores.values()[name] if scores else None
+        return Cell(value, Look.NOT_APPLICABLE if value is None else Look.SCORE)
+
+    return Column(label, 9, cell, about=_ABOUT_DOCUMENTS[name])
+
+
+def _correct_docs(result: CaseResult) -> Value:
+    scores: RetrievalScores | None = scores_of_case(result.case)
+    return f"{scores.correct_docs_count} of {scores.gold_docs_count}" if scores else None
+
+
+def _missing_docs(result: CaseResult) -> Value:
+    case = result.case
+    if case.gold_ids is None or case.retrieved_ids is None:
+        return None
+    return "\n".join(document for document in case.gold_ids if document not in case.retrieved_ids)
+
+
+_RetrievalLine = tuple[str, RetrievalSummary]
+"""A bot, and its means over the queries that have gold documents."""
+
+
+def retrieval_columns(facts: RunFacts) -> list[Column[_RetrievalLine]]:
+    """The columns of a table with one row per bot."""
+
+    def measure(name: str) -> Column[_RetrievalLine]:
+        def cell(line: _RetrievalLine) -> Cell:
+            mean = line[1].means[name]
+            return Cell(mean, Look.NOT_APPLICABLE if mean is None else Look.RQS)
+
+        return Column(_MEAN_HEADERS.get(name, label_of(name)), 10, cell, about=_ABOUT_MEANS.get(name, ""))
+
+    return [
+        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line[0]),
+        *(measure(name) for name in RetrievalTally().summary().means),
+        plain_column("Scored", 8, Look.COUNT, lambda line: line[1].scored, _ABOUT_WITH_GOLD),
+        plain_column(
+            "Not Applicable",
+            11,
+            Look.COUNT,
+            lambda line: line[1].not_applicable.count,
+            "Queries without gold documents. They are not part of any mean.",
+        ),
+    ]
+
+
+# Side by side
+
+_Query = Sequence[CaseResult]
+"""The cases of one query, one for each bot at most."""
+
+
+def queries(_: RunFacts) -> Callable[[CaseResult | None], Sequence[_Query]]:
+    """The cases of each query together: what is returned is told of every result in order, and of None at the end."""
+    cases: list[CaseResult] = []
+
+    def add(result: CaseResult | None) -> Sequence[_Query]:
+        is_ended = bool(cases) and (result is None or result.case.row != cases[0].case.row)
+        ended = [tuple(cases)] if is_ended else []
+        if is_ended:
+            cases.clear()
+        if result is not None:
+            cases.append(result)
+        return ended
+
+    return add
+
+
+def query_columns(facts: RunFacts) -> list[Column[_Query]]:
+    """What the bots share, how far their RQS are apart, and then RQS, failure mode and response of each bot."""
+    columns: list[Column[_Query]] = [
+        plain_column("Row", NUMBER_WIDTH, Look.COUNT, lambda query: query[0].case.row),
+        plain_column("Query", 28, Look.TEXT, lambda query: query[0].case.query),
+        plain_column("Ground Truth", 30, Look.TEXT, lambda query: query[0].case.reference, is_folded=True),
+        plain_column("Bots differ", NUMBER_WIDTH, Look.RQS, _spread, _ABOUT_SPREAD),
+    ]
+    for bot in facts.bots:
+        columns += [
+            plain_column(f"{bot} RQS", NUMBER_WIDTH, Look.RQS, _of(bot, lambda case: case.rqs)),
+            plain_column(
+                f"{bot} Failure Mode", 15, Look.WORD, _of(bot, lambda case: " | ".join(case.failure_modes))
+            ),
+            plain_column(f"{bot} Response", 36, Look.TEXT, _of(bot, lambda case: case.case.response)),
+        ]
+    return columns
+
+
+def _of(bot: str, value: Callable[[CaseResult], Value]) -> Callable[[_Query], Value]:
+    return lambda query: next((value(case) for case in query if case.case.bot == bot), None)
+
+
+def _spread(query: _Query) -> float | None:
+    scored = [case.rqs for case in query if case.rqs is not None]
+    return max(scored) - min(scored) if len(scored) > 1 else None
+
+
+# Slices
+
+FEW = 10
+"""Means of fewer queries than this are grey."""
+
+
+class _SliceLine(NamedTuple):
+    """One bot on one slice."""
+
+    slice: str
+    summary: BotSummary
+
+
+def write_slices(sheet: "Sheet[FinishedRun, _SliceLine]", run: "FinishedRun") -> None:
+    """The table, with means of few queries in grey."""
+    from xlsxwriter.utility import xl_rowcol_to_cell
+
+    table = sheet.fill(run)
+    if table.lines:
+        scored = xl_rowcol_to_cell(1, table.column("Scored"), col_abs=True)
+        rule = {"type": "formula", "criteria": f"={scored}<{FEW}", "format": sheet.formats.faint}
+        sheet.worksheet.conditional_format(1, 0, table.lines, len(table.columns) - 1, rule)
+
+
+def slice_lines(summary: Summary) -> Iterator[_SliceLine]:
+    return (_SliceLine(each.name, bot) for each in summary.slices for bot in each.bots)
+
+
+def slice_columns(facts: RunFacts) -> list[Column[_SliceLine]]:
+    """One line a slice and bot, over all the bot's own cases in the slice."""
+
+    def mean(metric: str, label: str) -> Column[_SliceLine]:
+        return mean_column(
+            metric, label, facts, lambda line: line.summary.metrics[metric], lambda line: line.summary.rqs
+        )
+
+    return [
+        plain_column("Slice", 24, Look.NAME, lambda line: line.slice or "(none)"),
+        plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.summary.bot),
+        plain_column("Avg RQS", NUMBER_WIDTH, Look.RQS, lambda line: line.summary.rqs.value),
+        *(mean(metric, label) for metric, label in METRIC_LABELS.items()),
+        plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.rqs.scored, _ABOUT_SCORED),
+        plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.summary.total_queries),
+    ]
+
+
+_MEASURES = ("doc_recall", "doc_precision", "doc_f1", "ndcg_10")
+_ABOUT_DOCUMENTS = {
+    "doc_recall": "Share of the gold documents that were retrieved, 0 to 1. By their ids, without a judge.",
+    "doc_precision": "Share of the retrieved documents that are gold, 0 to 1.",
+    "doc_f1": "Harmonic mean of Doc Recall and Doc Precision, 0 to 1.",
+    "ndcg_10": "Whether the gold documents come first among the first 10, 0 to 1.",
+}
+_ABOUT_MEASURES = {
+    "answer_coverage": "Share of the relevant chunks whose information the response conveys, 0 to 1. "
+    "It does not enter RQS.",
+    "chunk_relevance": "Retrieved chunks that are relevant to the query; their ranks after the colon. "
+    "The mean is over their shares. It does not enter RQS.",
+}
+_ABOUT_MISSING = "What the response leaves out of the relevant chunks."
+_ABOUT_RUBRIC = (
+    "PASS when every mandatory criterion passes and enough of the others do. It does not enter RQS."
+)
+_ABOUT_RUBRIC_SCORE = "Criteria that passed, of those that apply to the row; mandatory ones are not counted."
+_ABOUT_INTERVAL = "95% confidence interval (Wilson) of the pass rate. Empty if no response was judged."
+_ABOUT_NOT_JUDGED = "The judge gave no verdict. These responses are not part of any rate."
+_MEAN_HEADERS = {"reciprocal_rank": "MRR", "average_precision": "MAP"}
+_ABOUT_MEANS = {
+    "reciprocal_rank": "Mean of 1 ÷ rank of the first gold document.",
+    "average_precision": "Mean over the queries of the mean precision at the gold documents' ranks.",
+    "doc_recall": "Mean share of the gold documents that were retrieved.",
+    "doc_precision": "Mean share of the retrieved documents that are gold.",
+    **{
+        f"hit_rate_{k}": f"Share of the queries with a gold document among the first {k}."
+        for k in DEFAULT_CUTOFFS
+    },
+}
+_ABOUT_WITH_GOLD = (
+    "Queries with gold documents. Every mean covers all of them; a query that retrieved nothing counts as 0."
+)
+_ABOUT_SPREAD = (
+    "Highest minus lowest RQS of the bots on this query. Filter or sort by it to see where the bots differ. "
+    "Empty if fewer than two bots have an RQS."
+)
+_ABOUT_SCORED = f"Queries that have an RQS. Rows with fewer than {FEW} are grey: too few for a conclusion."

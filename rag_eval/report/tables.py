@@ -1,0 +1,167 @@
+"""The tables of a report: what each is called, what is in it, and when it is written. Outputs iterate over the list."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_eval.records import RunFacts
+from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
+from rag_eval.report.baseline_sheet import change_columns
+from rag_eval.report.case_table import CASES
+from rag_eval.report.column import PagePart, Place, StreamedTable, Table
+from rag_eval.report.columns import bot_columns, score_headers, standing_columns
+from rag_eval.report.core_sheets import write_bots, write_standings
+from rag_eval.report.evidence import evidence_columns, evidence_lines
+from rag_eval.report.extra_columns import (
+    pass_rate_columns,
+    pass_rate_lines,
+    queries,
+    query_columns,
+    retrieval_columns,
+    slice_columns,
+    slice_lines,
+    write_slices,
+)
+from rag_eval.report.history_sheet import history_columns, write_history
+from rag_eval.report.styles import LINE_HEIGHT
+from rag_eval.results.findings import Findings
+from rag_eval.results.human_alignment import Disagreement, HumanAgreement
+from rag_eval.results.run_history import BotInTime, bots_in_time
+from rag_eval.results.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What the tables are made of that are written at the end."""
+
+    facts: RunFacts
+    summary: Summary
+    findings: Findings
+    places: Mapping[str, Place] = field(default_factory=dict)
+    """By measure: the header of the column with its scores in a workbook; none in other outputs."""
+    limits: Sequence[str] = ()
+    """What the workbook has no room for, one sentence each."""
+
+
+AnyReportTable = Table[FinishedRun, Any] | StreamedTable[Any]
+
+
+def report_tables(facts: RunFacts, asked: Collection[str] = ()) -> list[AnyReportTable]:
+    """The tables of a run, by its facts and what was asked for, in the order of the sheets."""
+    return [table for table in TABLES if table.is_wanted(facts, asked)]
+
+
+def _agreements(run: FinishedRun) -> Sequence[HumanAgreement]:
+    return run.findings.alignment.agreements if run.findings.alignment else ()
+
+
+def _disagreements(run: FinishedRun) -> Sequence[Disagreement]:
+    return run.findings.alignment.disagreements if run.findings.alignment else ()
+
+
+def _runs(run: FinishedRun) -> Sequence[BotInTime]:
+    findings = run.findings
+    return bots_in_time(findings.history, findings.since_last) if findings.history else ()
+
+
+BOTS = Table(
+    name="Bot Summary",
+    columns=lambda run: bot_columns(run.facts, run.summary, run.findings),
+    lines=lambda run: run.summary.bots,
+    frozen=1,
+    write=write_bots,
+    page=PagePart(title="Bot Summary: each bot over its own queries", rank=1, is_open=False),
+)
+STANDINGS = Table(
+    name="Leaderboard",
+    columns=lambda run: standing_columns(run.facts, run.summary, run.findings),
+    lines=lambda run: run.summary.standings,
+    write=write_standings,
+)
+EVIDENCE = StreamedTable(
+    name="Evidence",
+    is_wanted=lambda facts, asked: "evidence" in asked,
+    columns=lambda facts: evidence_columns(),
+    lines=lambda facts: evidence_lines(score_headers(facts)),
+    noun="pieces of evidence",
+    line_height=3 * LINE_HEIGHT,
+    frozen=3,
+)
+TABLES: Sequence[AnyReportTable] = (
+    CASES,
+    BOTS,
+    STANDINGS,
+    Table(
+        name="Rubric",
+        is_wanted=lambda facts, asked: bool(facts.rubric),
+        columns=lambda run: pass_rate_columns(run.facts),
+        lines=lambda run: pass_rate_lines(run.findings.pass_rates),
+        header_height=30,
+        line_height=18,
+        page=PagePart(title="Rubric"),
+    ),
+    Table(
+        name="Retrieval",
+        is_wanted=lambda facts, asked: facts.has_gold,
+        columns=lambda run: retrieval_columns(run.facts),
+        lines=lambda run: run.findings.retrieval.items(),
+        header_height=44,
+        line_height=18,
+        frozen=1,
+        page=PagePart(title="Retrieval"),
+    ),
+    Table(
+        name="Human Alignment",
+        is_wanted=lambda facts, asked: facts.has_labels,
+        columns=lambda run: agreement_columns(run.facts),
+        lines=_agreements,
+        header_height=44,
+        line_height=18,
+        page=PagePart(title="Agreement with human labels"),
+    ),
+    Table(
+        name="Disagreements",
+        is_wanted=lambda facts, asked: facts.has_labels,
+        columns=lambda run: disagreement_columns(run.facts, run.places),
+        lines=_disagreements,
+        header_height=30,
+        line_height=2 * LINE_HEIGHT,
+    ),
+    Table(
+        name="vs Baseline",
+        is_wanted=lambda facts, asked: "baseline" in asked,
+        columns=lambda run: change_columns(run.facts),
+        lines=lambda run: run.findings.changes or (),
+        notes=lambda run: run.findings.beside_changes,
+        header_height=30,
+        line_height=18,
+        page=PagePart(title="vs Baseline", rank=-1),
+    ),
+    Table(
+        name="History",
+        is_wanted=lambda facts, asked: "history" in asked,
+        columns=lambda run: history_columns(),
+        lines=_runs,
+        group_of=lambda line: line.bot.bot,
+        write=write_history,
+    ),
+    StreamedTable(
+        name="Side by Side",
+        is_wanted=lambda facts, asked: "side_by_side" in asked,
+        columns=query_columns,
+        lines=queries,
+        noun="queries",
+        line_height=5 * LINE_HEIGHT,
+    ),
+    Table(
+        name="Slices",
+        is_wanted=lambda facts, asked: "slice_by" in asked,
+        columns=lambda run: slice_columns(run.facts),
+        lines=lambda run: slice_lines(run.summary),
+        header_height=44,
+        line_height=18,
+        write=write_slices,
+        page=PagePart(title="Slices", is_open=False),
+    ),
+    EVIDENCE,
+)
