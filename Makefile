@@ -6,13 +6,19 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 REPORT ?= sample_report.xlsx
 
-.PHONY: report test lint types contact check lock audit clean
+.PHONY: report test test-slow lint types contact check lock audit clean
 
 report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
 
-test: $(VENV)/full ## run the tests
-	$(BIN)/python -m pytest
+# By file, so that what a file prepares is prepared once.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
+
+test: $(VENV)/full ## what a change usually breaks
+	$(PYTEST) -m "not slow"
+
+test-slow: $(VENV)/full ## the rest: kills, browsers, clusters, simulations
+	$(PYTEST) -m slow
 
 lint: $(VENV)/full
 	$(BIN)/ruff check .
@@ -27,7 +33,7 @@ contact: $(VENV)/full ## whole runs with a small real model: some minutes, and 1
 	then $(BIN)/python benchmarks/contact_run.py; \
 	else echo "No run with a real model: the packages of requirements-contact.txt cannot be had"; fi
 
-check: lint types test contact
+check: lint types test test-slow contact
 
 # Enough for every judge and the report: half a minute. ragas only gives its prompts, so its own requirements stay away.
 $(VENV)/core: pyproject.toml requirements-light.lock

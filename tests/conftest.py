@@ -32,10 +32,12 @@ CREDENTIALS = ("AZURE_OPENAI_", "OPENAI_", "AZURE_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kill: kills real processes many times; takes a while")
-    # After `make test &` runs would inherit it, and never be interrupted.
+    # Ignored as after `make test &` and under nohup, runs would inherit it. A handler is not inherited, and lets the
+    # tests survive their terminal like nohup.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 @pytest.fixture(autouse=True)

@@ -49,7 +49,7 @@ def hold(judge: FakeJudge) -> list[Request]:
     return waiting
 
 
-@pytest.mark.kill
+@pytest.mark.slow
 def test_r41_r42_r46_thirty_kills_at_random_moments(
     forker: Forker, judge: FakeJudge, memory_path: Path
 ) -> None:

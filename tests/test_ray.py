@@ -51,7 +51,7 @@ def line_of(process: "subprocess.Popen[str]") -> str:
 
 
 @needs_ray
-@pytest.mark.kill
+@pytest.mark.slow
 def test_a_run_survives_the_loss_of_a_node(
     cluster: "subprocess.Popen[str]", world: dict[str, str], judge: FakeJudge, tmp_path: Path
 ) -> None:

@@ -410,7 +410,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     assert forker.run(tmp_path, *arguments, variables=azure(judge)).code == 0
 
 
-@pytest.mark.kill
+@pytest.mark.slow
 def test_a_disk_that_is_full_loses_nothing(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Steps all over the run fail, every second one for good: it says so, and the same command completes it."""
 
