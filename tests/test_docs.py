@@ -56,7 +56,7 @@ from rag_eval.texts.display import CELL_LIMIT
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import cli_reference  # noqa: E402
+import reference  # noqa: E402
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "requirements.md"])
@@ -155,8 +155,30 @@ def test_a_page_has_one_title(name: str) -> None:
 
 
 def test_the_options_of_every_command_are_those_of_click() -> None:
-    """`python scripts/cli_reference.py` writes them."""
-    assert cli_reference.renewed(TEXTS["docs/cli.md"]) == TEXTS["docs/cli.md"]
+    """`python scripts/reference.py` writes them."""
+    assert reference.renewed(TEXTS["docs/cli.md"]) == TEXTS["docs/cli.md"]
+
+
+def test_the_keys_are_those_of_the_settings() -> None:
+    """`python scripts/reference.py` writes them, and takes what a new key does from config.ini.example."""
+    page, example = TEXTS["docs/configuration.md"], (ROOT / "config.ini.example").read_text(encoding="utf-8")
+    assert reference.renewed_keys(page, example) == page
+    changed = re.sub(r"(?m)^\|`(max_rows|processes)`\|.*\n", "", page).replace(
+        "|`true`|switch|", "|`false`|a flag|"
+    )
+    changed = changed.replace("### `[cache]`", "### `[paid]`")
+    renewed = reference.renewed_keys(changed, example)
+    assert "### `[paid]`" not in renewed
+    assert "|`max_rows`|`200`|count|Rows beyond this number are left out, and the report says so.|" in renewed
+    assert (
+        "|`processes`|*(empty)*|a whole number from 1 to 64, or empty|Processes of the offline judge, 1 to 64; empty: "
+        "one per core for large inputs, otherwise one.|"
+    ) in renewed
+    assert (
+        "### `[cache]`\n\n|Key|Default|Allowed|What it does|\n|---|---|---|---|\n|`enabled`|`false`|switch|Keep "
+        in renewed
+    )
+    assert renewed.count("|`true`|switch|") == page.count("|`true`|switch|")
 
 
 def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
@@ -169,7 +191,7 @@ def test_an_option_that_is_gone_leaves_the_page_and_a_new_one_enters() -> None:
     ):
         assert now in changed
         changed = changed.replace(now, other)
-    assert cli_reference.renewed(changed) == page
+    assert reference.renewed(changed) == page
 
 
 def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key() -> None:
@@ -179,7 +201,7 @@ def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key(
     }
     shown = {
         name.rpartition(" ")[2]: {each.name for each in command.params}
-        for name, command in cli_reference.commands(cli.rag_eval, "rag-eval")
+        for name, command in reference.commands(cli.rag_eval, "rag-eval")
     }
     shown["cache"] = shown["show"] & shown["prune"]
     for each in fields(Options):
@@ -337,7 +359,7 @@ def test_the_names_for_selecting_cases_are_listed() -> None:
 
 def test_help_is_short_and_whole() -> None:
     """click cuts longer summaries off."""
-    for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
+    for name, command in reference.commands(cli.rag_eval, "rag-eval"):
         assert len(command.get_short_help_str(limit=200)) <= 45, name
         for parameter in command.params:
             if isinstance(parameter, click.Option) and parameter.help:
@@ -636,7 +658,7 @@ def habits(text: str) -> Counter[str]:
 
 def literals() -> Iterator[tuple[str, str]]:
     """The texts of the program: its help, and every string that is not a docstring, with its place."""
-    for name, command in cli_reference.commands(cli.rag_eval, "rag-eval"):
+    for name, command in reference.commands(cli.rag_eval, "rag-eval"):
         yield f"{name} --help", command.get_help(click.Context(command))
     for path in sorted((ROOT / "rag_eval").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -862,7 +884,6 @@ RETRIEVAL_RULE = "every context metric that was scored (recall, precision) is be
 
 def test_every_text_on_retrieval_failures_has_one_wording() -> None:
     places = {"config.ini.example": 1, "docs/configuration.md": 2, "docs/report.md": 1, "docs/metrics.md": 1}
-    places["rag_eval/cli/config.ini.example"] = 1
     texts = {place: (ROOT / place).read_text(encoding="utf-8") for place in places}
     assert {place: text.count(RETRIEVAL_RULE) for place, text in texts.items()} == places
     assert [

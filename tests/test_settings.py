@@ -24,7 +24,7 @@ from rag_eval.configuration.loading import LoadedSettings, load_settings
 from rag_eval.configuration.settings import Settings, Weights
 from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import ExitCode, SettingsError
-from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
+from rag_eval.records import METRIC_LABELS
 
 ROOT = Path(__file__).parent.parent
 CANARY = "c4n4ryk3y0123456789abcdef0123456"
@@ -85,97 +85,6 @@ def test_without_any_source_everything_is_default(folder: Path) -> None:
     assert loaded.warnings == ()
 
 
-def test_defaults_are_the_documented_ones() -> None:
-    """The values that users of the command line rely on, spelled out once."""
-    settings = Settings()
-    assert settings.model_dump(exclude={"azure", "openai"}) == {
-        "judge": {
-            "provider": "azure",
-            "timeout_seconds": 120,
-            "max_attempts": 5,
-            "prompt_tokens_per_second": None,
-            "reply_tokens_per_second": None,
-            "structured_output": "auto",
-            "prompts": "ragas",
-        },
-        "weights": {
-            "answer_correctness": 0.35,
-            "faithfulness": 0.25,
-            "answer_relevancy": 0.25,
-            "context_precision": 0.075,
-            "context_recall": 0.075,
-        },
-        "metrics": dict.fromkeys([*METRIC_LABELS, "toxicity"], True)
-        | dict.fromkeys(EXTRA_METRIC_LABELS, False),
-        "thresholds": dict.fromkeys(METRIC_LABELS, 0.3),
-        "offline": {"thresholds": "auto"},
-        "toxicity": {"threshold": 0.5, "deployment": ""},
-        "input": {"header_row": None},
-        "context": {"delimiter": "auto"},
-        "bots": {"strip_prefix": "Bot_"},
-        "columns": {
-            "query": "",
-            "reference": "",
-            "context": "",
-            "passage": "",
-            "bots": (),
-            "bot_name": "",
-            "id": "",
-            "gold_docs": "",
-            "retrieved_docs": "",
-            "ignore": (),
-        },
-        "diagnostics": {"enabled": True, "gold_ids": False},
-        "rubric": {"file": None},
-        "cache": {"enabled": False, "directory": Path(".nexus_cache")},
-        "evaluation": {
-            "max_rows": 200,
-            "parallel": True,
-            "max_workers": 2,
-            "processes": None,
-            "samples": 1,
-            "min_coverage": 0.95,
-        },
-        "report": {
-            "evidence": False,
-            "json": False,
-            "html": False,
-            "html_mb": 8.0,
-            "history": None,
-            "slice_by": "",
-            "side_by_side": False,
-        },
-        "limits": {"long_prompts": "error"}
-        | dict.fromkeys(
-            [
-                "requests_per_minute",
-                "tokens_per_minute",
-                "max_prompt_tokens",
-                "max_calls",
-                "max_cost",
-                "max_minutes",
-            ]
-        ),
-        "prices": {
-            "currency": "USD",
-            **dict.fromkeys(["input", "output", "toxicity_input", "toxicity_output"]),
-            "batch_factor": 0.5,
-        },
-        "batch": {
-            "deployment": "",
-            "toxicity_deployment": "",
-            "finish_online_below": 0,
-            "requests_per_file": None,
-            "mb_per_file": 200,
-            "enqueued_tokens": None,
-        },
-        "privacy": {"redact": "", "redact_pattern": ""},
-    }
-    assert (settings.azure.api_version, settings.azure.deployment) == ("2024-12-01-preview", "gpt-4o")
-    assert (settings.openai.base_url, settings.openai.model) == ("https://api.openai.com/v1", "gpt-4o")
-    assert (settings.azure.temperature, settings.openai.temperature) == (0, 0)
-
-
 def test_shipped_sample_is_the_defaults(folder: Path) -> None:
     """R-88: config.ini.example gives every key its default, its `delimiter = auto ; …` included, and no other."""
     text = (ROOT / "config.ini.example").read_text(encoding="utf-8")
@@ -191,38 +100,6 @@ def test_shipped_sample_is_the_defaults(folder: Path) -> None:
         else:
             assert source.name == "config.ini"
             assert text.splitlines()[source.line - 1].startswith(f"{name} =")
-
-
-def test_documentation_lists_every_key() -> None:
-    """docs/configuration.md holds each section, key, default and allowed values of the models, in their order."""
-    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    words = dict(
-        re.findall(r"^\|(\w+)\|(.+)\|$", text.partition("|Word|")[2].partition("\n\n")[0], re.MULTILINE)
-    )
-    assert len(words) == 7
-    documented = []
-    section = ""
-    for line in text.splitlines():
-        if heading := re.fullmatch(r"### `\[(\w+)\]`", line):
-            section = heading[1]
-        elif section and (row := re.fullmatch(r"\|`(\w+)`\|(.+?)\|(.+?)\|.+\|", line)):
-            word, comma, rest = row[3].partition(", or empty")
-            documented.append((section, row[1], row[2], words.get(word, word) + comma + rest))
-    expected = [
-        (section, key, written_default(info.default), info.description)
-        for (section, key), info in FIELDS.items()
-    ]
-    assert documented == expected
-
-
-def written_default(value: object) -> str:
-    if isinstance(value, SecretStr):
-        value = value.get_secret_value()
-    if isinstance(value, bool):
-        value = str(value).lower()
-    if isinstance(value, float):
-        value = f"{value:g}"
-    return "*(empty)*" if value in (None, ()) or str(value) == "" else f"`{value}`"
 
 
 def test_documentation_lists_every_variable(folder: Path) -> None:

@@ -1,8 +1,11 @@
-"""Write the options of every command into docs/cli.md, from click: python scripts/cli_reference.py
+"""Write all options into docs/cli.md, and all keys into docs/configuration.md: python scripts/reference.py
 
-The page has a section for each command, and a subsection for each group of options of `rag-eval run`. This script
+docs/cli.md has a section for each command, and a subsection for each group of options of `rag-eval run`. This script
 replaces the table of options of each, and adds those that are missing. An option that is the same as in `rag-eval run`
 is only named.
+
+docs/configuration.md has a section for each section of the settings. This script writes keys, defaults and allowed
+values. What a key does stays as it is written there; of a new key it is the comment in config.ini.example.
 """
 
 import re
@@ -11,13 +14,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+from pydantic import SecretStr
 
 from rag_eval import cli
 from rag_eval.cli.options import KEYS
 from rag_eval.cli.parameters import GroupedCommand, long_name
+from rag_eval.configuration.settings import Settings
 from rag_eval.judge.providers import PROVIDERS
 
-PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
+ROOT = Path(__file__).parent.parent
+OPTIONS_PAGE, KEYS_PAGE = ROOT / "docs" / "cli.md", ROOT / "docs" / "configuration.md"
+EXAMPLE = ROOT / "config.ini.example"
 _TABLE = "|Option|What it does|\n|---|---|\n"
 _SHARED = "Options of [`rag-eval run`](#rag-eval-run)"
 _BLOCK = re.compile(
@@ -118,5 +125,50 @@ def _with_block(section: str, block: str) -> str:
     return cleared[: place.start()] + block + cleared[place.start() :]
 
 
+_KEYS_TABLE = re.compile(r"(?m)^\|Key\|.*\n\|---.*\n(?:\|.*\n)*|\Z")
+
+
+def renewed_keys(page: str, example: str) -> str:
+    """The page with the keys that there are now. `example` is the text of config.ini.example."""
+    words = page.partition("|Word|")[2].partition("\n\n")[0]
+    spelled = {meaning: word for word, meaning in re.findall(r"(?m)^\|(\w+)\|(.+)\|$", words)}
+    head, *parts = re.split(r"(?m)^(?=### `\[)", page.rstrip() + "\n\n")
+    by_heading = {part.partition("\n")[0]: part for part in parts}
+    for section, keys in Settings():
+        heading = f"### `[{section}]`"
+        part = by_heading.get(heading, f"{heading}\n\n")
+        told = {cells[1]: cells[4] for line in part.splitlines() if len(cells := _CELL_END.split(line)) == 6}
+        table = "|Key|Default|Allowed|What it does|\n|---|---|---|---|\n"
+        for key, info in type(keys).model_fields.items():
+            meaning, empty, rest = (info.description or "").partition(", or empty")
+            allowed = spelled.get(meaning, meaning) + empty + rest
+            about = told.get(f"`{key}`") or _comment(example, section, key)
+            table += f"|`{key}`|{_default(info.default)}|{allowed}|{about}|\n"
+        head += _KEYS_TABLE.sub(lambda _, table=table: table, part, count=1)
+    return head.rstrip() + "\n"
+
+
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+def _default(value: object) -> str:
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, bool):
+        value = str(value).lower()
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return "*(empty)*" if value in (None, ()) or str(value) == "" else f"`{value}`"
+
+
+def _comment(example: str, section: str, key: str) -> str:
+    """The comment on a key, which may be above the key before it."""
+    above = example.partition(f"[{section}]\n")[2].partition(f"\n{key} =")[0]
+    comments = re.findall(r"(?m)(?:^# .*\n?)+", above)
+    return re.sub(r"\s*\n?# ", " ", comments[-1]).strip() if comments else ""
+
+
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    options_page, keys_page = (path.read_text(encoding="utf-8") for path in (OPTIONS_PAGE, KEYS_PAGE))
+    OPTIONS_PAGE.write_text(renewed(options_page), encoding="utf-8")
+    KEYS_PAGE.write_text(renewed_keys(keys_page, EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
