@@ -24,11 +24,11 @@ from rag_eval.records import (
 )
 from rag_eval.results.human_alignment import (
     FEWEST_LABELS,
-    MOST_DISAGREEMENTS,
     Alignment,
     AlignmentTally,
     HumanAgreement,
 )
+from rag_eval.results.paired import MOST_DISAGREEMENTS
 
 METRIC = "faithfulness"
 

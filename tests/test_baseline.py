@@ -25,8 +25,9 @@ from rag_eval.errors import InputError
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.baseline_sheet import change_lines
-from rag_eval.results.baseline import NAMES, BaselineComparison, Direction, PastRun, read_past_run
+from rag_eval.results.baseline import NAMES, BaselineComparison, PastRun, read_past_run
 from rag_eval.results.intervals import bootstrap_mean_interval
+from rag_eval.results.paired import Direction
 from rag_eval.results.summary import RQS
 
 THIS_RUN = facts_of("AB", 12, weights={})  # so that any RQS is one of its kind
@@ -106,7 +107,7 @@ def test_a_query_asked_three_times_is_matched_in_order() -> None:
     for value in (0.2, 0.8, 0.5, 0.1):
         comparison.add(result("A", 2, flat(value)))
     (rqs,) = comparison.changes()
-    assert (rqs.direction, rqs.queries, rqs.of) == (Direction.SAME, 3, 4)
+    assert (rqs.direction, rqs.queries, rqs.common.now) == (Direction.SAME, 3, 4)
 
 
 def test_a_query_three_times_in_an_earlier_report_is_three_cases(tmp_path: Path) -> None:

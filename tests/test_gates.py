@@ -9,8 +9,8 @@ from fake_judge import FakeJudge, Request, error
 from test_scoring import FAILED, flat, summarise
 
 from rag_eval.errors import InputError
-from rag_eval.results.baseline import Change, Direction
 from rag_eval.results.gates import Gate, GateOn, evaluate, parse_gates, regression_gates
+from rag_eval.results.paired import Change, CommonQueries, Direction
 
 LEVELS = [flat(value) for value in (0.6, 0.8, 0.7, 0.75, 0.65, 0.7, 0.72, 0.68)]
 
@@ -143,7 +143,11 @@ def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
 
 
 def _change(bot: str, name: str, difference: float, direction: Direction) -> Change:
-    return Change(bot, name, 0.5, 0.5 + difference, None, 3, 3, direction)
+    common = CommonQueries(before=3, now=3, both=3)
+    return Change(
+        bot=bot, name=name, before=0.5, now=0.5 + difference, interval=None, queries=3, common=common,
+        direction=direction,
+    )  # fmt: skip
 
 
 def test_a_bot_without_a_worse_mean_passes_and_one_that_was_not_compared_does_not() -> None:

@@ -20,7 +20,8 @@ from rag_eval.report.outputs import Outputs
 from rag_eval.report.spool import CaseSpool
 from rag_eval.report.tables import CASES
 from rag_eval.report.workbook import ExcelReport
-from rag_eval.results.baseline import BaselineComparison, Direction, read_past_run
+from rag_eval.results.baseline import BaselineComparison, read_past_run
+from rag_eval.results.paired import Direction
 from rag_eval.results.row_choice import ScoredCases
 from rag_eval.results.tallies import Tallies
 

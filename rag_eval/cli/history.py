@@ -14,8 +14,9 @@ from rag_eval.errors import InputError
 
 if TYPE_CHECKING:
     from rag_eval.records import RunFacts
-    from rag_eval.results.baseline import Change, PastRun
+    from rag_eval.results.baseline import PastRun
     from rag_eval.results.findings import Findings
+    from rag_eval.results.paired import Change
     from rag_eval.results.run_history import History
     from rag_eval.results.summary import Summary
 

@@ -7,13 +7,8 @@ from types import MappingProxyType
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Cell, Column, Place, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.results.human_alignment import (
-    FEWEST_LABELS,
-    MOST_DISAGREEMENTS,
-    Disagreement,
-    HumanAgreement,
-    Share,
-)
+from rag_eval.results.human_alignment import FEWEST_LABELS, Disagreement, HumanAgreement, Share
+from rag_eval.results.paired import MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_OF_CLASS
 
 

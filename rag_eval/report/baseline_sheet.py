@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rag_eval.records import RunFacts
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.results.baseline import NAMES, Change, Direction
+from rag_eval.results.baseline import NAMES
+from rag_eval.results.paired import Change, Direction
 from rag_eval.texts.display import decimals
 
 
@@ -25,7 +26,7 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
             "Queries in all",
             10,
             Look.COUNT,
-            lambda change: change.of,
+            lambda change: change.common.now,
             "Queries of the bot in this run.",
         ),
         plain_column("Verdict", 14, Look.WORD, lambda change: _displayed(change.direction), _ABOUT_VERDICT),
@@ -39,7 +40,7 @@ def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence
     lines = [
         f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
         f"{_range(change)}: "
-        f"{_displayed(change.direction)} ({change.queries} of {change.of} queries)"
+        f"{_displayed(change.direction)} ({change.queries} of {change.common.now} queries)"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]

@@ -14,7 +14,7 @@ from rag_eval.report.check import check_readable
 from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import Sheet, SheetTable
-from rag_eval.results.baseline import Change
+from rag_eval.results.paired import Change
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
 from rag_eval.store.leftovers import Scratch

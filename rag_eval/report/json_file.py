@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
-from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
+from rag_eval.results.paired import Change
 from rag_eval.results.stored import CASE_RESULT, RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.store.replacement import Replacement, output_errors
@@ -212,7 +212,7 @@ def _changed(change: Change) -> Json:
         "difference": change.difference,
         "interval": _interval(change.interval),
         "queries": change.queries,
-        "of": change.of,
+        "of": change.common.now,
         "direction": change.direction,
     }
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from rag_eval.report.json_file import Json
 from rag_eval.report.judge_tables import Runs
-from rag_eval.results.human_alignment import BANDS
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeRun, MeasureComparison, headline
+from rag_eval.results.paired import BANDS
 from rag_eval.store.replacement import write_text
 
 FORMAT = "rag-eval-judge-comparison/1"
@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 def _scores(name: str, comparison: JudgeComparison, runs: Runs) -> Any:
     pairs, bots = comparison.scores[name], runs[0].facts.bots
-    for row, bot, a, b, human in zip(pairs.rows, pairs.bots, pairs.a, pairs.b, pairs.human, strict=True):
+    for row, bot, a, b, human in zip(pairs.rows, pairs.bots, *pairs.columns, strict=True):
         numbers = {"a": a, "b": b, "human": human}
         yield {
             "row": row,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Score
 from rag_eval.report.column import Cell, Column, Value, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Look
-from rag_eval.results.human_alignment import BANDS, MOST_DISAGREEMENTS
 from rag_eval.results.judge_comparison import (
     Decisions,
     HumanComparison,
@@ -20,6 +19,7 @@ from rag_eval.results.judge_comparison import (
     money,
     ranking_words,
 )
+from rag_eval.results.paired import BANDS, MOST_DISAGREEMENTS
 from rag_eval.results.summary import FEWEST_ROWS
 from rag_eval.texts.display import shorten
 

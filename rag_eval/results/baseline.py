@@ -5,19 +5,18 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, CaseResult, Outcome
+from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of
 from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
 from rag_eval.results.stored import State, is_score, read_run_document
@@ -29,9 +28,6 @@ from rag_eval.tables.input_files import WORKBOOK, check_is_file
 from rag_eval.tables.sheets import ROWS_OF_TITLES, open_reader, value_rows
 from rag_eval.texts.display import shorten
 
-if TYPE_CHECKING:
-    from rag_eval.results.intervals import Interval
-
 NAMES: Mapping[str, str] = {RQS: "RQS", **METRIC_LABELS}
 """What is compared, and its column in the report."""
 SELECTION = "Selection"
@@ -39,7 +35,6 @@ SELECTION = "Selection"
 _REPORT_SHEET = "Per-Query Metrics"
 _LARGEST_REPORT = 8 * 2**30
 """Bytes that a report may unpack to. One with a full sheet needs more than an input may; it is read row by row."""
-_ALPHA = 0.05
 _ROUNDING_ERROR = 1e-9
 """Of a composite that was computed twice."""
 _MOST_DECIMALS = 9
@@ -49,39 +44,6 @@ _FEWEST_DECIMALS = 2
 
 Key = tuple[str, str, str, int]
 """Query, ground truth, bot, and how often these came before."""
-
-
-class Direction(StrEnum):
-    """A change is claimed only when chance would hardly make it: all changes of a run are tested together."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    UNDECIDED = "not decided"
-    SAME = "no change"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One mean of one bot, then and now, over the queries that have a value in both runs."""
-
-    bot: str
-    name: str
-    before: float
-    now: float
-    interval: "Interval | None"
-    """Of the mean difference, so wide that those of all lines hold together with 95 %: it is on one side of 0
-    exactly when the change is claimed. None for a single query."""
-    queries: int
-    """Number of the queries that are compared."""
-    of: int
-    """Number of the queries that this run has for the bot."""
-    direction: Direction
-    is_reversible: bool = False
-    """The compared queries would decide it, but those with a value in only one of the two runs could change that."""
-
-    @property
-    def difference(self) -> float:
-        return self.now - self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +194,7 @@ class BaselineComparison:
                 f"The baseline's sheet does not contain all its cases: only its {len(self._past.values):,} random ones "
                 "are compared."
             )
-            if repeated := sum(self._paired.times[digest] > 1 for digest, _ in self._before):
+            if repeated := sum(self._times[digest] > 1 for digest, _ in self._before):
                 sentences.append(
                     f"Not compared, because their query occurs more than once: {repeated:,} cases."
                 )
@@ -249,7 +211,7 @@ class BaselineComparison:
         return tuple(sentences)
 
     def _reversible(self, change: Change) -> str:
-        count = len(self._paired.halves[change.bot, change.name])
+        count = len(self._paired.pairs[change.bot, change.name]) - change.queries
         queries = "1 query that has" if count == 1 else f"{count:,} queries that have"
         return (
             f"{change.bot}: {NAMES[change.name]} is not significant because of {queries} a value in only one of "
@@ -257,19 +219,28 @@ class BaselineComparison:
         )
 
     @cached_property
+    def _rows(self) -> list[bytes]:
+        """The digest of each case."""
+        return [
+            bytes(self._digests[start : start + _DIGEST]) for start in range(0, len(self._digests), _DIGEST)
+        ]
+
+    @cached_property
+    def _times(self) -> Mapping[bytes, int]:
+        """How often this run has each query, by digest."""
+        return Counter(self._rows)
+
+    @cached_property
     def _paired(self) -> "_Paired":
         """The numbers of both runs. A query that comes several times is paired in the order of the rows.
 
         Unless the baseline is cut: it does not show how often a query came before its random cases.
         """
-        digests = [
-            bytes(self._digests[start : start + _DIGEST]) for start in range(0, len(self._digests), _DIGEST)
-        ]
-        paired, seen, bots = _Paired(Counter(digests)), Counter[bytes](), list(self._queries)
-        for index, (bot, digest) in enumerate(zip(self._bots, digests, strict=True)):
+        paired, seen, bots = _Paired(), Counter[bytes](), list(self._queries)
+        for index, (bot, digest) in enumerate(zip(self._bots, self._rows, strict=True)):
             before = self._before.get((digest, seen[digest]))
             seen[digest] += 1
-            if before is not None and not (self._past.is_cut and paired.times[digest] > 1):
+            if before is not None and not self._is_ambiguous(digest):
                 numbers = self._numbers[index * len(NAMES) : (index + 1) * len(NAMES)]
                 paired.add(bots[bot], before, dict(zip(NAMES, numbers, strict=True)))
         return paired
@@ -295,54 +266,34 @@ class BaselineComparison:
         return self._changes
 
     def _tested(self) -> tuple[Change, ...]:
-        from rag_eval.results.comparison import holm, paired_permutation_pvalue
-
         names = NAMES if self._is_rqs_alike() else METRIC_LABELS
         pairs = self._paired.pairs
-        keys = [(bot, name) for bot in self._queries for name in names if (bot, name) in pairs]
-        differences = [self._differences(*key) for key in keys]
-        pvalues = [paired_permutation_pvalue(each) for each in differences]
-        tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
-        return tuple(
-            self._change(*key, each, *test) for key, each, test in zip(keys, differences, tests, strict=True)
+        compared = {
+            (bot, name): pairs[bot, name]
+            for bot in self._queries
+            for name in names
+            if (bot, name) in pairs and pairs[bot, name].common()[0]
+        }
+        roundings = {name: self._past.roundings.get(name, 0.0) for name in names}
+        least = {name: max(_ROUNDING_ERROR, each * (1 + _ROUNDING_ERROR)) for name, each in roundings.items()}
+        return changes_of(compared, self._common, least)
+
+    @cached_property
+    def _common(self) -> Mapping[str, CommonQueries]:
+        """By bot. Queries of a cut baseline that cannot be paired are not among them."""
+        before = Counter(
+            key[2]
+            for (digest, _), key in zip(self._before, self._past.values, strict=True)
+            if not self._is_ambiguous(digest)
         )
+        return {
+            bot: CommonQueries(before=before[comparable(bot)], now=queries, both=self._paired.both[bot])
+            for bot, queries in self._queries.items()
+        }
 
-    def _change(
-        self, bot: str, name: str, differences: Sequence[float], pvalue: float, alpha: float
-    ) -> Change:
-        from rag_eval.results.intervals import bootstrap_mean_interval
-
-        pairs = self._paired.pairs[bot, name]
-        interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
-        seen = direction = _direction(differences, interval, pvalue)
-        if seen in _WORST and self._paired.halves[bot, name]:
-            worst = [*differences, *self._worst(bot, name, seen)]
-            direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
-        return Change(
-            bot=bot,
-            name=name,
-            before=fmean(before for before, _ in pairs),
-            now=fmean(now for _, now in pairs),
-            interval=_with_zero(interval) if direction is Direction.UNDECIDED else interval,
-            queries=len(pairs),
-            of=self._queries[bot],
-            direction=direction,
-            is_reversible=direction is not seen,
-        )
-
-    def _differences(self, bot: str, name: str) -> list[float]:
-        """Those that are not the rounding of the earlier report."""
-        least = max(_ROUNDING_ERROR, self._past.roundings.get(name, 0.0) * (1 + _ROUNDING_ERROR))
-        changes = (now - before for before, now in self._paired.pairs[bot, name])
-        return [change if abs(change) > least else 0.0 for change in changes]
-
-    def _worst(self, bot: str, name: str, seen: Direction) -> list[float]:
-        """The differences of the half pairs if what is missing spoke against the change as much as it can."""
-        then, now = _WORST[seen]
-        return [
-            (now if value is None else value) - (then if before is None else before)
-            for before, value in self._paired.halves[bot, name]
-        ]
+    def _is_ambiguous(self, digest: bytes) -> bool:
+        """Whether a case of a cut baseline could be any of several in this run."""
+        return self._past.is_cut and self._times[digest] > 1
 
     def _is_rqs_alike(self) -> bool:
         """By the metrics that the queries of both runs have, and by what the weights make of them."""
@@ -354,31 +305,25 @@ class BaselineComparison:
 class _Paired:
     """What is compared, by bot and name."""
 
-    def __init__(self, times: Counter[bytes]) -> None:
-        self.times = times
-        """How often this run has each query, by digest."""
+    def __init__(self) -> None:
+        self.both: Counter[str] = Counter()
+        """Queries of both runs, by bot."""
         self.then: set[str] = set()
         """Names of what the earlier run has for these queries …"""
         self.now: set[str] = set()
         """… and this run."""
-        self.pairs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-        self.halves: dict[tuple[str, str], list[tuple[float | None, float | None]]] = defaultdict(list)
-        """Of queries that only one of the two runs has a value for."""
+        self.pairs: dict[tuple[str, str], JoinedValues] = defaultdict(JoinedValues)
+        """Without queries whose value no longer applies."""
 
     def add(self, bot: str, before: Mapping[str, float], numbers: Mapping[str, float]) -> None:
+        self.both[bot] += 1
         self.then |= before.keys()
         for name, number in numbers.items():
             then, now = before.get(name), number if number >= 0 else None
             if now is not None:
                 self.now.add(name)
-            if then is not None and now is not None:
-                self.pairs[bot, name].append((then, now))
-            elif now is not None or (then is not None and number == _FAILED):
-                self.halves[bot, name].append((then, now))
-
-
-_WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
-"""What a missing value then, or now, would be if it spoke against the change."""
+            if now is not None or (then is not None and number == _FAILED):
+                self.pairs[bot, name].add(then, now)
 
 
 _DIGEST = 16
@@ -412,42 +357,6 @@ def _has_failed(result: CaseResult, name: str) -> bool:
     outcome = rqs_outcome(result) if name == RQS else None
     score = result.scores.get(name)
     return (outcome or (score.outcome if score else None)) is Outcome.FAILED
-
-
-def _decides(differences: Sequence[float], direction: Direction, alpha: float) -> bool:
-    """Whether the test, as strict as it was for this line, finds the direction in these differences."""
-    from rag_eval.results.comparison import paired_permutation_pvalue
-    from rag_eval.results.intervals import bootstrap_mean_interval
-
-    interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
-    pvalue = paired_permutation_pvalue(differences) * _ALPHA / alpha  # since it is compared with 5 %
-    return _direction(differences, interval, pvalue) is direction
-
-
-def _alphas(pvalues: Sequence[float]) -> list[float]:
-    """How strict Holm's test is on each line: those that were claimed before it need no correction any more."""
-    from rag_eval.results.comparison import holm
-
-    claimed = sum(pvalue < _ALPHA for pvalue in holm(pvalues))
-    return [
-        _ALPHA / (len(pvalues) - min(claimed, sum(other < pvalue for other in pvalues))) for pvalue in pvalues
-    ]
-
-
-def _direction(differences: Sequence[float], interval: "Interval | None", pvalue: float) -> Direction:
-    """Test and interval see skewed differences a little differently: only what both see is claimed."""
-    if not any(differences):
-        return Direction.SAME
-    if pvalue >= _ALPHA or interval is None or interval.low <= 0 <= interval.high:
-        return Direction.UNDECIDED
-    return Direction.BETTER if interval.low > 0 else Direction.WORSE
-
-
-def _with_zero(interval: "Interval | None") -> "Interval | None":
-    """Where the test does not decide, neither does the interval."""
-    if interval is None:
-        return None
-    return replace(interval, low=min(interval.low, 0.0), high=max(interval.high, 0.0))
 
 
 def _is_composed(values: Mapping[str, float], weights: Mapping[str, float], tolerance: float) -> bool:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval.errors import ECHO
 from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult, RunFacts
-from rag_eval.results.baseline import Change
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
+from rag_eval.results.paired import Change
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, Summary, of_queries
 from rag_eval.retrieval import RetrievalSummary

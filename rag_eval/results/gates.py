@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
-from rag_eval.results.baseline import NAMES, Change, Direction
+from rag_eval.results.baseline import NAMES
+from rag_eval.results.paired import Change, Direction
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import decimals
 

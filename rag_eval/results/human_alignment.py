@@ -4,18 +4,15 @@ Numbers are compared as numbers, and in five bands of equal width for kappa; ver
 Toxicity is one of the query: each query counts once, however many bots answer it.
 """
 
-import heapq
-import math
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
+from rag_eval.results.paired import JoinedValues, Largest, kappa, mean, mean_absolute_error
 from rag_eval.results.stored import State
 
 if TYPE_CHECKING:
@@ -23,10 +20,8 @@ if TYPE_CHECKING:
     from rag_eval.results.implied_threshold import ImpliedThreshold
     from rag_eval.results.stratified import CorrectedMean, LabelledSample
 
-BANDS = 5
 FEWEST_LABELS = 20
 """With fewer labels of a bot its mean is not corrected: their spread says too little about the judge's errors."""
-MOST_DISAGREEMENTS = 10
 ALL_BOTS = ""
 """Stands for the bots together."""
 
@@ -118,7 +113,7 @@ class Alignment:
         return {line.measure: line.implied for line in self.agreements if line.implied}
 
     disagreements: tuple[Disagreement, ...]
-    """By measure, the largest first, at most MOST_DISAGREEMENTS of each."""
+    """By measure, the largest first, the number of each is limited."""
 
 
 class AlignmentTally:
@@ -139,7 +134,7 @@ class AlignmentTally:
         self._criteria = frozenset(criteria)
         self._labels = {**SCORE_LABELS, **{criterion: criterion for criterion in criteria}}
         self._columns = {name: {bot: _Pairs() for bot in self._bots_of(name)} for name in self._labels}
-        self._largest: dict[str, list[tuple[float, int, Disagreement]]] = {}
+        self._largest = Largest[Disagreement]()
         self._lines = 0
         self._row = -1
 
@@ -152,7 +147,9 @@ class AlignmentTally:
             if said := {rater: labels[name] for rater, labels in case.labels.items() if name in labels}:
                 self._rated.setdefault(name, []).append((judge, said))
             if name != TOXICITY or case.row != self._row:
-                pairs.add(judge, human, case.stratum)
+                if case.stratum:
+                    pairs.in_stratum(case.stratum)
+                pairs.add(judge, human)
             elif human is None or not pairs.label_last(human):
                 continue  # the query was counted with another bot's case
             if judge is not None and human is not None and judge != human:
@@ -170,7 +167,7 @@ class AlignmentTally:
                 for name, bots in self._columns.items()
             },
             "rated": self._rated,
-            "largest": [asdict(found) for largest in self._largest.values() for _, _, found in largest],
+            "largest": [asdict(found) for found in self._largest.of(self._labels)],
         }
 
     def merge(self, state: State) -> None:
@@ -191,11 +188,7 @@ class AlignmentTally:
         ]
         return Alignment(
             tuple(each for name in labelled for each in self._agreements(name)),
-            tuple(
-                disagreement
-                for name in labelled
-                for _, _, disagreement in sorted(self._largest.get(name, ()), reverse=True)
-            ),
+            self._largest.of(labelled),
         )
 
     def _bots_of(self, name: str) -> tuple[str, ...]:
@@ -212,24 +205,21 @@ class AlignmentTally:
         return score.value if score else None
 
     def _keep(self, found: Disagreement) -> None:
-        """Of equal gaps the first come."""
-        largest = self._largest.setdefault(found.measure, [])
-        heapq.heappush(largest, (abs(found.gap), -found.line, found))
-        if len(largest) > MOST_DISAGREEMENTS:
-            heapq.heappop(largest)
+        self._largest.add(found.measure, found.gap, found.line, found)
 
     def _agreements(self, name: str) -> Iterator[HumanAgreement]:
         columns = {bot: pairs for bot, pairs in self._columns[name].items() if pairs.has_labels}
         implied = self._implied(name, columns)
         for bot, pairs in columns.items():
             corrected = pairs.corrected_mean(self._sizes(name, bot))
-            found = self._agreement(name, bot, pairs.both(), pairs.unjudged)
+            found = self._agreement(name, bot, pairs.common()[1], pairs.only(_HUMAN))
             yield replace(found, corrected=corrected, implied=implied if len(columns) == 1 else None)
         if len(columns) > 1:
-            together = [pairs.both() for pairs in columns.values()]
-            both = tuple([value for each in together for value in each[side]] for side in (0, 1))
-            unjudged = sum(pairs.unjudged for pairs in columns.values())
-            yield replace(self._agreement(name, ALL_BOTS, (both[0], both[1]), unjudged), implied=implied)
+            together = JoinedValues()
+            for pairs in columns.values():
+                together.merge(pairs.state())
+            found = self._agreement(name, ALL_BOTS, together.common()[1], together.only(_HUMAN))
+            yield replace(found, implied=implied)
         yield from self._agreements_of_raters(name)
 
     def _agreements_of_raters(self, name: str) -> Iterator[HumanAgreement]:
@@ -237,13 +227,16 @@ class AlignmentTally:
         cases = self._rated.get(name, [])
         raters = sorted({rater for _, said in cases for rater in said})
         for rater in raters if len(raters) > 1 else ():
-            both = [(judge, said[rater]) for judge, said in cases if judge is not None and rater in said]
-            unjudged = sum(judge is None and rater in said for judge, said in cases)
-            found = self._agreement(name, ALL_BOTS, _columns(both), unjudged)
+            pairs = JoinedValues()
+            for judge, said in cases:
+                pairs.add(judge, said.get(rater))
+            found = self._agreement(name, ALL_BOTS, pairs.common()[1], pairs.only(_HUMAN))
             yield replace(found, raters=(JUDGE, rater))
         for one, other in combinations(raters, 2):
-            said_both = [(said[one], said[other]) for _, said in cases if one in said and other in said]
-            found = self._agreement(name, ALL_BOTS, _columns(said_both), 0)
+            pairs = JoinedValues()
+            for _, said in cases:
+                pairs.add(said.get(one), said.get(other))
+            found = self._agreement(name, ALL_BOTS, pairs.common()[1], 0)
             yield replace(
                 found,
                 raters=(one, other),
@@ -277,9 +270,9 @@ class AlignmentTally:
         return implied_threshold(judge, human, weights) if len(judge) >= FEWEST_LABELS else None
 
     def _agreement(
-        self, name: str, bot: str, both: tuple[Sequence[float], Sequence[float]], unjudged: int
+        self, name: str, bot: str, both: Sequence[Sequence[float]], unjudged: int
     ) -> HumanAgreement:
-        from rag_eval.results.agreement import cohen_kappa, spearman
+        from rag_eval.results.agreement import spearman
 
         judge, human = both
         is_criterion = name in self._criteria
@@ -290,13 +283,11 @@ class AlignmentTally:
             bot=bot,
             count=len(judge),
             unjudged=unjudged,
-            human_mean=_mean(human),
-            judge_mean=_mean(judge),
-            kappa=cohen_kappa(judge, human, categories=(0.0, 1.0))
-            if is_criterion
-            else cohen_kappa(bands(judge), bands(human), categories=range(BANDS), weights="quadratic"),
+            human_mean=mean(human),
+            judge_mean=mean(judge),
+            kappa=kappa(judge, human, is_verdict=is_criterion),
             correlation=None if is_criterion or not judge else spearman(judge, human),
-            mean_absolute_error=_mean([abs(a - b) for a, b in zip(judge, human, strict=True)]),
+            mean_absolute_error=mean_absolute_error(judge, human),
             threshold=threshold,
             positives=_share([a >= threshold for a, b in zip(judge, human, strict=True) if b >= threshold]),
             negatives=_share([a < threshold for a, b in zip(judge, human, strict=True) if b < threshold]),
@@ -304,51 +295,27 @@ class AlignmentTally:
         )
 
 
-class _Pairs:
-    """What judge and people said of one bot, case by case, or of the queries; NaN for nothing."""
+class _Pairs(JoinedValues):
+    """What judge and people said of one bot, case by case, or of the queries."""
 
     def __init__(self) -> None:
-        self.judge = array("d")
-        self.human = array("d")
+        super().__init__()
         self._strata: dict[int, str] = {}
 
-    def add(self, judge: float | None, human: float | None, stratum: str = "") -> None:
-        if stratum:
-            self._strata[len(self.judge)] = stratum
-        self.judge.append(math.nan if judge is None else judge)
-        self.human.append(math.nan if human is None else human)
+    def in_stratum(self, stratum: str) -> None:
+        """Of the case that is added next."""
+        self._strata[len(self)] = stratum
 
     def state(self) -> State:
-        """What was added, for `merge`."""
-        return {"judge": self.judge, "human": self.human, "strata": list(self._strata.items())}
+        return {**super().state(), "strata": list(self._strata.items())}
 
     def merge(self, state: State) -> None:
-        """Add the cases of a part of the run, which come after those that were added so far."""
-        self._strata.update({len(self.judge) + place: stratum for place, stratum in state["strata"]})
-        self.judge.extend(state["judge"])
-        self.human.extend(state["human"])
-
-    def label_last(self, human: float) -> bool:
-        """Give what was added last its label; False if it has one."""
-        if not math.isnan(self.human[-1]):
-            return False
-        self.human[-1] = human
-        return True
+        self._strata.update({len(self) + place: stratum for place, stratum in state["strata"]})
+        super().merge(state)
 
     @property
     def has_labels(self) -> bool:
-        return not all(map(math.isnan, self.human))
-
-    @property
-    def unjudged(self) -> int:
-        pairs = zip(self.judge, self.human, strict=True)
-        return sum(math.isnan(judge) and not math.isnan(human) for judge, human in pairs)
-
-    def both(self) -> tuple[list[float], list[float]]:
-        """The two columns of the cases that both have judged."""
-        pairs = zip(self.judge, self.human, strict=True)
-        found = [(a, b) for a, b in pairs if not math.isnan(a) and not math.isnan(b)]
-        return [a for a, _ in found], [b for _, b in found]
+        return bool(self.column(_HUMAN))
 
     def corrected_mean(self, sizes: Mapping[str, int] | None) -> "CorrectedMean | None":
         """`sizes` are those of the strata of a review; without them the labelled cases are any, taken for random."""
@@ -357,7 +324,7 @@ class _Pairs:
         sample = self._sample(sizes)
         if sample is None or len(sample.human) < FEWEST_LABELS:
             return None
-        corrected = stratified_mean([score for score in self.judge if not math.isnan(score)], sample)
+        corrected = stratified_mean(self.column(_JUDGE), sample)
         if corrected is None or corrected.interval.low == corrected.interval.high:
             return None
         return _within_scale(corrected)
@@ -375,19 +342,16 @@ class _Pairs:
         """The labelled cases that were drawn at random; None without any, and if nothing was drawn so."""
         from rag_eval.results.stratified import LabelledSample
 
-        both = [
-            (judge, human, self._strata.get(line, ""))
-            for line, (judge, human) in enumerate(zip(self.judge, self.human, strict=True))
-            if not math.isnan(judge) and not math.isnan(human)
-        ]
+        cases, columns = self.common()
+        strata = [self._strata.get(case, "") for case in cases]
         if sizes is None:
-            sizes = {_ANY: sum(not math.isnan(score) for score in self.judge)}
-            both = [(judge, human, _ANY) for judge, human, _ in both]
-        drawn = [each for each in both if each[2] in sizes]
+            sizes = {_ANY: len(self.column(_JUDGE))}
+            strata = [_ANY] * len(cases)
+        drawn = [each for each in zip(*columns, strata, strict=True) if each[2] in sizes]
         if not drawn:
             return None
-        judge, human, strata = zip(*drawn, strict=True)
-        return LabelledSample(human, judge, strata, sizes)
+        judge, human, names = zip(*drawn, strict=True)
+        return LabelledSample(human, judge, names, sizes)
 
 
 def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":
@@ -401,21 +365,10 @@ def _within_scale(corrected: "CorrectedMean") -> "CorrectedMean":
     return replace(corrected, value=value, interval=Interval(low, high))
 
 
+_JUDGE, _HUMAN = 0, 1
+"""Columns of the pairs."""
 _ANY = "any"
 """The stratum of labels that are not those of a review."""
-
-
-def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def bands(values: Sequence[float]) -> list[int]:
-    """Which of the BANDS bands of equal width each value, 0..1, is in, from 0; 1.0 is in the last."""
-    return [min(int(value * BANDS), BANDS - 1) for value in values]
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
 
 
 def _share(hits: Sequence[bool]) -> Share:

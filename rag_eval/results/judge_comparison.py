@@ -3,11 +3,9 @@
 A is the first judge, B the second; every difference is B − A. A score that is missing is left out and counted.
 """
 
-import heapq
-import math
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Self
@@ -17,8 +15,16 @@ import numpy as np
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
 from rag_eval.results.agreement import CohenKappa, Correlation, cohen_kappa, kappa_difference, spearman
 from rag_eval.results.findings import NAME_LIMIT, find, verdict
-from rag_eval.results.human_alignment import BANDS, MOST_DISAGREEMENTS, bands
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, wilson_interval
+from rag_eval.results.paired import (
+    JoinedValues,
+    Largest,
+    kappa,
+    kappa_options,
+    mean,
+    mean_absolute_error,
+    ratings,
+)
 from rag_eval.results.summary import FEWEST_ROWS, RQS, Mean, Summarizer, Summary, rqs_outcome
 from rag_eval.texts.display import shorten
 
@@ -153,35 +159,23 @@ class JudgeDisagreement:
         return (self.b.value or 0.0) - (self.a.value or 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class _PairedScores:
-    """The values of one measure, case by case; NaN where there is none."""
+class PairedScores(JoinedValues):
+    """The values of one measure by A, by B and by people, case by case."""
 
-    rows: "array[int]" = field(default_factory=lambda: array("q"))
-    bots: "array[int]" = field(default_factory=lambda: array("H"))
-    a: "array[float]" = field(default_factory=lambda: array("d"))
-    b: "array[float]" = field(default_factory=lambda: array("d"))
-    human: "array[float]" = field(default_factory=lambda: array("d"))
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.rows = array("q")
+        self.bots = array("H")
 
-    def common(self, *, labelled: bool = False) -> Self:
-        """The cases that both judges scored, and people too if `labelled`."""
-        chosen = type(self)()
-        for row, bot, a, b, human in zip(self.rows, self.bots, self.a, self.b, self.human, strict=True):
-            if not (math.isnan(a) or math.isnan(b) or (labelled and math.isnan(human))):
-                chosen.append(row, bot, a, b, human)
-        return chosen
-
-    def label_last(self, human: float) -> None:
-        """Give what was appended last its label, unless it has one."""
-        if math.isnan(self.human[-1]):
-            self.human[-1] = human
-
-    def append(self, row: int, bot: int, a: float, b: float, human: float) -> None:
+    def add_case(self, row: int, bot: int, *values: float | None) -> None:
         self.rows.append(row)
         self.bots.append(bot)
-        self.a.append(a)
-        self.b.append(b)
-        self.human.append(human)
+        self.add(*values)
+
+    def common_with_rows(self, *numbers: int) -> tuple[list[int], list[list[float]]]:
+        """The rows of the cases with a value in each of these columns, and their values by column."""
+        cases, columns = self.common(*numbers)
+        return [self.rows[case] for case in cases], columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +197,8 @@ class JudgeComparison:
     human: tuple[HumanComparison, ...]
     """Only measures with labels."""
     disagreements: tuple[JudgeDisagreement, ...]
-    """By measure, the largest first, at most MOST_DISAGREEMENTS of each."""
-    scores: Mapping[str, _PairedScores] = field(repr=False)
+    """By measure, the largest first, the number of each is limited."""
+    scores: Mapping[str, PairedScores] = field(repr=False)
     """By measure."""
 
 
@@ -255,7 +249,7 @@ class JudgeComparisonTally:
             for facts in self._facts
         )
         self._passes: tuple[list[bool], list[bool]] = ([], [])
-        self._largest: dict[str, list[tuple[float, int, JudgeDisagreement]]] = {}
+        self._largest = Largest[JudgeDisagreement]()
         self._cases = 0
         self._rows: set[int] = set()
 
@@ -264,9 +258,10 @@ class JudgeComparisonTally:
         case = a.case
         scores = _scores(a), _scores(b)
         for name, column in self._columns.items():
-            human = case.human.get(name, math.nan)
+            human = case.human.get(name)
             if name == TOXICITY and case.row in self._rows:
-                column.scores.label_last(human)  # the query was counted with another bot's case
+                if human is not None:
+                    column.scores.label_last(human)  # the query was counted with another bot's case
                 continue
             pair = scores[0].get(name), scores[1].get(name)
             column.add(case.row, self._bots[case.bot], *pair, human)
@@ -299,43 +294,34 @@ class JudgeComparisonTally:
             ranking=tuple(_ranking(*summaries)),
             verdicts=(verdicts[0], verdicts[1]),
             human=tuple(self._human()),
-            disagreements=tuple(
-                each
-                for name in self._labels
-                for _, _, each in sorted(self._largest.get(name, ()), reverse=True)
-            ),
+            disagreements=self._largest.of(self._labels),
             scores={name: column.scores for name, column in self._columns.items()},
         )
 
     def _keep(self, found: JudgeDisagreement) -> None:
-        """Of equal gaps the first come."""
-        if found.a.value is None or found.b.value is None or not found.gap:
-            return
-        largest = self._largest.setdefault(found.measure, [])
-        heapq.heappush(largest, (abs(found.gap), -self._cases, found))
-        if len(largest) > MOST_DISAGREEMENTS:
-            heapq.heappop(largest)
+        if found.a.value is not None and found.b.value is not None and found.gap:
+            self._largest.add(found.measure, found.gap, self._cases, found)
 
     def _measure(self, name: str, column: "_Column") -> MeasureComparison:
-        pairs = column.scores.common()
-        differences = [b - a for a, b in zip(pairs.a, pairs.b, strict=True)]
+        rows, (a, b) = column.scores.common_with_rows(0, 1)
+        differences = [other - one for one, other in zip(a, b, strict=True)]
         thresholds = [self._threshold(name, facts) for facts in self._facts]
         judges = [
-            JudgeOnMeasure(_mean(common), column.mean(number), dict(column.failures[number]), threshold)
-            for number, (common, threshold) in enumerate(zip((pairs.a, pairs.b), thresholds, strict=True))
+            JudgeOnMeasure(mean(common), column.mean(number), dict(column.failures[number]), threshold)
+            for number, (common, threshold) in enumerate(zip((a, b), thresholds, strict=True))
         ]
         return MeasureComparison(
             measure=name,
             label=self._labels[name],
-            count=len(pairs.rows),
+            count=len(rows),
             a=judges[0],
             b=judges[1],
-            difference=_mean(differences),
-            interval=_interval_over_rows(differences, pairs.rows),
-            mean_absolute_error=_mean([abs(each) for each in differences]),
-            correlation=spearman(pairs.a, pairs.b) if differences else None,
-            kappa=self._kappa(name, pairs.a, pairs.b),
-            decisions=self._decisions(name, pairs, thresholds[0], thresholds[1]),
+            difference=mean(differences),
+            interval=_interval_over_rows(differences, rows),
+            mean_absolute_error=mean_absolute_error(a, b),
+            correlation=spearman(a, b) if differences else None,
+            kappa=kappa(a, b, is_verdict=name in self._criteria),
+            decisions=self._decisions(name, (a, b), thresholds),
         )
 
     def _threshold(self, name: str, facts: RunFacts) -> float | None:
@@ -344,57 +330,41 @@ class JudgeComparisonTally:
         return facts.toxicity_threshold if name == TOXICITY else facts.thresholds.get(name)
 
     def _decisions(
-        self, name: str, pairs: _PairedScores, a: float | None, b: float | None
+        self, name: str, columns: Sequence[Sequence[float]], thresholds: Sequence[float | None]
     ) -> Decisions | None:
-        if a is None or b is None:
-            return None
-        is_worse_above = name == TOXICITY
-        return Decisions.of(
-            [(value >= a) != is_worse_above for value in pairs.a],
-            [(value >= b) != is_worse_above for value in pairs.b],
-        )
-
-    def _kappa(self, name: str, one: Sequence[float], other: Sequence[float]) -> CohenKappa:
-        if name in self._criteria:
-            return cohen_kappa(one, other, categories=(0.0, 1.0))
-        return cohen_kappa(bands(one), bands(other), categories=range(BANDS), weights="quadratic")
+        passes = [
+            [(value >= threshold) != (name == TOXICITY) for value in values]
+            for values, threshold in zip(columns, thresholds, strict=True)
+            if threshold is not None
+        ]
+        return Decisions.of(*passes) if len(passes) == len(columns) else None
 
     def _human(self) -> Iterator[HumanComparison]:
         for name, column in self._columns.items():
-            cases = column.scores.common(labelled=True)
-            if cases.rows:
-                yield self._against_people(name, cases)
+            rows, columns = column.scores.common_with_rows()
+            if rows:
+                yield self._against_people(name, rows, *columns)
 
-    def _against_people(self, name: str, cases: _PairedScores) -> HumanComparison:
+    def _against_people(
+        self, name: str, rows: Sequence[int], a: Sequence[float], b: Sequence[float], human: Sequence[float]
+    ) -> HumanComparison:
         errors = [
-            [abs(value - label) for value, label in zip(values, cases.human, strict=True)]
-            for values in (cases.a, cases.b)
+            [abs(value - label) for value, label in zip(values, human, strict=True)] for values in (a, b)
         ]
-        is_criterion = name in self._criteria
-        one, other, people = (
-            list[Hashable](values) if is_criterion else bands(values)
-            for values in (cases.a, cases.b, cases.human)
-        )
-        enough = len(set(cases.rows)) >= FEWEST_ROWS
+        is_verdict = name in self._criteria
+        one, other, people = (ratings(values, is_verdict=is_verdict) for values in (a, b, human))
         return HumanComparison(
             measure=name,
             label=self._labels[name],
-            count=len(cases.rows),
-            human_mean=fmean(cases.human),
+            count=len(rows),
+            human_mean=fmean(human),
             a_error=fmean(errors[0]),
             b_error=fmean(errors[1]),
-            error_interval=_interval_over_rows([b - a for a, b in zip(*errors, strict=True)], cases.rows),
-            a_kappa=self._kappa(name, cases.a, cases.human),
-            b_kappa=self._kappa(name, cases.b, cases.human),
-            kappa_interval=kappa_difference(
-                one,
-                other,
-                people,
-                cases.rows,
-                categories=(0.0, 1.0) if is_criterion else range(BANDS),
-                weights=None if is_criterion else "quadratic",
-            )
-            if enough
+            error_interval=_interval_over_rows([b - a for a, b in zip(*errors, strict=True)], rows),
+            a_kappa=kappa(a, human, is_verdict=is_verdict),
+            b_kappa=kappa(b, human, is_verdict=is_verdict),
+            kappa_interval=kappa_difference(one, other, people, rows, **kappa_options(is_verdict=is_verdict))
+            if len(set(rows)) >= FEWEST_ROWS
             else None,
         )
 
@@ -403,27 +373,24 @@ class _Column:
     """One measure while results come in."""
 
     def __init__(self) -> None:
-        self.scores = _PairedScores()
+        self.scores = PairedScores()
         self.failures: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._outcomes: tuple[Counter[Outcome], Counter[Outcome]] = (Counter(), Counter())
 
-    def add(self, row: int, bot: int, a: Score | None, b: Score | None, human: float) -> None:
-        values = []
+    def add(self, row: int, bot: int, a: Score | None, b: Score | None, human: float | None) -> None:
         for number, score in enumerate((a, b)):
-            value = score.value if score else None
-            values.append(math.nan if value is None else value)
             if score:
                 self._outcomes[number][score.outcome] += 1
             if score and score.outcome is Outcome.FAILED:
                 self.failures[number][score.code] += 1
-        self.scores.append(row, bot, values[0], values[1], human)
+        self.scores.add_case(row, bot, a.value if a else None, b.value if b else None, human)
 
     def mean(self, number: int) -> Mean:
         """Of all that one judge scored: 0 for A, 1 for B."""
-        values = [value for value in (self.scores.a, self.scores.b)[number] if not math.isnan(value)]
+        values = self.scores.column(number)
         outcomes = self._outcomes[number]
         return Mean(
-            value=_mean(values),
+            value=mean(values),
             stdev=float(np.std(values)) if values else None,
             scored=len(values),
             failed=outcomes[Outcome.FAILED],
@@ -460,10 +427,6 @@ def _ranking(a: Summary, b: Summary) -> Iterator[RankedBot]:
         other = others[line.bot]
         rows = a.compared if line.rank is not None else 0
         yield RankedBot(line.bot, line.rank, other.rank, line.rqs.value, other.rqs.value, rows)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
 
 
 def _interval_over_rows(values: Sequence[float], rows: Sequence[int]) -> Interval | None:

@@ -23,13 +23,12 @@ from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureM
 from rag_eval.results.baseline import (
     NAMES,
     BaselineComparison,
-    Change,
-    Direction,
     PastRun,
     comparable,
     numbered,
     text_digest,
 )
+from rag_eval.results.paired import Change, Direction
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.texts.display import shorten

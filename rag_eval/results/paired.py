@@ -1,0 +1,285 @@
+"""Values of the same cases side by side: of two runs, of two judges, or of judge and people, and what the pairs say."""
+
+import heapq
+import math
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import compress
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rag_eval.results.stored import State
+
+if TYPE_CHECKING:
+    from rag_eval.results.agreement import CohenKappa
+    from rag_eval.results.intervals import Interval
+
+BANDS = 5
+MOST_DISAGREEMENTS = 10
+_ALPHA = 0.05
+
+Found = TypeVar("Found")
+
+
+class JoinedValues:
+    """Two or more values of each case, one per column; NaN where there is none."""
+
+    def __init__(self, columns: int = 2) -> None:
+        self.columns = tuple(array("d") for _ in range(columns))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def add(self, *values: float | None) -> None:
+        for column, value in zip(self.columns, values, strict=True):
+            column.append(math.nan if value is None else value)
+
+    def label_last(self, value: float) -> bool:
+        """Give the case that was added last its value in the last column; False if it has one."""
+        column = self.columns[-1]
+        if not math.isnan(column[-1]):
+            return False
+        column[-1] = value
+        return True
+
+    def state(self) -> State:
+        """What was added, for `merge`."""
+        return {"columns": list(self.columns)}
+
+    def merge(self, state: State) -> None:
+        """Add the cases of a part of the run, which come after those that were added so far."""
+        for column, more in zip(self.columns, state["columns"], strict=True):
+            column.extend(more)
+
+    def column(self, number: int) -> list[float]:
+        """The values of one column, whatever the others have."""
+        return [value for value in self.columns[number] if not math.isnan(value)]
+
+    def common(self, *numbers: int) -> tuple[list[int], list[list[float]]]:
+        """The numbers of the cases with a value in each of these columns (default: all), and the values by column."""
+        columns = [self.columns[number] for number in numbers] or self.columns
+        has_all = [not any(map(math.isnan, case)) for case in zip(*columns, strict=True)]
+        return list(compress(range(len(self)), has_all)), [list(compress(each, has_all)) for each in columns]
+
+    def only(self, number: int) -> int:
+        """How many cases have a value in this column, and in no other."""
+        others = [column for index, column in enumerate(self.columns) if index != number]
+        return sum(
+            not math.isnan(value) and all(map(math.isnan, rest))
+            for value, *rest in zip(self.columns[number], *others, strict=True)
+        )
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """None without any."""
+    return fmean(values) if values else None
+
+
+def mean_absolute_error(one: Sequence[float], other: Sequence[float]) -> float | None:
+    return mean([abs(a - b) for a, b in zip(one, other, strict=True)])
+
+
+def ratings(values: Iterable[float], *, is_verdict: bool) -> list[Hashable]:
+    """What kappa counts: the verdicts of a criterion, or which of the BANDS bands of equal width each value is in."""
+    return list(values) if is_verdict else [min(int(value * BANDS), BANDS - 1) for value in values]
+
+
+def kappa_options(*, is_verdict: bool) -> dict[str, Any]:
+    """How kappa counts them: verdicts without weights, bands with quadratic ones."""
+    return {"categories": (0.0, 1.0)} if is_verdict else {"categories": range(BANDS), "weights": "quadratic"}
+
+
+def kappa(one: Sequence[float], other: Sequence[float], *, is_verdict: bool) -> "CohenKappa":
+    """Cohen's kappa of two columns."""
+    from rag_eval.results.agreement import cohen_kappa
+
+    rated = (ratings(values, is_verdict=is_verdict) for values in (one, other))
+    return cohen_kappa(*rated, **kappa_options(is_verdict=is_verdict))
+
+
+class Largest(Generic[Found]):
+    """The MOST_DISAGREEMENTS largest gaps of each measure."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[float, int, Found]]] = {}
+
+    def add(self, measure: str, gap: float, order: int, found: Found) -> None:
+        """Of equal gaps those of the lowest order stay. No two of a measure have the same."""
+        largest = self._found.setdefault(measure, [])
+        heapq.heappush(largest, (abs(gap), -order, found))
+        if len(largest) > MOST_DISAGREEMENTS:
+            heapq.heappop(largest)
+
+    def of(self, measures: Iterable[str]) -> tuple[Found, ...]:
+        """By measure, the largest first."""
+        return tuple(
+            found
+            for measure in measures
+            for _, _, found in sorted(self._found.get(measure, ()), reverse=True)
+        )
+
+
+# Two runs
+
+
+class Direction(StrEnum):
+    """A change is claimed only when chance would hardly make it: all changes of a run are tested together."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    UNDECIDED = "not decided"
+    SAME = "no change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonQueries:
+    """How many queries of one bot two runs have."""
+
+    before: int
+    """In the earlier run."""
+    now: int
+    """In this run."""
+    both: int
+
+    @property
+    def only_before(self) -> int:
+        return self.before - self.both
+
+    @property
+    def only_now(self) -> int:
+        return self.now - self.both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedMeans:
+    """One mean of one bot, then and now, over the queries that have a value in both runs."""
+
+    bot: str
+    name: str
+    before: float
+    now: float
+    queries: int
+    """Number of the queries that are compared."""
+    common: CommonQueries
+    """Those that could be, with or without a value."""
+    direction: Direction
+    is_reversible: bool = False
+    """The compared queries would decide it, but those with a value in only one of the two runs could change that."""
+
+    @property
+    def difference(self) -> float:
+        return self.now - self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(PairedMeans):
+    interval: "Interval | None"
+    """Of the mean difference, so wide that those of all lines hold together with 95 %: it is on one side of 0
+    exactly when the change is claimed. None for a single query."""
+
+
+def changes_of(
+    pairs: Mapping[tuple[str, str], JoinedValues],
+    common: Mapping[str, CommonQueries],
+    least: Mapping[str, float],
+) -> tuple[Change, ...]:
+    """The changes by bot and name, tested together. `pairs` have what was then and what is now.
+
+    A difference of up to `least`, by name, counts as none.
+    """
+    from rag_eval.results.comparison import holm, paired_permutation_pvalue
+
+    differences = {key: _differences(each, least[key[1]]) for key, each in pairs.items()}
+    pvalues = [paired_permutation_pvalue(each) for each in differences.values()]
+    tests = zip(holm(pvalues), _alphas(pvalues), strict=True)
+    return tuple(
+        _change(key, pairs[key], each, common[key[0]], *test)
+        for (key, each), test in zip(differences.items(), tests, strict=True)
+    )
+
+
+def _differences(pairs: JoinedValues, least: float) -> list[float]:
+    _, (then, now) = pairs.common()
+    changes = (after - before for before, after in zip(then, now, strict=True))
+    return [change if abs(change) > least else 0.0 for change in changes]
+
+
+def _change(
+    key: tuple[str, str],
+    pairs: JoinedValues,
+    differences: Sequence[float],
+    common: CommonQueries,
+    pvalue: float,
+    alpha: float,
+) -> Change:
+    from rag_eval.results.intervals import bootstrap_mean_interval
+
+    _, (then, now) = pairs.common()
+    interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
+    seen = direction = _direction(differences, interval, pvalue)
+    if seen in _WORST and len(pairs) > len(then):
+        worst = [*differences, *_worst(pairs, seen)]
+        direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
+    return Change(
+        bot=key[0],
+        name=key[1],
+        before=fmean(then),
+        now=fmean(now),
+        interval=_with_zero(interval) if direction is Direction.UNDECIDED else interval,
+        queries=len(then),
+        common=common,
+        direction=direction,
+        is_reversible=direction is not seen,
+    )
+
+
+def _worst(pairs: JoinedValues, seen: Direction) -> list[float]:
+    """The differences of the half pairs if what is missing spoke against the change as much as it can."""
+    then, now = _WORST[seen]
+    return [
+        (now if math.isnan(value) else value) - (then if math.isnan(before) else before)
+        for before, value in zip(*pairs.columns, strict=True)
+        if math.isnan(before) != math.isnan(value)
+    ]
+
+
+_WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
+"""What a missing value then, or now, would be if it spoke against the change."""
+
+
+def _decides(differences: Sequence[float], direction: Direction, alpha: float) -> bool:
+    """Whether the test, as strict as it was for this line, finds the direction in these differences."""
+    from rag_eval.results.comparison import paired_permutation_pvalue
+    from rag_eval.results.intervals import bootstrap_mean_interval
+
+    interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
+    pvalue = paired_permutation_pvalue(differences) * _ALPHA / alpha  # since it is compared with 5 %
+    return _direction(differences, interval, pvalue) is direction
+
+
+def _alphas(pvalues: Sequence[float]) -> list[float]:
+    """How strict Holm's test is on each line: those that were claimed before it need no correction any more."""
+    from rag_eval.results.comparison import holm
+
+    claimed = sum(pvalue < _ALPHA for pvalue in holm(pvalues))
+    return [
+        _ALPHA / (len(pvalues) - min(claimed, sum(other < pvalue for other in pvalues))) for pvalue in pvalues
+    ]
+
+
+def _direction(differences: Sequence[float], interval: "Interval | None", pvalue: float) -> Direction:
+    """Test and interval see skewed differences a little differently: only what both see is claimed."""
+    if not any(differences):
+        return Direction.SAME
+    if pvalue >= _ALPHA or interval is None or interval.low <= 0 <= interval.high:
+        return Direction.UNDECIDED
+    return Direction.BETTER if interval.low > 0 else Direction.WORSE
+
+
+def _with_zero(interval: "Interval | None") -> "Interval | None":
+    """Where the test does not decide, neither does the interval."""
+    if interval is None:
+        return None
+    return replace(interval, low=min(interval.low, 0.0), high=max(interval.high, 0.0))
