@@ -15,7 +15,6 @@ from rag_eval.store.batch_records import (
     JobRecord,
 )
 from rag_eval.store.reply_store import Store
-from rag_eval.store.store_format import insertion
 
 JOB = JobRecord("job", 1.5, 2.5, 3, 0.25, {"preflight": (7, 2, 0.25)}, 1000, 2)
 BATCH = BatchRecord(
@@ -82,16 +81,6 @@ def test_a_look_counts_only_minutes_after_the_last_one(moments: list[float], cou
         batch = batch.missed(moment)
         seen.append(batch.misses)
     assert (seen, batch.is_given_up) == (counts, counts[-1] == 3)
-
-
-def test_a_batch_of_an_earlier_version_has_missed_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s")
-    value = '{"id": "b", "files": ["file-1"], "requests": 2, "tokens": 9, "submitted": 5.0, "due": 6.0}'
-    store.commit(insertion("batches", ("t", "job", "here", "missing", value, 1.0)))
-    (batch,) = BatchRecords(store).batches()
-    assert batch == BatchRecord("t", "job", "here", BatchState.MISSING, "b", ("file-1",), 2, 9, 5.0, 6.0)
-    assert batch.missed(1000.0).misses == 1
-    store.end(keep=True)
 
 
 def test_a_batch_is_forgotten_alone_or_with_its_calls_and_a_job_with_all(tmp_path: Path) -> None:

@@ -1,31 +1,17 @@
-"""Damaged and earlier stores: what is damaged is not served, said once, and takes nothing else with it."""
+"""Damaged stores: what is damaged is not served, said once, and takes with it only what SQLite cannot read."""
 
-import os
-import shutil
-import signal
+import hashlib
 import sqlite3
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_store import FAILED, PAID, fill_from_processes
+from test_store import FAILED, PAID
 
 from rag_eval.errors import StoreError
 from rag_eval.store.reply_store import Store
 from rag_eval.store.store_format import VERSION
-
-EARLIER = [Path(__file__).parent / "stores" / f"format{number}.sqlite" for number in (1, 2)]
-TEA = '{"statements":[{"statement":"Tee schmeckt \U0001f375 süß.","reason":"so","verdict":1}]}'
-KEPT = {
-    "a" * 64: TEA,
-    "b" * 64: '{"reason":"polite","toxicity":0.0}',
-    "c" * 64: '{"classifications":[]}',
-}
-"""The replies in it."""
 
 
 def small_store(path: Path) -> Path:
@@ -185,6 +171,10 @@ def without_version(path: Path) -> None:
     change(small_store(path), "PRAGMA user_version = 0")
 
 
+def of_an_earlier_format(path: Path) -> None:
+    change(small_store(path), f"PRAGMA user_version = {VERSION - 1}", "DROP TABLE batch_calls")
+
+
 def with_an_impossible_version(path: Path) -> None:
     change(small_store(path), f"PRAGMA user_version = {VERSION + 65536}")
 
@@ -215,13 +205,14 @@ FILES: list[tuple[Callable[[Path], None], str, set[str]]] = [
     (without("replies"), "it has no table of replies", {"a", "b", "c"}),
     (without("failures"), "it has no table of failures", {"failure"}),
     (without("notes"), "it has no table of notes", {"dialect"}),
-    (with_another_column, "its table of replies has other columns", set()),
+    (with_another_column, "its table of replies has other columns", {"a", "b", "c"}),
     (with_a_column_more, "its table of replies has other columns", set()),
     (without_a_key, "its table of replies has other columns", set()),
-    (without_version, "it has no version", set()),
-    (with_an_impossible_version, "it has no version", set()),
+    (without_version, "its format is 0, expected 3", set()),
+    (of_an_earlier_format, "its format is 2, expected 3", set()),
+    (with_an_impossible_version, "its format is 65539, expected 3", set()),
     (only_to_be_read, "its header is not one of SQLite's", set()),
-    (with_a_name_that_is_no_text, "", set()),
+    (with_a_name_that_is_no_text, "", {"a", "b", "c"}),
     (with_a_missing_value, "NULL value in replies.attempts", {"b"}),
 ]
 
@@ -259,23 +250,6 @@ def test_of_a_damaged_file_that_is_set_aside_the_intact_rows_are_kept(
     assert content(Store(path)) == kept, "and it is an intact store"
 
 
-def test_on_both_sides_of_a_hole_in_the_file_rows_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    store = Store(path)
-    for number in range(100):
-        store.put_reply(f"{number:03}", reply='"' + "x" * 1000 + '"', **PAID)
-    store.end(keep=True)
-    data = bytearray(path.read_bytes())
-    middle = data.index(b"050t") // 4096 * 4096
-    data[middle : middle + 4096] = b"\xa5" * 4096
-    path.write_bytes(data)
-    store = Store(path, on_damage=lambda sentence: None)
-    served = {number for number in range(100) if store.reply(f"{number:03}")}
-    store.end(keep=True)
-    assert {*range(45), *range(56, 100)} <= served
-    assert 50 not in served
-
-
 def test_a_file_of_another_program_is_not_read_into_a_store(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
         connection.executescript(
@@ -294,130 +268,111 @@ def test_what_a_kill_left_of_a_new_store_is_no_hindrance(tmp_path: Path) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["s"]
 
 
-# Stores of the version before
+# Pages
 
-
-@pytest.fixture(params=EARLIER, ids=lambda path: path.stem)
-def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A store that an earlier version wrote."""
-    return Path(shutil.copy(request.param, tmp_path / "s"))
-
-
-def test_a_store_of_the_version_before_is_served_and_brought_up_to_date(earlier: Path) -> None:
-    path = earlier
-    for _ in range(2):
-        store = Store(path)
-        assert {key: store.reply(key) for key in KEPT} == KEPT
-        assert store.failure("d" * 64) == ("refused", "the judge refused")
-        assert store.note("dialect http://127.0.0.1") == '{"takes_temperature":false}'
-        assert [(task.task, task.replies, task.prompt_tokens) for task in store.overview()] == [
-            ("context_recall", 1, 120), ("faithfulness.verdicts", 1, 310), ("toxicity", 1, 0),
-        ]  # fmt: skip
-        store.end(keep=True)
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-    change(path, "UPDATE replies SET reply = '{}' WHERE key LIKE 'a%'")
-    with pytest.raises(StoreError, match=r"\(replies: 1\)"):
-        Store(path)
-
-
-BEFORE = {
-    "no text": "UPDATE replies SET reply = CAST(x'7bff7d' AS TEXT) WHERE task = 'toxicity'",
-    "no JSON": "UPDATE replies SET reply = '{\"reason\":' WHERE task = 'toxicity'",
-    "too deep": "UPDATE replies SET reply = replace(hex(zeroblob(50000)), '00', '[') WHERE task = 'toxicity'",
-    "bytes": "UPDATE replies SET reply = CAST(reply AS BLOB) WHERE task = 'toxicity'",
-    "a key that is no text": "UPDATE replies SET key = CAST(x'ff' AS TEXT) WHERE task = 'toxicity'",
+PAGE = 4096
+REPLIES = {
+    hashlib.sha256(str(number).encode()).hexdigest(): f'{{"verdict": "{number:03} {"ä" * 100}"}}'
+    for number in range(300)
 }
 
 
-@pytest.mark.parametrize("statement", BEFORE.values(), ids=BEFORE)
-def test_what_is_damaged_in_a_store_of_the_version_before_is_dropped(earlier: Path, statement: str) -> None:
-    path = earlier
-    change(path, statement)
-    before = path.read_bytes()
-    for is_dry in (False, True):
-        with pytest.raises(StoreError, match=r"damaged rows \(replies: 1\); run again without"):
-            Store(path, is_dry=is_dry)
-    assert path.read_bytes() == before, "and it is not migrated by halves"
-    said: list[str] = []
-    for is_dry in (True, False, False):
-        store = Store(path, on_damage=said.append, is_dry=is_dry)
-        assert {key: store.reply(key) for key in KEPT} == KEPT | {"b" * 64: None}
-        store.end(keep=True)
-    assert ["dropped them" in sentence for sentence in said] == [False, True]
-
-
-def test_a_dry_run_reads_a_store_of_the_version_before_and_leaves_it(earlier: Path) -> None:
-    path, before = earlier, earlier.read_bytes()
-    store = Store(path, is_dry=True)
-    assert {key: store.reply(key) for key in KEPT} == KEPT
-    assert store.failure("d" * 64) == ("refused", "the judge refused")
-    assert len(store.overview()) == 3
+def served(path: Path) -> int:
+    """How many of REPLIES the store has, none of them changed."""
+    store = Store(path, on_damage=lambda sentence: None)
+    found = {key: store.reply(key) for key in REPLIES}
     store.end(keep=True)
-    assert path.read_bytes() == before
+    assert all(reply in (None, REPLIES[key]) for key, reply in found.items())
+    return len(REPLIES) - [*found.values()].count(None)
 
 
-def test_processes_that_meet_a_store_of_the_version_before_migrate_it_once(earlier: Path) -> None:
-    path = earlier
-    assert fill_from_processes(path, rows=5) == ""
+def cut(share: float) -> Callable[[bytes], bytes]:
+    return lambda data: data[: int(len(data) * share)]
+
+
+def without_pages(*pages: int) -> Callable[[bytes], bytes]:
+    """Overwritten; counted from 1."""
+
+    def damage(data: bytes) -> bytes:
+        changed = bytearray(data)
+        for page in pages:
+            changed[(page - 1) * PAGE : page * PAGE] = b"\xa5" * PAGE
+        return bytes(changed)
+
+    return damage
+
+
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], int]] = {
+    "one page less": (lambda data: data[:-PAGE], 290),
+    "cut": (cut(0.8), 200),
+    "zeroes at the end": (lambda data: cut(0.8)(data).ljust(len(data), b"\0"), 200),
+    "zeroes, then cut": (lambda data: cut(0.7)(data).ljust(len(data) - 100, b"\0"), 170),
+    "two holes": (without_pages(12, 20), 260),
+    "every third page": (without_pages(*range(9, 30, 3)), 190),
+    "a hole, and changed replies": (
+        lambda data: without_pages(12)(data.replace(b'"verdict": "0', b'"verdict": "9')), 170
+    ),
+    "no page where replies begin": (without_pages(2), 0),
+    "no header": (lambda data: b"\0" * 100 + data[100:], 0),
+}  # fmt: skip
+"""And the number of replies, of 300, that are kept at least."""
+
+
+@pytest.mark.parametrize(("damage", "kept"), DAMAGES.values(), ids=DAMAGES)
+def test_replies_that_sqlite_can_still_read_are_kept(
+    tmp_path: Path, damage: Callable[[bytes], bytes], kept: int
+) -> None:
+    path = tmp_path / "s"
     store = Store(path)
-    assert {key: store.reply(key) for key in KEPT} == KEPT
-    assert all(store.reply(f"{name}-{n}") for name in "abc" for n in range(5))
+    for key, reply in REPLIES.items():
+        store.put_reply(key, reply=reply, **PAID)
     store.end(keep=True)
+    change(path, "VACUUM")
+    damaged = damage(path.read_bytes())
+    path.write_bytes(damaged)
+    first = served(path)
+    assert first >= kept
+    (aside,) = (each for each in tmp_path.iterdir() if each.name != "s")
+    assert aside.read_bytes() == damaged
+    store = Store(path)  # it is intact now
+    store.put_reply("more", reply="{}", **PAID)
+    store.end(keep=True)
+    assert served(path) == first
 
 
-_EVERY_STEP = textwrap.dedent(
-    """
-    import os, shutil, signal, sys
-    from pathlib import Path
-    from io_faults import Faults
-    from rag_eval.errors import StoreError
-    from rag_eval.store.reply_store import Store
-
-    class Kills(Faults):
-        def step(self, what, *, needs_room=True):
-            if super().step(what, needs_room=needs_room):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return False
-
-    source, target, how = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    number, status = 0, 1
-    while status:
-        number += 1
-        for left in target.parent.glob(target.name + "*"):
-            left.unlink()
-        shutil.copy(source, target)
-        pid = os.fork()
-        if pid == 0:
-            faults = Kills(number, lasts=False) if how == "kill" else Faults(number, lasts=how == "full")
-            faults.install()
-            try:
-                Store(target, on_damage=lambda sentence: None).end(keep=True)
-            except StoreError:
-                os._exit(1)
-            os._exit(0 if len(faults.steps) < number else 2)
-        status = os.waitpid(pid, 0)[1]
-        said = []
-        store = Store(target, on_damage=said.append)
-        found = store.reply("a" * 64), store.reply("b" * 64), store.failure("d" * 64)
-        store.end(keep=True)
-        left = sorted(path.name for path in target.parent.glob(target.name + "*"))
-        print(number, status, [each and len(each) for each in found], len(said), len(left))
-    """
-)
+def test_damage_that_shows_only_when_something_is_written_does_not_end_every_command(tmp_path: Path) -> None:
+    path = small_store(tmp_path / "s")
+    change(
+        path,
+        "CREATE TRIGGER t BEFORE DELETE ON replies BEGIN SELECT * FROM missing; END",
+        "UPDATE replies SET task = 'u' WHERE key = 'b'",
+    )
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="run again without --strict-cache"):
+        Store(path)
+    assert path.read_bytes()[100:] == before[100:], "but for the kind of its journal"
+    said: list[str] = []
+    assert content(Store(path, on_damage=said.append)) == WHOLE | {"b": None}
+    assert content(Store(path)) == WHOLE | {"b": None}
+    assert "is damaged (no such table: main.missing). RAG Eval renamed it" in said[0]
 
 
-@pytest.mark.parametrize("source", EARLIER, ids=lambda path: path.stem)
-@pytest.mark.parametrize("how", ["kill", "fail", "full"])
-def test_a_migration_may_end_at_any_step_and_nothing_is_lost(tmp_path: Path, how: str, source: Path) -> None:
-    """By a kill, an error, or a disk that becomes full. The next to open it finds everything."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    ended = subprocess.run(
-        [sys.executable, "-c", _EVERY_STEP, source, tmp_path / "s", how],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    rounds = [line.split(" ", 2) for line in ended.stdout.splitlines()]
-    assert len(rounds) > 20
-    assert {rest for _, _, rest in rounds} == {f"[{len(TEA)}, 34, 2] 0 1"}
-    statuses = {int(status) for _, status, _ in rounds[:-1]}
-    assert statuses <= ({signal.SIGKILL} if how == "kill" else {256, 512})
+@pytest.mark.parametrize("mask", [1, 128])
+def test_no_bit_of_the_header_ends_every_command_or_changes_a_reply(tmp_path: Path, mask: int) -> None:
+    """SQLite may refuse the whole file; it is kept aside."""
+    data = small_store(tmp_path / "s").read_bytes()
+    for byte in range(100):
+        path = tmp_path / str(byte)
+        changed = bytearray(data)
+        changed[byte] ^= mask
+        path.write_bytes(changed)
+        if (byte, mask) in ((62, 1), (63, 128)):
+            with pytest.raises(StoreError, match="was written by another version of rag-eval"):
+                Store(path, on_damage=lambda sentence: None)
+            assert path.read_bytes() == changed
+            continue
+        store = Store(path, on_damage=lambda sentence: None)
+        store.put_reply("d", reply="{}", **PAID)
+        assert content(store) in (WHOLE, dict.fromkeys(WHOLE)), byte
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",), byte

@@ -65,7 +65,7 @@ class Store:
                     opened = open_file_unchanged(path, on_damage)
                 else:
                     opened = open_file(path, on_damage, journal="DELETE" if is_remote else "WAL")
-        self._connection, self._reader, self._version = opened.writer, opened.reader, opened.version
+        self._connection, self._reader = opened.writer, opened.reader
         if is_remote:
             on_network(
                 f"{path}: is on a network file system, where locks may not work; use it in one run at a time, or "
@@ -137,7 +137,7 @@ class Store:
         self, table: str, columns: str, condition: str = "1", *arguments: Value
     ) -> list[tuple[Any, ...]]:
         """The intact rows for which an SQL condition holds, in the order of their keys."""
-        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)} ORDER BY 1"  # noqa: S608
+        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table)} ORDER BY 1"  # noqa: S608
         with self._reporting("read"), self._reading:
             return self._reader.execute(query, arguments).fetchall()
 
@@ -147,7 +147,7 @@ class Store:
             rows = self._reader.execute(
                 "SELECT task, count(*), CAST(total(prompt_tokens) AS INTEGER), "  # noqa: S608 - names of ours
                 "CAST(total(completion_tokens) AS INTEGER), min(stored_at), max(stored_at) "
-                f"FROM replies WHERE {is_intact('replies', self._version)} GROUP BY task ORDER BY task"
+                f"FROM replies WHERE {is_intact('replies')} GROUP BY task ORDER BY task"
             ).fetchall()
         return [_StoredTask(*row) for row in rows]
 
@@ -177,7 +177,7 @@ class Store:
 
     def _row(self, table: str, columns: str, condition: str, *arguments: Value) -> tuple[object, ...] | None:
         """The row, or None if there is none or it is damaged."""
-        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table, self._version)}"  # noqa: S608
+        query = f"SELECT {columns} FROM {table} WHERE {condition} AND {is_intact(table)}"  # noqa: S608
         with self._reporting("read"), self._reading:
             row: tuple[object, ...] | None = self._reader.execute(query, arguments).fetchone()
         return row

@@ -1,4 +1,4 @@
-"""The file of a store of replies: opened intact, brought up to date, or set aside and begun again."""
+"""The file of a store of replies: opened intact, or set aside and begun again."""
 
 import os
 import sqlite3
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from rag_eval.errors import StoreError
 from rag_eval.store import store_format
-from rag_eval.store.pages import Pages, page_sizes
-from rag_eval.store.store_format import APPLICATION_ID, FIRST_VERSION, LASTING_TABLES, TABLES, VERSION
+from rag_eval.store.store_format import APPLICATION_ID, READING_FAILED, VERSION
 
 PATIENCE = 30.0
 """Seconds to wait for another process that uses the same store."""
@@ -20,8 +19,6 @@ _LAST_VERSION = 1000
 _JOURNALS = (b"\1\1", b"\2\2")
 """Bytes 18 and 19 of a file without and with a write-ahead log. SQLite only reads files of other numbers."""
 _COMPANIONS = ("-wal", "-shm")
-_READING_FAILED = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""The latter when SQLite complains of a name in the file that is not text."""
 _FAULTS_OF_THE_FILE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """SQLITE_ERROR as well: the statements are always the same, so one that cannot be run is a fault of the file."""
 
@@ -34,16 +31,14 @@ class Connections:
 
     writer: sqlite3.Connection
     reader: sqlite3.Connection
-    version: int = VERSION
-    """Version of the format; an earlier one only if the file must not be changed."""
 
 
 def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connections:
     """Open the store at `path` to read and write, or begin one. The caller holds the lock of `path`.
 
-    A file that is damaged, or not a store, is renamed, and its intact rows begin a new store. The damaged rows of a
-    file that is otherwise intact are removed. `on_damage` is told of both in a sentence; without it, both raise
-    StoreError and leave the file as it is. A store of an earlier version is brought up to this one.
+    A file that is damaged, of an earlier format, or not a store, is renamed, and the intact rows that SQLite can read
+    begin a new store. The damaged rows of a file that is otherwise intact are removed. `on_damage` is told of both in
+    a sentence; without it, both raise StoreError and leave the file as it is.
     """
     found = _inspect(path)
     if found.damage:
@@ -53,7 +48,7 @@ def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connection
             temporary.replace(path)
     try:
         return _opened(path, found, on_damage, journal)
-    except _READING_FAILED as error:
+    except READING_FAILED as error:
         # Not all damage shows before something is written. Left as it is, it would end every command.
         _begin_again(path, _damage_told_by(error), on_damage)
         return _opened(path, _Findings(), on_damage, journal)
@@ -76,7 +71,7 @@ def open_file_unchanged(path: Path, on_damage: Tell | None) -> Connections:
         wrong = _damaged_rows(path, found.damaged_rows)
         _teller(on_damage, wrong)(f"{wrong}. A run drops them and asks the judge for them again.")
     connection = _connection(path)
-    return Connections(connection, connection, found.version)
+    return Connections(connection, connection)
 
 
 def remove(path: Path) -> None:
@@ -89,8 +84,8 @@ def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str
     with ExitStack() as undo:
         writer = undo.enter_context(closing(_connection(path)))
         writer.execute(f"PRAGMA journal_mode = {journal}")
-        if found.damaged_rows or found.version != VERSION:
-            _bring_up_to_date(writer, path, on_damage)
+        if found.damaged_rows:
+            _remove_damaged(writer, path, on_damage)
         reader = _connection(path)
         undo.pop_all()
     return Connections(writer, reader)
@@ -103,7 +98,6 @@ def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str
 class _Findings:
     damage: str = ""
     """What is wrong with the file; empty when it is a store, or when there is none."""
-    version: int = VERSION
     damaged_rows: Mapping[str, int] = field(default_factory=dict)
     """How many by table."""
 
@@ -125,7 +119,7 @@ def _inspect(path: Path) -> _Findings:
     try:
         with closing(_connection(path)) as connection:
             return _look_through(connection, path)
-    except _READING_FAILED as error:
+    except READING_FAILED as error:
         return _Findings(_damage_told_by(error))
 
 
@@ -143,16 +137,16 @@ def _look_through(connection: sqlite3.Connection, path: Path) -> _Findings:
     if finding != "ok":
         return _Findings(" ".join(str(finding).split()))
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if not FIRST_VERSION <= version <= _LAST_VERSION:
-        return _Findings("it has no version")
-    if version > VERSION:
+    if VERSION < version <= _LAST_VERSION:
         raise StoreError(
             f"{path}: this store was written by another version of rag-eval (format {version}, expected {VERSION}); "
             "use that version, move the file away, or choose another [cache] directory"
         )
-    if difference := store_format.difference(connection, version):
+    if version != VERSION:
+        return _Findings(f"its format is {version}, expected {VERSION}")
+    if difference := store_format.difference(connection):
         return _Findings(difference)
-    return _Findings("", version, store_format.count_damaged(connection, version))
+    return _Findings("", store_format.count_damaged(connection))
 
 
 def _connection(path: Path | str) -> sqlite3.Connection:
@@ -168,12 +162,12 @@ def _connection(path: Path | str) -> sqlite3.Connection:
 # What is made of it
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path, on_damage: Tell | None) -> None:
-    """Migrate, and drop damaged rows. In one transaction: a kill, or an error, leaves everything as it was."""
+def _remove_damaged(connection: sqlite3.Connection, path: Path, on_damage: Tell | None) -> None:
+    """In one transaction: a kill, or an error, leaves everything as it was."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        dropped = store_format.mend(connection)
-        if not dropped:
+        dropped = store_format.remove_damaged(connection)
+        if not dropped:  # another process did
             return
         wrong = _damaged_rows(path, dropped)
         tell = _teller(on_damage, wrong)
@@ -217,49 +211,20 @@ def _take_over(damaged: Path, target: sqlite3.Connection) -> int:
     """Copy the intact rows of a damaged file; returns how many of them are replies."""
     with target:
         target.execute("BEGIN")
-        for table, row in _intact_rows(damaged):
+        for table, row in _readable_rows(damaged):
             target.execute(*store_format.insertion(table, row))
-        # What SQLite finds comes first: a page that it does not reach may hold an earlier state of the same row.
-        for table, row in _rows_of_pages(damaged):
-            target.execute(*store_format.insertion(table, row, replaces=False))
     (replies,) = target.execute("SELECT count(*) FROM replies").fetchone()
     return int(replies)
 
 
-def _intact_rows(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
-    """As far as SQLite can read the file from either end of a table. The file is not changed, nor made."""
-    try:
-        with closing(
-            sqlite3.connect(f"{damaged.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
-            # SQLite refuses a file that is shorter than its header says, unless it is told to expect damage.
-            connection.execute("PRAGMA writable_schema = ON")
-            store_format.define_functions(connection)
-            for table in TABLES:
-                for is_reversed in (False, True):
-                    with suppress(*_READING_FAILED):
-                        for row in store_format.intact_rows(connection, table, is_reversed=is_reversed):
-                            yield table, row
-    except _READING_FAILED:
-        return
-
-
-def _rows_of_pages(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
-    """The intact rows of every page of the file, whatever became of the pages that lead to it.
-
-    SQLite reads a table from either end as far as the first bad page, and not at all if the page where the table
-    begins is bad. The pages between can be read one by one: a row is known by its checksum.
-    """
-    if not damaged.exists():
-        return
-    with damaged.open("rb") as file:
-        for size, usable in page_sizes(file):
-            pages = Pages(file, size, usable)
-            free = pages.free()
-            for values in pages.records(free or set()):
-                found = store_format.recognized(values)
-                if found and (free is not None or found[0] in LASTING_TABLES):
-                    yield found
+def _readable_rows(damaged: Path) -> Iterator[tuple[str, store_format.Row]]:
+    """Those that SQLite reads. The file is not changed, nor made."""
+    address = f"{damaged.absolute().as_uri()}?mode=ro&immutable=1"
+    with suppress(*READING_FAILED), closing(sqlite3.connect(address, uri=True)) as connection:
+        # SQLite refuses a file that is shorter than its header says, unless it is told to expect damage.
+        connection.execute("PRAGMA writable_schema = ON")
+        store_format.define_functions(connection)
+        yield from store_format.readable_rows(connection)
 
 
 def _set_aside(path: Path, now: datetime) -> Path:
