@@ -15,16 +15,15 @@ from rag_eval.errors import InputError
 if TYPE_CHECKING:
     from rag_eval.store.reply_store import Store
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 _DAY = 24 * 60 * 60
 
 
-@click.group("cache", context_settings=_HELP, short_help="Show or prune cached replies.")
+@click.group("cache", short_help="Show or prune cached replies.")
 def command() -> None:
     """Show the cached replies in [cache] directory or remove old ones."""
 
 
-@command.command("show", context_settings=_HELP, short_help="Count cached replies by task.")
+@command.command("show", short_help="Count cached replies by task.")
 @options("cache")
 def _show(config: Path | None) -> None:
     """Show the number, tokens and dates of cached replies by task."""
@@ -39,7 +38,7 @@ def _show(config: Path | None) -> None:
         store.end(keep=True)
 
 
-@command.command("prune", context_settings=_HELP, short_help="Remove replies older than DAYS.")
+@command.command("prune", short_help="Remove replies older than DAYS.")
 @options("cache")
 @click.option(
     "--older-than",

@@ -35,12 +35,7 @@ _A = "Configuration of A.  [default: ./config.ini, if present]"
 _B = "Configuration of B.  [default: that of A]"
 
 
-@click.command(
-    "compare-judges",
-    cls=GroupedCommand,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Compare two judges on the same rows.",
-)
+@click.command("compare-judges", cls=GroupedCommand, short_help="Compare two judges on the same rows.")
 @click.argument("input_path", metavar="INPUT", type=PATH)
 @click.option("-o", "--output", cls=Option, group="Output", type=PATH, help=_OUTPUT)
 @click.option("--a", "config_a", cls=Option, group="Judge", type=PATH, help=_A)

@@ -8,11 +8,7 @@ from rag_eval.cli.console import say
 _SHELLS = ["bash", "zsh", "fish"]
 
 
-@click.command(
-    "completion",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Print a shell completion script.",
-)
+@click.command("completion", short_help="Print a shell completion script.")
 @click.argument("shell", metavar="SHELL", type=click.Choice(_SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:

@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from rag_eval.judge.transport import Transport
 
 
-@click.command(
-    "doctor",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Check settings and the endpoint.",
-)
+@click.command("doctor", short_help="Check settings and the endpoint.")
 @options("doctor", judge="Judge to check; offline needs no API key.")
 @click.option("--no-call", is_flag=True, help="Skip the small paid call to the judge.")
 @click.option("--probe", "is_probed", is_flag=True, help="Let the judge score three known cases.")

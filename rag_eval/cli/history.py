@@ -78,11 +78,7 @@ class HistoryOfRun:
         return replace(self.history, runs=(*self.history.runs, run))
 
 
-@click.command(
-    "history",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Show how scores changed over time.",
-)
+@click.command("history", short_help="Show how scores changed over time.")
 @click.argument("folder", metavar="FOLDER", type=PATH)
 @click.option("-o", "--output", type=PATH, help="Also write the history to this file (.xlsx or .html).")
 def command(folder: Path, output: Path | None) -> None:

@@ -19,11 +19,7 @@ _MODES = {_CONFIG: 0o600}
 """Permissions of files that may come to hold a key."""
 
 
-@click.command(
-    "init",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Create config.ini and a sample input.",
-)
+@click.command("init", short_help="Create config.ini and a sample input.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def command(folder: Path) -> None:
     """Create config.ini with all settings and answers.xlsx, a sample input, in FOLDER.

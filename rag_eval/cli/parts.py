@@ -11,11 +11,10 @@ from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH
 from rag_eval.errors import InputError
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 _FOLDER = click.argument("folder", metavar="FOLDER", type=PATH)
 
 
-@click.command("shard", context_settings=_HELP, short_help="Judge one shard of a run.")
+@click.command("shard", short_help="Judge one shard of a run.")
 @click.argument("path", metavar="SPEC.json", type=PATH)
 @click.option(
     "--at-once",
@@ -52,7 +51,7 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
     remark(f"Shard {outcome.number} is done: {outcome.rows:,} rows of {spec.source}.")
 
 
-@click.command("report", context_settings=_HELP, short_help="Report the shards of a run that are done.")
+@click.command("report", short_help="Report the shards of a run that are done.")
 @_FOLDER
 @options("report")
 def report(folder: Path, **values: Any) -> None:
@@ -62,7 +61,7 @@ def report(folder: Path, **values: Any) -> None:
     sys.exit(ShardReport(folder, Options(**values)).run())
 
 
-@click.command("cases", context_settings=_HELP, short_help="Write selected cases of a run in shards.")
+@click.command("cases", short_help="Write selected cases of a run in shards.")
 @_FOLDER
 @click.option(
     "--where",

@@ -22,11 +22,7 @@ def _cutoffs(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple
     return tuple(map(int, parts))
 
 
-@click.command(
-    "retrieval",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Score retrieval against gold documents.",
-)
+@click.command("retrieval", short_help="Score retrieval against gold documents.")
 @click.argument("file", metavar="RESULTS", type=PATH, required=False)
 @click.option("--results", type=PATH, metavar="RESULTS", help="The same as the argument RESULTS.")
 @click.option("--reference", type=PATH, required=True, help="File with the gold documents of each query.")

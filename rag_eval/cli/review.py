@@ -25,11 +25,7 @@ _DEFAULT_METRICS = ("answer_correctness", "faithfulness", "answer_relevancy")
 _PARTS = {3: "thirds", 2: "halves"}
 
 
-@click.command(
-    "review",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Draw cases for people to label.",
-)
+@click.command("review", short_help="Draw cases for people to label.")
 @click.argument("run", metavar="RUN.json", type=PATH)
 @click.option("-o", "--output", type=PATH, help="Review sheet to write.  [default: <run>_review.xlsx]")
 @click.option(

@@ -14,15 +14,13 @@ from rag_eval.cli.reading import opened
 if TYPE_CHECKING:
     from rag_eval.rubric import Agreement, EvaluationRubric, MetricDefinition
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 
-
-@click.group("rubric", context_settings=_HELP, short_help="Check rubrics, compare raters.")
+@click.group("rubric", short_help="Check rubrics, compare raters.")
 def command() -> None:
     """Check a rubric file or measure agreement between two raters."""
 
 
-@command.command("check", context_settings=_HELP, short_help="Check a rubric file and print the rubric.")
+@command.command("check", short_help="Check a rubric file and print the rubric.")
 @click.argument("file", type=PATH)
 def _check(file: Path) -> None:
     """Print the rubric in FILE (.yaml, .yml or .json) as RAG Eval reads it, or everything that is wrong with it."""
@@ -32,7 +30,7 @@ def _check(file: Path) -> None:
         say(line)
 
 
-@command.command("align", context_settings=_HELP, short_help="Measure the agreement of two raters.")
+@command.command("align", short_help="Measure the agreement of two raters.")
 @click.argument("a", type=PATH)
 @click.argument("b", type=PATH)
 @click.option("--rubric", "file", type=PATH, required=True, help="Rubric file (.yaml, .yml or .json).")

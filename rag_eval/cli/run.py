@@ -12,12 +12,7 @@ from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH, GroupedCommand
 
 
-@click.command(
-    "run",
-    cls=GroupedCommand,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    short_help="Score answers and write the report.",
-)
+@click.command("run", cls=GroupedCommand, short_help="Score answers and write the report.")
 @click.argument("inputs", metavar="INPUT...", type=PATH, nargs=-1, required=True)
 @options("run")
 @click.version_option(__version__, prog_name="rag-eval")
