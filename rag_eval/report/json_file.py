@@ -8,18 +8,23 @@ nested differently or computed is spelled out.
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
+from rag_eval.report.column import Table
+from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
+from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change
+from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.stored import CASE_RESULT, RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
+from rag_eval.retrieval import RetrievalSummary
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
@@ -28,7 +33,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 # Nothing in a run contains itself; not looking for it saves a tenth of the time.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, default=array.tolist)
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,
+    default=lambda value: _PLAIN.get(type(value), array.tolist)(value),
+)
 _NAMED_BY_KEY: Json = {
     "scores": {"__all__": {"metric"}},
     "further": {"__all__": {"metric"}},
@@ -37,6 +47,8 @@ _NAMED_BY_KEY: Json = {
 """The name of a score's metric is the key that the score is under."""
 _ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "fallbacks", "left_out")
 """Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
+_FIRST = ("bots", "leaderboard", "causes", "slices", "rubric", "retrieval", "alignment", "noise", "flagged")
+"""Members in the order of earlier versions, for who reads the document as it comes; the others follow."""
 
 
 class JsonReport:
@@ -72,29 +84,24 @@ class JsonReport:
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Write the summary and move the document to the target. Returns its path. Raises OutputError."""
-        end = {
+        run = FinishedRun(facts, summary, findings)
+        found = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(summary, findings),
             "causes": [_causes(each) for each in findings.causes],
-            "slices": [_slice(each) for each in summary.slices],
-            "rubric": [asdict(each) for each in findings.pass_rates],
-            "retrieval": {
-                bot: {
-                    "means": dict(each.means),
-                    "scored": each.scored,
-                    "not_applicable": each.not_applicable.count,
-                }
-                for bot, each in findings.retrieval.items()
-            },
-            "alignment": findings.alignment and asdict(findings.alignment),
             "noise": dict(findings.noise),
             "flagged": [
                 {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
             ],
-            "changes": None if findings.changes is None else [_changed(each) for each in findings.changes],
-            "beside_changes": findings.beside_changes,
+            **{
+                name: value(run)
+                for table in TABLES
+                if isinstance(table, Table)
+                for name, value in table.json.items()
+            },
             "end": _end(facts),
         }
+        end = {name: found[name] for name in (*_FIRST, *found)}
         self._write("\n],\n" + ",\n".join(_members(end)) + "\n}\n")
         with output_errors(self._target, "--json"):
             self._file.close()
@@ -217,6 +224,14 @@ def _changed(change: Change) -> Json:
     }
 
 
+def _retrieval(each: RetrievalSummary) -> Json:
+    return {
+        "means": dict(each.means),
+        "scored": each.scored,
+        "not_applicable": each.not_applicable.count,
+    }
+
+
 def _means(means: Mapping[str, Mean]) -> Json:
     return {name: _mean(mean) for name, mean in means.items()}
 
@@ -232,3 +247,13 @@ def _interval(interval: "Interval | None") -> tuple[float, float] | None:
 def _fields(record: Any, without: Collection[str] = ()) -> Json:
     """The record's fields in their order, each as it is."""
     return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in without}
+
+
+_PLAIN: Mapping[type, Callable[[Any], Any]] = {
+    Alignment: asdict,
+    BotPassRates: asdict,
+    Change: _changed,
+    RetrievalSummary: _retrieval,
+    Slice: _slice,
+}
+"""What tables are made of, in values that JSON knows."""

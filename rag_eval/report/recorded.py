@@ -12,13 +12,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
 from rag_eval.records import INCOMPLETE_FLAG, METRIC_LABELS, TOXICITY, CaseResult, Outcome, RunFacts
-from rag_eval.report.json_file import Json
 from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.results.stored import is_score, read_run_document
 from rag_eval.retrieval import doc_recall
 from rag_eval.tables.input_files import check_is_file
 from rag_eval.texts.display import shorten
 
+Json = dict[str, Any]
 _Record = TypeVar("_Record")
 
 

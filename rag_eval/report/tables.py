@@ -99,6 +99,7 @@ TABLES: Sequence[AnyReportTable] = (
         header_height=30,
         line_height=18,
         page=PagePart(title="Rubric"),
+        json={"rubric": lambda run: run.findings.pass_rates},
     ),
     Table(
         name="Retrieval",
@@ -109,6 +110,7 @@ TABLES: Sequence[AnyReportTable] = (
         line_height=18,
         frozen=1,
         page=PagePart(title="Retrieval"),
+        json={"retrieval": lambda run: dict(run.findings.retrieval)},
     ),
     Table(
         name="Human Alignment",
@@ -118,6 +120,7 @@ TABLES: Sequence[AnyReportTable] = (
         header_height=44,
         line_height=18,
         page=PagePart(title="Agreement with human labels"),
+        json={"alignment": lambda run: run.findings.alignment},
     ),
     Table(
         name="Disagreements",
@@ -136,6 +139,10 @@ TABLES: Sequence[AnyReportTable] = (
         header_height=30,
         line_height=18,
         page=PagePart(title="vs Baseline", rank=-1),
+        json={
+            "changes": lambda run: run.findings.changes,
+            "beside_changes": lambda run: run.findings.beside_changes,
+        },
     ),
     Table(
         name="History",
@@ -162,6 +169,7 @@ TABLES: Sequence[AnyReportTable] = (
         line_height=18,
         write=write_slices,
         page=PagePart(title="Slices", is_open=False),
+        json={"slices": lambda run: run.summary.slices},
     ),
     EVIDENCE,
 )
