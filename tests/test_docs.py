@@ -32,8 +32,9 @@ from rag_eval.metrics.context_precision import USEFUL_FROM
 from rag_eval.metrics.diagnosis import ROOM, CauseKind
 from rag_eval.metrics.prompt_forms import MOST_CHUNKS, MOST_TOKENS
 from rag_eval.records import METRIC_LABELS, TOXICITY, FailureMode, Score
-from rag_eval.report import charts, csv_files, extra_columns, judge_workbook
+from rag_eval.report import charts, csv_files, extra_columns
 from rag_eval.report.core_sheets import HEAT_FROM
+from rag_eval.report.judge_tables import JUDGE_TABLES
 from rag_eval.report.notes import NoteKind
 from rag_eval.report.page.row_record import TEXT_LIMIT
 from rag_eval.report.tables import TABLES
@@ -529,14 +530,7 @@ def test_every_column_of_the_report_is_explained(run_cli: Run, tmp_path: Path) -
 def test_the_sheets_are_those_listed() -> None:
     sheets = columns("More sheets") - {"Sheet"}
     assert sheets == {table.name for table in TABLES[3:]}
-    assert columns("Comparison of two judges") - {"Sheet"} == {
-        judge_workbook.AGREEMENT,
-        judge_workbook.DECISIONS,
-        judge_workbook.JUDGES,
-        judge_workbook.RANKING,
-        judge_workbook.LABELS,
-        judge_workbook.DISAGREEMENTS,
-    }
+    assert columns("Comparison of two judges") - {"Sheet"} == {table.name for table in JUDGE_TABLES}
 
 
 def test_measurements_of_packages_are_on_the_pages_that_they_link_to() -> None:

@@ -82,7 +82,7 @@ class PagePart:
     """Or folded until the reader opens it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AnyTable:
     """What tables have in common. Heights are in points."""
 
@@ -100,7 +100,7 @@ class AnyTable:
         return f"{self.name.lower().replace(' ', '-')}.csv"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table(AnyTable, Generic[Source, Item]):
     """A table that is written once its source is complete."""
 
@@ -118,7 +118,7 @@ class Table(AnyTable, Generic[Source, Item]):
     """Members of the JSON document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StreamedTable(AnyTable, Generic[Item]):
     """A table that is written while the results come."""
 

@@ -2,11 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Score
-from rag_eval.report.column import Cell, Column, Value, interval_columns, name_width, plain_column
-from rag_eval.report.styles import Look
+from rag_eval.report.column import (
+    Cell,
+    Column,
+    PagePart,
+    Table,
+    Value,
+    interval_columns,
+    name_width,
+    plain_column,
+)
+from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.judge_comparison import (
     Decisions,
     HumanComparison,
@@ -419,3 +428,73 @@ _ABOUT_GAP = f"Up to {MOST_DISAGREEMENTS} per measure, the largest first."
 _ABOUT_EVIDENCE = "What the judge looked at, with its verdict. ✗ counts against the score."
 _ABOUT_HUMAN_ERROR = "Mean absolute error against the human labels."
 _ABOUT_PAIRED = f"95% CI by a paired bootstrap over rows. Empty for fewer than {FEWEST_ROWS} rows."
+
+
+# The tables
+
+
+class ComparedJudges(NamedTuple):
+    """What the tables are made of."""
+
+    comparison: JudgeComparison
+    runs: Runs
+
+    @property
+    def facts(self) -> RunFacts:
+        """Those of the run that ended early, if one did."""
+        return next((run.facts for run in self.runs if run.facts.partial), self.runs[0].facts)
+
+
+def _table(name: str, page: PagePart | None, **others: Any) -> Table[ComparedJudges, Any]:
+    heights = {"header_height": 2 * LINE_HEIGHT, "line_height": 18, "frozen": 1}
+    return Table(name=name, page=page, **(heights | others))
+
+
+AGREEMENT = _table(
+    "Agreement",
+    PagePart(title="Agreement"),
+    columns=lambda judges: measure_columns(),
+    lines=lambda judges: judges.comparison.measures,
+)
+LABELS = _table(
+    "Human Labels",
+    PagePart(title="Against human labels", rank=1),
+    columns=lambda judges: human_columns(),
+    lines=lambda judges: judges.comparison.human,
+)
+DISAGREEMENTS = _table(
+    "Disagreements",
+    None,
+    columns=lambda judges: disagreement_columns(judges.facts),
+    lines=lambda judges: judges.comparison.disagreements,
+    frozen=3,
+)
+JUDGE_TABLES = (
+    AGREEMENT,
+    _table(
+        "Decisions",
+        PagePart(title="Decisions"),
+        columns=lambda judges: decision_table(judges.comparison)[0],
+        lines=lambda judges: decision_table(judges.comparison)[1],
+    ),
+    _table(
+        "Judges",
+        PagePart(title="Judges", rank=3),
+        columns=lambda judges: judge_table(*judges)[0],
+        lines=lambda judges: judge_table(*judges)[1],
+        line_height=2 * LINE_HEIGHT,
+    ),
+    _table(
+        "Ranking",
+        PagePart(title="Ranking", rank=2),
+        columns=lambda judges: ranking_columns(judges.facts),
+        lines=lambda judges: judges.comparison.ranking,
+    ),
+    LABELS,
+    DISAGREEMENTS,
+)
+
+
+def tables_of(comparison: JudgeComparison) -> list[Table[ComparedJudges, Any]]:
+    """The tables of a comparison, in the order of the sheets; that of human labels only if there are any."""
+    return [table for table in JUDGE_TABLES if table is not LABELS or comparison.human]

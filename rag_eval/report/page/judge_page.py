@@ -4,18 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rag_eval.report.judge_tables import (
+    ComparedJudges,
     Runs,
-    decision_table,
     evidence_text,
-    human_columns,
-    judge_table,
-    measure_columns,
     properties_text,
-    ranking_columns,
     summary_lines,
+    tables_of,
 )
 from rag_eval.report.page.document import head
-from rag_eval.report.page.sections import folded, safe, table
+from rag_eval.report.page.sections import folded, further_tables, safe
 from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, JudgeDisagreement, headline
 from rag_eval.store.replacement import write_text
@@ -47,16 +44,15 @@ def _parts(comparison: JudgeComparison, runs: Runs, *, has_texts: bool) -> Itera
     yield f'<ul class="byline">{byline}</ul></header>'
     sentences = "".join(f"<li>{safe(each)}</li>" for each in summary_lines(comparison, runs))
     yield f'<section><h2>What this means</h2><ul class="notes">{sentences}</ul></section>'
-    yield f"<section><h2>Agreement</h2>{table(measure_columns(), comparison.measures)}</section>"
-    yield f"<section><h2>Decisions</h2>{table(*decision_table(comparison))}</section>"
-    if comparison.human:
-        yield f"<section><h2>Against human labels</h2>{table(human_columns(), comparison.human)}</section>"
-    yield f"<section><h2>Ranking</h2>{table(ranking_columns(facts), comparison.ranking)}</section>"
-    yield f"<section><h2>Judges</h2>{table(*judge_table(comparison, runs))}</section>"
+    yield further_tables(tables_of(comparison), ComparedJudges(comparison, runs), _section)
     cases = "".join(_disagreement(each, has_texts=has_texts) for each in comparison.disagreements)
     none = "<p>The judges give every case the same scores.</p>"
     yield folded("Largest disagreements", cases or none, is_open=True)
     yield "</main>\n</body>\n</html>\n"
+
+
+def _section(title: str, content: str, _: bool) -> str:
+    return f"<section><h2>{title}</h2>{content}</section>"
 
 
 def _disagreement(line: JudgeDisagreement, *, has_texts: bool) -> str:
