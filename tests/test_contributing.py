@@ -15,6 +15,7 @@ import pytest
 from conftest import azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, structured
 from openpyxl import load_workbook
+from report_cases import facts_of, plain_result, summary_of
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -149,8 +150,7 @@ def test_the_column_of_the_guide_works() -> None:
     from rag_eval.report.column import plain_column
     from rag_eval.report.styles import Look
 
-    section = GUIDE.partition("## A new column\n")[2]
-    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    example = example_of("A new column")
     column = eval(example, {"plain_column": plain_column, "Look": Look})  # noqa: S307 - the documented example
     result = CaseResult(
         case=Case(2, "A", "How much is it?", "5"),
@@ -160,3 +160,30 @@ def test_the_column_of_the_guide_works() -> None:
         failure_modes=(FailureMode.OK,),
     )
     assert (column.header, column.cell(result).value) == ("Query Words", 4)
+
+
+def test_the_table_of_the_guide_works() -> None:
+    from rag_eval.records import FailureMode
+    from rag_eval.report.column import PagePart, Table, plain_column
+    from rag_eval.report.styles import Look
+    from rag_eval.report.tables import FinishedRun
+    from rag_eval.results.findings import find
+
+    names = (FailureMode, PagePart, Table, plain_column, Look)
+    table = eval(example_of("A new table"), {each.__name__: each for each in names})  # noqa: S307 - as above
+    facts = facts_of("A", 2)
+    summary = summary_of([plain_result(2, "A"), plain_result(3, "A", 0.1)], facts)
+    run = FinishedRun(facts, summary, find(summary))
+    (line,) = table.lines(run)
+    cells = {column.header: column.cell(line).value for column in table.columns(run)}
+    assert (table.file_name, table.is_wanted(facts, ()), cells) == (
+        "failure-modes.csv",
+        True,
+        {"Bot": "A", "OK": 1},
+    )
+
+
+def example_of(heading: str) -> str:
+    section = GUIDE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return str(example)
