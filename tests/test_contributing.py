@@ -164,12 +164,12 @@ def test_the_column_of_the_guide_works() -> None:
 
 def test_the_table_of_the_guide_works() -> None:
     from rag_eval.records import FailureMode
-    from rag_eval.report.column import PagePart, Table, plain_column
+    from rag_eval.report.column import PagePart, ReportTable, plain_column
     from rag_eval.report.styles import Look
     from rag_eval.report.tables import FinishedRun
     from rag_eval.results.findings import find
 
-    names = (FailureMode, PagePart, Table, plain_column, Look)
+    names = (FailureMode, PagePart, ReportTable, plain_column, Look)
     table = eval(example_of("A new table"), {each.__name__: each for each in names})  # noqa: S307 - as above
     facts = facts_of("A", 2)
     summary = summary_of([plain_result(2, "A"), plain_result(3, "A", 0.1)], facts)

@@ -19,7 +19,7 @@ from report_cases import facts_of, plain_result, random_results, summary_of, wri
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
 from rag_eval.report.charts import MOST_BOTS, height_of
-from rag_eval.report.column import Column, Table
+from rag_eval.report.column import Column, ReportTable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.core_sheets import HEAT_FROM
 from rag_eval.report.extra_columns import extra_bot_columns, extra_case_columns
@@ -51,7 +51,7 @@ def test_the_widths_of_all_columns() -> None:
     summary = summary_of(random_results(TWO, 4), facts)
     run = FinishedRun(facts, summary, find(summary))
     found: dict[str, Sequence[Column[Any]]] = {
-        table.name: table.columns(run if isinstance(table, Table) else facts) for table in TABLES
+        table.name: table.columns(run if isinstance(table, ReportTable) else facts) for table in TABLES
     }
     found[CASES.name] = case_columns(facts, lambda _: "")
     found["further"] = list(extra_case_columns(everything))

@@ -10,7 +10,7 @@ from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.summary import Mean
 
 if TYPE_CHECKING:
-    from rag_eval.report.worksheet import Sheet
+    from rag_eval.report.worksheet import WrittenSheet
     from rag_eval.results.intervals import Interval
 
 
@@ -101,7 +101,7 @@ class AnyTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table(AnyTable, Generic[Source, Item]):
+class ReportTable(AnyTable, Generic[Source, Item]):
     """A table that is written once its source is complete."""
 
     columns: Callable[[Source], Sequence[Column[Item]]]
@@ -110,7 +110,7 @@ class Table(AnyTable, Generic[Source, Item]):
     """Lines are drawn on the sheet between groups of rows."""
     notes: Callable[[Source], Sequence[str]] = lambda source: ()
     """Sentences below the table."""
-    write: "Callable[[Sheet[Source, Item], Source], object] | None" = None
+    write: "Callable[[WrittenSheet[Source, Item], Source], object] | None" = None
     """Writes a sheet that has more than the table and the notes."""
     page: PagePart | None = None
     """None if the page does not show it."""

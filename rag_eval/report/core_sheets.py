@@ -11,7 +11,7 @@ from rag_eval.report.column import BotItem
 from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT
-from rag_eval.report.worksheet import Sheet, SheetTable
+from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.causes import fix_words
 from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
 from rag_eval.results.summary import BotSummary, Standing, Summary
@@ -36,7 +36,7 @@ HEAT_FROM = 6
 """From this many bots on, colours in the table show the means instead of charts."""
 
 
-def write_bots(sheet: "Sheet[FinishedRun, BotSummary]", run: "FinishedRun") -> None:
+def write_bots(sheet: "WrittenSheet[FinishedRun, BotSummary]", run: "FinishedRun") -> None:
     """Sheet "Bot Summary" with charts of the failure modes and of each metric."""
     table = sheet.fill(run)
     if len(run.summary.bots) <= MOST_BOTS:
@@ -63,7 +63,7 @@ def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Su
         stack.add_charts(line, height_of(len(bots), bars=len(modes)), columns=columns)
 
 
-def write_standings(sheet: "Sheet[FinishedRun, Standing]", run: "FinishedRun") -> None:
+def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "FinishedRun") -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
     facts, summary, findings = run.facts, run.summary, run.findings
     worksheet, height = sheet.worksheet, _standing_height(summary, findings)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from rag_eval.records import CaseResult, RunFacts
-from rag_eval.report.column import Column, Item, StreamedTable, Table, Value
+from rag_eval.report.column import Column, Item, ReportTable, StreamedTable, Value
 from rag_eval.report.tables import TABLES, FinishedRun, report_tables
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
@@ -49,7 +49,7 @@ class CsvReport:
         self.add(None)
         run = FinishedRun(facts, summary, findings)
         for table in self._wanted:
-            if isinstance(table, Table):
+            if isinstance(table, ReportTable):
                 file = self._open(table.file_name, table.columns(run))
                 for line in table.lines(run):
                     file.append(line)

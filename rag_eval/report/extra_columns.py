@@ -40,7 +40,7 @@ from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from rag_eval.report.tables import FinishedRun
-    from rag_eval.report.worksheet import Sheet
+    from rag_eval.report.worksheet import WrittenSheet
 
 FAILED_CRITERIA = "Failed Criteria"
 """Header of the column in which the reasons of a rubric's verdicts stand."""
@@ -295,7 +295,7 @@ class _SliceLine(NamedTuple):
     summary: BotSummary
 
 
-def write_slices(sheet: "Sheet[FinishedRun, _SliceLine]", run: "FinishedRun") -> None:
+def write_slices(sheet: "WrittenSheet[FinishedRun, _SliceLine]", run: "FinishedRun") -> None:
     """The table, with means of few queries in grey."""
     from xlsxwriter.utility import xl_rowcol_to_cell
 

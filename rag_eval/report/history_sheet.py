@@ -13,7 +13,7 @@ from rag_eval.report.charts import Curve, time_chart
 from rag_eval.report.check import check_readable
 from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
-from rag_eval.report.worksheet import Sheet, SheetTable
+from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.paired import Change
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
@@ -39,7 +39,7 @@ _DAY_ZERO = datetime(1899, 12, 30, tzinfo=UTC)
 """What spreadsheets count days from."""
 
 
-def write_history(sheet: "Sheet[FinishedRun, BotInTime]", run: "FinishedRun") -> None:
+def write_history(sheet: "WrittenSheet[FinishedRun, BotInTime]", run: "FinishedRun") -> None:
     """A line per bot and run; below it a box with what changed in the last run, and the chart."""
     history, tested = run.findings.history, run.findings.since_last
     if history is None:

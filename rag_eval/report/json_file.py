@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
-from rag_eval.report.column import Table
+from rag_eval.report.column import ReportTable
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings, verdict, verdict_on
@@ -96,7 +96,7 @@ class JsonReport:
             **{
                 name: value(run)
                 for table in TABLES
-                if isinstance(table, Table)
+                if isinstance(table, ReportTable)
                 for name, value in table.json.items()
             },
             "end": _end(facts),

@@ -9,7 +9,7 @@ from rag_eval.report.column import (
     Cell,
     Column,
     PagePart,
-    Table,
+    ReportTable,
     Value,
     interval_columns,
     name_width,
@@ -445,9 +445,9 @@ class ComparedJudges(NamedTuple):
         return next((run.facts for run in self.runs if run.facts.partial), self.runs[0].facts)
 
 
-def _table(name: str, page: PagePart | None, **others: Any) -> Table[ComparedJudges, Any]:
+def _table(name: str, page: PagePart | None, **others: Any) -> ReportTable[ComparedJudges, Any]:
     heights = {"header_height": 2 * LINE_HEIGHT, "line_height": 18, "frozen": 1}
-    return Table(name=name, page=page, **(heights | others))
+    return ReportTable(name=name, page=page, **(heights | others))
 
 
 AGREEMENT = _table(
@@ -495,6 +495,6 @@ JUDGE_TABLES = (
 )
 
 
-def tables_of(comparison: JudgeComparison) -> list[Table[ComparedJudges, Any]]:
+def tables_of(comparison: JudgeComparison) -> list[ReportTable[ComparedJudges, Any]]:
     """The tables of a comparison, in the order of the sheets; that of human labels only if there are any."""
     return [table for table in JUDGE_TABLES if table is not LABELS or comparison.human]

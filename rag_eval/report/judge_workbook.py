@@ -18,7 +18,7 @@ from rag_eval.report.judge_tables import (
 )
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
-from rag_eval.report.worksheet import Sheet
+from rag_eval.report.worksheet import WrittenSheet
 from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, headline
 from rag_eval.store.replacement import Replacement
@@ -52,7 +52,7 @@ def _fill(book: Any, comparison: JudgeComparison, runs: Runs) -> None:
     sheets = {table: book.add_worksheet(table.name) for table in tables_of(comparison)}
     for table, worksheet in sheets.items():
         height = _line_height(comparison) if table is DISAGREEMENTS else None
-        filled[table] = Sheet(book, worksheet, formats, table).fill(judges, height)
+        filled[table] = WrittenSheet(book, worksheet, formats, table).fill(judges, height)
     partial = [
         f"PARTIAL: {run.letter}: {shorten(run.facts.partial, 200)}" for run in runs if run.facts.partial
     ]

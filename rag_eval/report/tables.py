@@ -8,7 +8,7 @@ from rag_eval.records import RunFacts
 from rag_eval.report.alignment_sheet import agreement_columns, disagreement_columns
 from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.case_table import CASES
-from rag_eval.report.column import PagePart, Place, StreamedTable, Table
+from rag_eval.report.column import PagePart, Place, ReportTable, StreamedTable
 from rag_eval.report.columns import bot_columns, score_headers, standing_columns
 from rag_eval.report.core_sheets import write_bots, write_standings
 from rag_eval.report.evidence import evidence_columns, evidence_lines
@@ -43,10 +43,10 @@ class FinishedRun:
     """What the workbook has no room for, one sentence each."""
 
 
-AnyReportTable = Table[FinishedRun, Any] | StreamedTable[Any]
+AnyOfRun = ReportTable[FinishedRun, Any] | StreamedTable[Any]
 
 
-def report_tables(facts: RunFacts, asked: Collection[str] = ()) -> list[AnyReportTable]:
+def report_tables(facts: RunFacts, asked: Collection[str] = ()) -> list[AnyOfRun]:
     """The tables of a run, by its facts and what was asked for, in the order of the sheets."""
     return [table for table in TABLES if table.is_wanted(facts, asked)]
 
@@ -64,7 +64,7 @@ def _runs(run: FinishedRun) -> Sequence[BotInTime]:
     return bots_in_time(findings.history, findings.since_last) if findings.history else ()
 
 
-BOTS = Table(
+BOTS = ReportTable(
     name="Bot Summary",
     columns=lambda run: bot_columns(run.facts, run.summary, run.findings),
     lines=lambda run: run.summary.bots,
@@ -72,7 +72,7 @@ BOTS = Table(
     write=write_bots,
     page=PagePart(title="Bot Summary: each bot over its own queries", rank=1, is_open=False),
 )
-STANDINGS = Table(
+STANDINGS = ReportTable(
     name="Leaderboard",
     columns=lambda run: standing_columns(run.facts, run.summary, run.findings),
     lines=lambda run: run.summary.standings,
@@ -87,11 +87,11 @@ EVIDENCE = StreamedTable(
     line_height=3 * LINE_HEIGHT,
     frozen=3,
 )
-TABLES: Sequence[AnyReportTable] = (
+TABLES: Sequence[AnyOfRun] = (
     CASES,
     BOTS,
     STANDINGS,
-    Table(
+    ReportTable(
         name="Rubric",
         is_wanted=lambda facts, asked: bool(facts.rubric),
         columns=lambda run: pass_rate_columns(run.facts),
@@ -101,7 +101,7 @@ TABLES: Sequence[AnyReportTable] = (
         page=PagePart(title="Rubric"),
         json={"rubric": lambda run: run.findings.pass_rates},
     ),
-    Table(
+    ReportTable(
         name="Retrieval",
         is_wanted=lambda facts, asked: facts.has_gold,
         columns=lambda run: retrieval_columns(run.facts),
@@ -112,7 +112,7 @@ TABLES: Sequence[AnyReportTable] = (
         page=PagePart(title="Retrieval"),
         json={"retrieval": lambda run: dict(run.findings.retrieval)},
     ),
-    Table(
+    ReportTable(
         name="Human Alignment",
         is_wanted=lambda facts, asked: facts.has_labels,
         columns=lambda run: agreement_columns(run.facts),
@@ -122,7 +122,7 @@ TABLES: Sequence[AnyReportTable] = (
         page=PagePart(title="Agreement with human labels"),
         json={"alignment": lambda run: run.findings.alignment},
     ),
-    Table(
+    ReportTable(
         name="Disagreements",
         is_wanted=lambda facts, asked: facts.has_labels,
         columns=lambda run: disagreement_columns(run.facts, run.places),
@@ -130,7 +130,7 @@ TABLES: Sequence[AnyReportTable] = (
         header_height=30,
         line_height=2 * LINE_HEIGHT,
     ),
-    Table(
+    ReportTable(
         name="vs Baseline",
         is_wanted=lambda facts, asked: "baseline" in asked,
         columns=lambda run: change_columns(run.facts),
@@ -144,7 +144,7 @@ TABLES: Sequence[AnyReportTable] = (
             "beside_changes": lambda run: run.findings.beside_changes,
         },
     ),
-    Table(
+    ReportTable(
         name="History",
         is_wanted=lambda facts, asked: "history" in asked,
         columns=lambda run: history_columns(),
@@ -160,7 +160,7 @@ TABLES: Sequence[AnyReportTable] = (
         noun="queries",
         line_height=5 * LINE_HEIGHT,
     ),
-    Table(
+    ReportTable(
         name="Slices",
         is_wanted=lambda facts, asked: "slice_by" in asked,
         columns=lambda run: slice_columns(run.facts),

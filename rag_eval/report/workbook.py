@@ -11,7 +11,7 @@ from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
 from rag_eval.report.check import check_readable
-from rag_eval.report.column import Place, StreamedTable, Table
+from rag_eval.report.column import Place, ReportTable, StreamedTable
 from rag_eval.report.columns import score_headers
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.evidence import append_evidence
@@ -19,7 +19,7 @@ from rag_eval.report.extra_columns import FAILED_CRITERIA
 from rag_eval.report.spool import CaseSpool
 from rag_eval.report.styles import Formats
 from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, FinishedRun, report_tables
-from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, Sheet, SheetTable
+from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet
 from rag_eval.results.findings import Findings, verdict
 from rag_eval.results.summary import Summary
 from rag_eval.store.leftovers import Scratch
@@ -154,8 +154,8 @@ class ExcelReport:
                 sheet.finish(table.frozen)
             run = FinishedRun(facts, summary, findings, self._places(facts), self._limits())
             for each in self._tables:
-                if isinstance(each, Table):
-                    Sheet(book, sheets[each.name], self._formats, each).write(run)
+                if isinstance(each, ReportTable):
+                    WrittenSheet(book, sheets[each.name], self._formats, each).write(run)
             for each in self._tables:
                 has_charts = each in (BOTS, STANDINGS) and len(facts.bots) <= MOST_BOTS
                 set_up_page(sheets[each.name], facts, is_one_page=has_charts)

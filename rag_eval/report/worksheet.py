@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic
 
 from rag_eval.records import TOXICITY
 from rag_eval.report.annotations import THRESHOLD_NAMES, Stack
-from rag_eval.report.column import Cell, Column, Item, Place, Source, Table
+from rag_eval.report.column import Cell, Column, Item, Place, ReportTable, Source
 from rag_eval.report.notes import Note, SheetNotes
 from rag_eval.report.styles import HEAT, Formats, Look
 from rag_eval.texts.display import cut_to_cell, fits_cell, printable, shorten
@@ -162,13 +162,13 @@ class SheetTable(Generic[Item]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet(Generic[Source, Item]):
+class WrittenSheet(Generic[Source, Item]):
     """A sheet of a workbook that is being written, and the table that it shows."""
 
     book: "Workbook"
     worksheet: "Worksheet"
     formats: Formats
-    table: Table[Source, Item]
+    table: ReportTable[Source, Item]
 
     def write(self, source: Source) -> None:
         """The table, and what is to stand around it."""

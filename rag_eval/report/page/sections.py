@@ -7,7 +7,7 @@ from typing import Any
 from rag_eval.metrics.diagnosis import ROOM
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import cost_words, details
-from rag_eval.report.column import AnyTable, Cell, Column, Item, Table
+from rag_eval.report.column import AnyTable, Cell, Column, Item, ReportTable
 from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.page.figures import histogram, mean_bar, share_bar
 from rag_eval.report.styles import Look
@@ -311,7 +311,7 @@ def further_tables(
     tables: Iterable[AnyTable], source: object, frame: Callable[[str, str, bool], str] = folded
 ) -> str:
     """The tables that a page shows, in their order on it; `frame` puts a title over each."""
-    shown = [(each.page, each) for each in tables if isinstance(each, Table) and each.page]
+    shown = [(each.page, each) for each in tables if isinstance(each, ReportTable) and each.page]
     parts = []
     for part, each in sorted(shown, key=lambda pair: pair[0].rank):
         notes = "".join(f"<p>{safe(note)}</p>" for note in each.notes(source))
