@@ -3,10 +3,10 @@
 import math
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
-from rag_eval.judge.batches.outbox import BatchLimits
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.entra import token_provider
@@ -14,6 +14,9 @@ from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
+
+if TYPE_CHECKING:
+    from rag_eval.judge.batches.outbox import BatchLimits
 
 CACHE_NAME = "replies.sqlite"
 
@@ -109,8 +112,10 @@ def budget_of(settings: Settings) -> Budget:
     )
 
 
-def batch_limits_of(settings: Settings) -> BatchLimits:
+def batch_limits_of(settings: Settings) -> "BatchLimits":
     """How the calls of a run are sent in batches. Raises SettingsError if they cannot be."""
+    from rag_eval.judge.batches.outbox import BatchLimits
+
     rules, batch = settings.provider.batches, settings.batch
     if rules is None:
         raise SettingsError(

@@ -30,7 +30,7 @@ ClosenessLevel = Annotated[Literal[0, 1, 2, 3, 4], _Number]
 
 # No docstrings below: they would be sent along with the schema, and change what stored replies are kept under.
 class StrictReply(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @classmethod
     def made_up(cls, about: Mapping[str, object]) -> Self:

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ def find_flags(text: str) -> tuple[str, ...]:
     """
     plain = _plain(text)
     words = _words_in(plain)
-    found = [flag for flag, rules in _RULES.items() if any(rule.applies_to(plain, words) for rule in rules)]
+    found = [flag for flag, rules in _rules().items() if any(rule.applies_to(plain, words) for rule in rules)]
     if not text.isascii() and _hides_something(text):
         found.append(INVISIBLE)
     return tuple(found)
@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
 
 def _words_in(plain: str) -> set[str]:
     """Those of all rules' words that a text holds."""
-    return {word for word in (_ASCII_WORDS if plain.isascii() else _WORDS) if word in plain}
+    return {word for word in _words(is_ascii=plain.isascii()) if word in plain}
 
 
 def _hides_something(text: str) -> bool:
@@ -96,7 +96,8 @@ _DIRECTION = re.compile("[\u202a\u202b\u2066-\u2069]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 
-def _read_rules() -> Mapping[str, Sequence[_Rule]]:
+@cache  # not while the module is imported: a run with the offline judge has no use for them
+def _rules() -> Mapping[str, Sequence[_Rule]]:
     """By the mark that they stand for."""
     read = tomllib.loads(files(__package__).joinpath("injection.toml").read_text(encoding="utf-8"))
     parts: dict[str, str] = {}
@@ -116,6 +117,7 @@ def _read_rules() -> Mapping[str, Sequence[_Rule]]:
     }
 
 
-_RULES = _read_rules()
-_WORDS = sorted({word for rules in _RULES.values() for rule in rules for word in rule.words})
-_ASCII_WORDS = [word for word in _WORDS if word.isascii()]
+@cache
+def _words(*, is_ascii: bool) -> Sequence[str]:
+    words = {word for rules in _rules().values() for rule in rules for word in rule.words}
+    return sorted(word for word in words if word.isascii() or not is_ascii)
