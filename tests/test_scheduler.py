@@ -82,6 +82,19 @@ def test_a_stored_reply_that_does_not_fit_any_more_is_asked_for_again() -> None:
     assert scheduler.counts.outdated == 1, "the new calls and the repeated one are not"
 
 
+def test_meanwhile_is_while_a_reply_is_awaited() -> None:
+    stepped = threading.Event()
+
+    def late(prompt: str) -> str:
+        assert stepped.wait(10)
+        return echo(prompt)
+
+    scheduler = Scheduler(ObjectJudge(late), DictStore(), workers=1)
+    scheduler.meanwhile = iter(stepped.set, "never")
+    assert list(scheduler.run([ask(1)], window=1)) == [1]
+    scheduler.close()
+
+
 def test_gather_waits_for_all_at_once_and_keeps_the_order() -> None:
     judge = ObjectJudge(echo, seconds=0.02)
     assert run([ask_several([3, 1, 2])], judge, workers=3) == [[3, 1, 2]]

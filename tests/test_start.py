@@ -142,3 +142,11 @@ def test_help_is_quick_because_it_imports_little(words: str, most: int) -> None:
     modules = imported(*words.split())
     assert {name.split(".")[0] for name in modules} & HEAVY == set()
     assert len([name for name in modules if name.startswith("rag_eval")]) <= most
+
+
+def test_a_run_of_the_offline_judge_imports_nothing_of_an_llm_judge(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
+    modules = imported("in.csv", "--judge", "offline", "-q", folder=tmp_path)
+    assert {name.split(".")[0] for name in modules} & {"aiohttp", "asyncio", "openai", "sqlite3"} == set()
+    assert "rag_eval.judge.connection" not in modules
+    assert len([name for name in modules if name.startswith("rag_eval")]) <= 180

@@ -91,7 +91,8 @@ class Job:
             return self._report_again(loaded, gates)
         self._rubric = rubric_of(loaded.settings)
         refuse_batches(self._options, loaded.settings)
-        if not (self._options.show or self._options.dry_run or self._options.report_only):
+        idle = self._options.show or self._options.dry_run or self._options.report_only
+        if loaded.settings.provider.is_offline and not idle:
             from rag_eval.report.case_table import RenderedCases
             from rag_eval.run.parallel import start_workers
 
@@ -392,6 +393,7 @@ class Job:
     ) -> None:
         """Judge row by row; each result goes straight into the outputs and the sums."""
         bar = progress(len(table.rows), sys.stderr, quiet=self._options.quiet)
+        evaluation.import_meanwhile(_AT_THE_END)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in map(self._people.label, results):
@@ -406,6 +408,9 @@ class Job:
             is_result = self._options.show or self._options.dry_run
             (say if is_result else remark)(line, **style)
 
+
+_AT_THE_END = ("numpy", "openpyxl", "rag_eval.results.comparison", "rag_eval.cli.outcome")
+"""What statistics and report take longest to import."""
 
 _MANY_ROWS = 5_000
 """From so many on, statistics and writing take a while in which nothing else would be said."""

@@ -65,6 +65,8 @@ class Scheduler:
         self._grace_seconds = grace_seconds
         self._origin = origin
         self._in_batches = in_batches
+        self.meanwhile: Iterator[object] = iter(())
+        """Makes a step whenever nothing is to be done but to wait for a reply."""
         self._has_pending = False
         self._ready: deque[_Step] = deque()
         self._alive: set[_Task] = set()
@@ -303,7 +305,7 @@ class Scheduler:
                 return
             raise RuntimeError("coroutines wait, but no call is under way")
         patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
-        if not self._workers.take_news(patience):
+        if not self._workers.take_news(patience, self.meanwhile):
             for request in self._workers.abandon():
                 self._fail(request, self._not_run())
 

@@ -71,9 +71,14 @@ class Workers:
         """End a wait for news. May be called from a signal handler or another thread."""
         self._news.put(lambda: None)
 
-    def take_news(self, patience: float | None) -> bool:
-        """Wait for what was finished, and take in all of it; False when there was none for so many seconds."""
+    def take_news(self, patience: float | None, meanwhile: Iterator[object]) -> bool:
+        """Wait for what was finished, and take in all of it; False when there was none for so many seconds.
+
+        `meanwhile` makes a step if there is none yet.
+        """
         self._fill_pool()
+        if self._news.empty():
+            next(meanwhile, None)
         try:
             act = self._news.get(timeout=patience)
         except queue.Empty:

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from rag_eval.configuration.effective import (
@@ -93,6 +94,10 @@ class Evaluation:
         judged is marked so. A stopped offline run ends where it is.
         """
         yield from self._scheduler.run(self._coroutines(rows), window=32 + 2 * self._workers)
+
+    def import_meanwhile(self, modules: Iterable[str]) -> None:
+        """Import these, one at a time, while there is nothing to do but to wait for a reply."""
+        self._scheduler.meanwhile = map(import_module, modules)
 
     def request_stop(self, reason: RunStoppedError) -> None:
         """Stop at the next safe point. May be called from a signal handler."""
