@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, FailureMode, RunFacts, Score
-from rag_eval.report.page import HtmlReport
+from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.results.tallies import Tallies
 
 BOTS = ("Atlas", "Birch")

@@ -7,7 +7,7 @@ from typing import Any
 from report_cases import facts_of
 
 from rag_eval.records import CaseResult
-from rag_eval.report.page import HtmlReport
+from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.results.tallies import Tallies
 
 

@@ -29,8 +29,8 @@ from rag_eval.records import (
     RubricOutcome,
     Score,
 )
-from rag_eval.report.page import HtmlReport
 from rag_eval.report.page.figures import Point, histogram, mean_bar, timeline
+from rag_eval.report.page.html_page import HtmlReport
 from rag_eval.report.page.packing import REASON_BITS
 from rag_eval.report.page.row_record import TEXT_LIMIT, row_record
 from rag_eval.results.intervals import Interval

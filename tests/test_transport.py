@@ -29,7 +29,7 @@ from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import LARGEST_BODY
 from rag_eval.judge.endpoint import Dialect, Endpoint
 from rag_eval.judge.limiter import Limiter
-from rag_eval.judge.outcomes import LONGEST_WAIT, Parameter
+from rag_eval.judge.outcomes.classes import LONGEST_WAIT, Parameter
 from rag_eval.judge.outcomes.quota import TOKENS, Quota
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.transport import Transport

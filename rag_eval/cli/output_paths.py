@@ -162,7 +162,7 @@ class OutputPaths:
         self, target: Path, loaded: "LoadedSettings", facts: "RunFacts", asked: Collection[str]
     ) -> "Output":
         from rag_eval.configuration.provenance import provenance
-        from rag_eval.report.page import HtmlReport
+        from rag_eval.report.page.html_page import HtmlReport
 
         wanted = loaded.settings.report
         return HtmlReport(

@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
+from rag_eval.judge.outcomes.classes import LARGEST_BODY
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.request_head import COMPLETIONS, Writer
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, FormData
-
-
-LARGEST_BODY = 2_000_000
-"""Bytes that are read of an answer, counted as they are decompressed; several times the longest reply asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rag_eval.judge.outcomes import LONGEST_WAIT
+from rag_eval.judge.outcomes.classes import LONGEST_WAIT
 from rag_eval.judge.outcomes.quota import REQUESTS, TOKENS, Quota
 
 

@@ -18,11 +18,10 @@ from pydantic import BaseModel, ConfigDict
 from tenacity import RetryCallState, Retrying, retry_if_result, wait_random_exponential
 
 from rag_eval.errors import NOT_RUN, JudgeError, RefusedReplyError, RunStoppedError
-from rag_eval.judge import outcomes
 from rag_eval.judge.attempt import Attempt, Deployment
 from rag_eval.judge.budget import Budget
 from rag_eval.judge.calls import Answer, Call, Message, ReplyStore
-from rag_eval.judge.connection import LARGEST_BODY, Connection, Response
+from rag_eval.judge.connection import Connection, Response
 from rag_eval.judge.endpoint import (
     Dialect,
     Endpoint,
@@ -31,8 +30,21 @@ from rag_eval.judge.endpoint import (
 )
 from rag_eval.judge.limiter import Limiter, Turn
 from rag_eval.judge.masking import masked, without_keys
-from rag_eval.judge.outcomes import LOADING, LOOP, TRUNCATED, Action, Completion, Fault, Tokens
+from rag_eval.judge.outcomes.bodies import read_body
+from rag_eval.judge.outcomes.classes import (
+    LARGEST_BODY,
+    LOADING,
+    LOOP,
+    TRUNCATED,
+    Action,
+    Completion,
+    Fault,
+    Parameter,
+    Tokens,
+)
+from rag_eval.judge.outcomes.connections import oversized, timed_out, unreachable
 from rag_eval.judge.outcomes.quota import read_quotas
+from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.proxy import Proxy
 from rag_eval.judge.replies import json_of, read_reply
 from rag_eval.records import TaskUsage, Usage
@@ -214,17 +226,17 @@ class Transport:
         try:
             response = self.connected().post(body)
         except aiohttp.ClientError as error:
-            return outcomes.unreachable(error)
+            return unreachable(error)
         except TimeoutError:
-            return outcomes.timed_out(self.endpoint.timeout_seconds)
+            return timed_out(self.endpoint.timeout_seconds)
         except CancelledError:
             raise _not_run() from None
         if 200 <= response.status < 300 and not response.is_whole:
-            outcome = outcomes.oversized(LARGEST_BODY)
+            outcome = oversized(LARGEST_BODY)
         elif 200 <= response.status < 300:
-            outcome = outcomes.read_body(response.text)
+            outcome = read_body(response.text)
         else:
-            outcome = outcomes.read_status(response.status, response.headers, response.text, response.path)
+            outcome = read_status(response.status, response.headers, response.text, response.path)
         self._heed(response, outcome, attempt.deployment, turn)
         return outcome
 
@@ -331,7 +343,7 @@ class Transport:
         """Learn, once for the run, that the endpoint does not take a parameter, and say so."""
         assert fault.parameter is not None  # noqa: S101 - every such fault names one
         deployment, used = attempt.deployment, attempt.dialect
-        is_fixed = fault.parameter is outcomes.Parameter.RESPONSE_FORMAT and (
+        is_fixed = fault.parameter is Parameter.RESPONSE_FORMAT and (
             self.endpoint.structured_output != "auto"
         )
         with self._lock:

@@ -10,10 +10,10 @@ from typing import Any, BinaryIO
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from rag_eval.errors import RunStoppedError
-from rag_eval.judge import outcomes
 from rag_eval.judge.connection import Response
-from rag_eval.judge.outcomes import Action, Fault, read_status
-from rag_eval.judge.outcomes.classes import one_line
+from rag_eval.judge.outcomes.classes import Action, Fault, one_line
+from rag_eval.judge.outcomes.connections import timed_out, unreachable
+from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.transport import Transport
 from rag_eval.texts.strict_json import parse_json
 
@@ -248,9 +248,9 @@ class BatchClient:
                 method, path, into=into() if into else None, **request
             )
         except aiohttp.ClientError as error:
-            return outcomes.unreachable(error)
+            return unreachable(error)
         except TimeoutError:
-            return outcomes.timed_out(self._transport.endpoint.timeout_seconds)
+            return timed_out(self._transport.endpoint.timeout_seconds)
         except CancelledError:
             raise RunStoppedError("not_run", "the run ended before the answer came") from None
         return _read(response, is_file=into is not None)

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from rag_eval.judge.connection import LARGEST_BODY
-from rag_eval.judge.outcomes import Action, Completion, Fault, read_body, read_status
+from rag_eval.judge.outcomes.bodies import read_body
+from rag_eval.judge.outcomes.classes import LARGEST_BODY, Action, Completion, Fault
+from rag_eval.judge.outcomes.statuses import read_status
 
 NOT_MADE = "not_made"
 """Code of a call whose attempt does not count: nothing was wrong with it, and nothing was billed."""

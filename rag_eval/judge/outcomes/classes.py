@@ -10,6 +10,8 @@ from rag_eval.texts.display import without_half_pairs
 TRUNCATED = "truncated"
 LOOP = "loop"
 LOADING = "loading"
+LARGEST_BODY = 2_000_000
+"""Bytes that are read of an answer, counted as they are decompressed; several times the longest reply asked for."""
 LONGEST_WAIT = 120.0
 """Seconds. An endpoint that asks for a longer pause is not waited for."""
 
