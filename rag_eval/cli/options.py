@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag_eval.configuration.sources import Given
     from rag_eval.results.gates import Gate
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _option(
@@ -484,7 +484,7 @@ _UNRECORDED = frozenset({"output", "quiet", "debug"})
 """Options that a manifest does not list."""
 
 
-def options(command: str, **texts: str) -> Callable[[Command], Command]:
+def options(command: str, **texts: str) -> Callable[[_Command], _Command]:
     """A decorator that gives a command its options. `texts` are help texts that it has for itself, by field."""
     decorators = [
         click.option(*names, cls=Option, **{**each.metadata["click"], "help": text})
