@@ -44,8 +44,9 @@ $(VENV)/core: pyproject.toml requirements-light.lock
 	@touch $@
 
 # What the tests need on top.
-$(VENV)/full: $(VENV)/core requirements.txt requirements-dev.txt
+$(VENV)/full: $(VENV)/core requirements.lock requirements.txt requirements-dev.txt
 	@echo "Installing what the tests need (once, one to several minutes) ..."
+	@$(PIP) --require-hashes --only-binary :all: --requirement requirements.lock
 	@$(PIP) --requirement requirements.txt --requirement requirements-dev.txt
 	@touch $@
 

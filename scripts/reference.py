@@ -34,7 +34,7 @@ _BLOCK = re.compile(
 
 def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by its full name."""
-    context = click.Context(group)
+    context = click.Context(group, **group.context_settings)
     for each in group.list_commands(context):
         found = group.get_command(context, each)
         if isinstance(found, click.Group):
@@ -59,7 +59,7 @@ def renewed(page: str) -> str:
 
 def _rows(command: click.Command) -> dict[str, str]:
     """The row of each option but --help, by the option's long name."""
-    context = click.Context(command)
+    context = click.Context(command, **command.context_settings)
     rows = {}
     for option in command.params:
         if isinstance(option, click.Option) and (record := option.get_help_record(context)):
@@ -91,7 +91,7 @@ def _grouped(section: str, command: GroupedCommand) -> str:
     rows = _rows(command)
     head, *parts = re.split(r"(?m)^(?=### )", section)
     by_group = {part.partition("\n")[0].removeprefix("### "): part for part in parts}
-    for group, options in command.groups(click.Context(command)):
+    for group, options in command.groups(click.Context(command, **command.context_settings)):
         table = _TABLE + "".join(rows.get(long_name(option), "") for option in options) + "\n"
         by_group[group] = _with_block(by_group.get(group, f"### {group}\n\n"), table)
     return head + "".join(by_group.values())

@@ -46,6 +46,12 @@ class Ended:
         return [line for line in self.err.splitlines() if line.startswith("rag-eval: ")]
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process started and that run; none where /proc is missing."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return sorted(int(child) for task in tasks for child in task.read_text().split())
+
+
 @dataclass(frozen=True)
 class World:
     """What is wrong around a run."""
@@ -77,6 +83,10 @@ class Fork:
         self._folder = folder
         self._status: int | None = None
 
+    @property
+    def is_known_to_have_ended(self) -> bool:
+        return self._status is not None
+
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
@@ -104,6 +114,7 @@ class Forker:
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
+        self._runs: list[Fork] = []
 
     def start(
         self, folder: Path, *arguments: object, variables: Mapping[str, str] | None = None, **world: Any
@@ -115,10 +126,21 @@ class Forker:
             "variables": dict(variables or {}),
             "world": asdict(World(**world)),
         }
-        return Fork(self, self.ask(**request), folder)
+        self._runs = [run for run in self._runs if not run.is_known_to_have_ended]
+        self._runs.append(run := Fork(self, self.ask(**request), folder))
+        return run
 
     def run(self, folder: Path, *arguments: object, **options: Any) -> Ended:
         return self.start(folder, *arguments, **options).wait()
+
+    def end(self) -> None:
+        """Kill what a test that failed left running or stopped, with its workers."""
+        for run in self._runs:
+            if not run.has_ended():
+                for pid in (run.pid, *children(run.pid)):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                run.wait()
 
     def ask(self, **request: Any) -> Any:
         assert self._process.stdin is not None
@@ -150,9 +172,13 @@ def forking(provider: str = "any") -> Iterator[Forker]:
     ):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        yield Forker(process)
-        assert process.stdin is not None
-        process.stdin.close()
+        forker = Forker(process)
+        try:
+            yield forker
+        finally:
+            forker.end()
+            assert process.stdin is not None
+            process.stdin.close()
 
 
 def _serve() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import THRESHOLDS, plain_result, result_of
 from scipy.stats import spearmanr
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from rag_eval.records import (
     TOXICITY,
@@ -59,6 +58,8 @@ shares = st.floats(0, 1).map(lambda share: round(share, 3))
 
 @given(st.lists(st.tuples(shares, shares), min_size=3, max_size=60))
 def test_every_number_is_that_of_a_second_implementation(pairs: list[tuple[float, float]]) -> None:
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
     judge, human = zip(*pairs, strict=True)
     found = agreement(pairs)
     bands = [[min(int(value * 5), 4) for value in column] for column in (judge, human)]
@@ -94,6 +95,8 @@ def test_a_single_pair_has_no_interval() -> None:
 
 
 def test_criteria_are_compared_as_yes_and_no() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     def of(row: int, passed: bool | None, human: float) -> CaseResult:
         verdicts = () if passed is None else (CriterionVerdict("polite", False, passed, "because"),)
         outcome = RubricOutcome(

@@ -222,7 +222,7 @@ def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key(
 
 def test_the_page_has_the_groups_of_help() -> None:
     page = TEXTS["docs/cli.md"].partition("## `rag-eval run`\n")[2].partition("\n## ")[0]
-    shown = list(run_command.groups(click.Context(run_command)))
+    shown = list(run_command.groups(click.Context(run_command, **run_command.context_settings)))
     assert [group for group, _ in shown] == list(GROUPS) == re.findall(r"^### (.*)$", page, re.MULTILINE)
     for group, options in shown:
         rows = page.partition(f"### {group}\n")[2].partition("###")[0]
@@ -251,7 +251,7 @@ CALLS = [(name, words) for name, text in PRESENT.items() for words in command_li
 @pytest.mark.parametrize(("name", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else "")
 def test_every_command_of_the_documents_is_taken(name: str, words: list[str]) -> None:
     command: click.Command = cli.rag_eval
-    context = click.Context(command)
+    context = click.Context(command, **command.context_settings)
     if words[0] not in {*cli.rag_eval.list_commands(context), "--version", "--help"}:
         words = ["run", *words]
     while isinstance(command, click.Group) and not words[0].startswith("-"):
@@ -285,7 +285,7 @@ FOREIGN = {
 
 
 def every_option(command: click.Command) -> Iterator[str]:
-    context = click.Context(command)
+    context = click.Context(command, **command.context_settings)
     for parameter in command.get_params(context):
         yield from (*parameter.opts, *parameter.secondary_opts)
     if isinstance(command, click.Group):
@@ -653,7 +653,7 @@ def habits(text: str) -> Counter[str]:
 def literals() -> Iterator[tuple[str, str]]:
     """The texts of the program: its help, and every string that is not a docstring, with its place."""
     for name, command in reference.commands(cli.rag_eval, "rag-eval"):
-        yield f"{name} --help", command.get_help(click.Context(command))
+        yield f"{name} --help", command.get_help(click.Context(command, **command.context_settings))
     for path in sorted((ROOT / "rag_eval").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

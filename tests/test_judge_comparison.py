@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from report_cases import facts_of, plain_result, result_of
 from scipy.stats import binomtest, bootstrap, spearmanr
-from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, RunFacts, Score
 from rag_eval.report.judge_tables import judge_table, summary_lines, table_lines
@@ -102,6 +101,9 @@ def bands(values: Sequence[float]) -> list[int]:
 
 def test_bands_that_no_score_is_in_keep_their_distance() -> None:
     """Kappa weighs by how far two bands are apart: the first and the last are so, whatever is between them."""
+
+    from sklearn.metrics import cohen_kappa_score
+
     values = [(0.0, 0.0), (1.0, 0.3), (0.3, 1.0), (0.0, 0.3), (1.0, 1.0)]
     a, b = zip(*values, strict=True)
     found = measure(of_values(values)).kappa.kappa
@@ -111,6 +113,8 @@ def test_bands_that_no_score_is_in_keep_their_distance() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_statistic_is_that_of_scikit_learn_and_scipy(seed: int) -> None:
+    from sklearn.metrics import cohen_kappa_score, mean_absolute_error
+
     pairs = random_pairs(30, seed)
     a, b = zip(*common_of(pairs), strict=True)
     line = measure(compared(pairs))
@@ -294,6 +298,8 @@ def test_a_bot_that_one_judge_never_scored_is_not_ranked() -> None:
 
 
 def test_each_judge_against_the_labels_of_the_cases_that_both_scored() -> None:
+    from sklearn.metrics import cohen_kappa_score, mean_absolute_error
+
     pairs = random_pairs(60, seed=11)
     cases = [
         (a.value(METRIC), b.value(METRIC), a.case.human[METRIC])
@@ -316,6 +322,8 @@ def test_each_judge_against_the_labels_of_the_cases_that_both_scored() -> None:
 
 
 def test_the_interval_of_a_difference_of_kappas_is_that_of_a_paired_bootstrap() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     chance = random.Random(5)
     human = [chance.random() < 0.5 for _ in range(80)]
     one, other = ([label != (chance.random() < error) for label in human] for error in (0.1, 0.3))
@@ -367,6 +375,8 @@ def runs(a: float | None = 0.2, b: float | None = 0.05, **of_b: Any) -> tuple[Ju
 
 
 def test_the_sentence() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     values = [(1.0, 1.0)] * 60 + [(0.0, 0.0)] * 34 + [(1.0, 0.0)] * 3 + [(0.0, 1.0)] * 3
     comparison = of_values(values)
     kappa = cohen_kappa_score(*zip(*values, strict=True))

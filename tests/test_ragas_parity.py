@@ -13,12 +13,6 @@ from rag_eval.metrics.catalogue import llm_metrics
 from rag_eval.metrics.ragas_import import load
 from rag_eval.records import METRIC_LABELS, Case, Score
 
-load()  # with telemetry off and its warnings kept to itself
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from ragas.llms.base import InstructorBaseRagasLLM
-    from ragas.metrics import collections as ragas
-
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CASES = {
@@ -57,7 +51,7 @@ CASES = {
 }
 
 
-class CountingLlm(InstructorBaseRagasLLM):  # type: ignore[misc]
+class CountingLlm:
     """Answers ragas' prompts with the replies that our judge gives, and keeps the prompts."""
 
     def __init__(self) -> None:
@@ -71,7 +65,19 @@ class CountingLlm(InstructorBaseRagasLLM):  # type: ignore[misc]
         return self.generate(prompt, response_model)
 
 
-def by_ragas(metric: str, case: Case, llm: CountingLlm) -> float:
+@pytest.fixture(scope="module")
+def ragas() -> Any:
+    """ragas' metrics, which take the counting model for one of theirs."""
+    load()  # with telemetry off and its warnings kept to itself
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ragas.llms.base import InstructorBaseRagasLLM
+        from ragas.metrics import collections
+    InstructorBaseRagasLLM.register(CountingLlm)
+    return collections
+
+
+def by_ragas(ragas: Any, metric: str, case: Case, llm: CountingLlm) -> float:
     """The value of ragas' own class, run by ragas."""
     build: dict[str, Callable[[], Any]] = {
         "faithfulness": lambda: ragas.Faithfulness(llm=llm),
@@ -105,9 +111,9 @@ def ours(metric: str, case: Case, judge: ObjectJudge) -> Score:
 @pytest.mark.parametrize(
     "metric", ["faithfulness", "context_precision", "context_recall", "answer_correctness"]
 )
-def test_values_and_prompts_equal_those_of_ragas(metric: str, name: str) -> None:
+def test_values_and_prompts_equal_those_of_ragas(ragas: Any, metric: str, name: str) -> None:
     llm, judge = CountingLlm(), ObjectJudge()
-    expected = by_ragas(metric, CASES[name], llm)
+    expected = by_ragas(ragas, metric, CASES[name], llm)
     score = ours(metric, CASES[name], judge)
     assert score.value == pytest.approx(expected, abs=1e-9)  # ragas' epsilon lies below this
     assert sorted(judge.prompts) == sorted(set(llm.prompts))
@@ -119,7 +125,7 @@ def test_the_cases_tell_the_metrics_apart() -> None:
     assert len(values) >= 5
 
 
-def test_relevancy_asks_what_ragas_asks_and_compares_without_embeddings() -> None:
+def test_relevancy_asks_what_ragas_asks_and_compares_without_embeddings(ragas: Any) -> None:
     """ragas' three repeats of one prompt are one request here; the comparison is one request of our own."""
 
     judge = ObjectJudge()

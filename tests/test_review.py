@@ -19,7 +19,6 @@ from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from report_cases import facts_of, result_of
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score, roc_curve
 
 from rag_eval.configuration.editing import set_values
 from rag_eval.errors import InputError, SettingsError, TableError
@@ -403,6 +402,8 @@ def test_a_biased_judge_is_corrected_about_as_often_as_the_interval_says() -> No
 
 
 def test_the_implied_threshold_is_that_of_the_roc_curve() -> None:
+    from sklearn.metrics import roc_curve
+
     rng = np.random.default_rng(1)
     human = rng.choice([0, 0.25, 0.5, 0.75, 1.0], 120)
     judge = np.round(np.clip(human * 0.6 + 0.3 + rng.normal(0, 0.1, 120), 0, 1), 2)
@@ -1151,6 +1152,8 @@ def agreements(results: Sequence[CaseResult], strata: Mapping[str, int]) -> list
 
 
 def test_raters_are_compared_with_the_judge_and_with_each_other() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
     rng = np.random.default_rng(2)
     said = [
         dict(zip(("anna", "ben", "cleo"), rng.choice([0, 0.25, 0.5, 0.75, 1], 3), strict=True))

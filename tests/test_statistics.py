@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
 
 from rag_eval.results.agreement import CohenKappa, cohen_kappa, spearman
 from rag_eval.results.comparison import (
@@ -661,6 +660,8 @@ class TestKappa:
     @pytest.mark.parametrize("weights", [None, "quadratic"])
     @pytest.mark.parametrize("seed", range(5))
     def test_agrees_with_scikit_learn(self, weights, seed):
+        from sklearn.metrics import cohen_kappa_score
+
         first = np.random.default_rng(seed).integers(0, 5, 40)
         second = np.clip(first + np.random.default_rng(seed + 99).integers(-1, 2, 40), 0, 4)
         expected = cohen_kappa_score(first, second, weights=weights, labels=list(range(5)))
@@ -735,6 +736,9 @@ class TestKappa:
     @pytest.mark.parametrize(("constant", "varied"), [([1] * 20, [1, 2] * 10), ([2] * 2, [1, 2]), ([3], [1])])
     def test_a_rater_who_always_says_the_same_leaves_no_interval(self, weights, constant, varied):
         """Every resample of such ratings has a kappa of 0, which would read as certainty."""
+
+        from sklearn.metrics import cohen_kappa_score
+
         for first, second in ((constant, varied), (varied, constant)):
             found = cohen_kappa(first, second, weights=weights, categories=range(5))
             assert (
