@@ -56,6 +56,7 @@ def agreement(pairs: Sequence[tuple[float | None, float | None]]) -> HumanAgreem
 shares = st.floats(0, 1).map(lambda share: round(share, 3))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(shares, shares), min_size=3, max_size=60))
 def test_every_number_is_that_of_a_second_implementation(pairs: list[tuple[float, float]]) -> None:
     from sklearn.metrics import cohen_kappa_score, confusion_matrix
@@ -173,6 +174,7 @@ def test_the_largest_disagreements_come_first_and_know_their_line() -> None:
     assert all(line.gap == line.judge - line.human and line.row == line.line + 1 for line in found)
 
 
+@pytest.mark.slow
 def test_labels_correct_the_mean_of_a_judge_with_known_bias() -> None:
     """The judge is 0.2 too generous. The interval around the corrected mean holds the truth about as often as it says;
     the uncorrected mean is always wrong by the bias."""

@@ -48,6 +48,7 @@ MOMENTS: dict[str, tuple[str, int, list[Wrong]]] = {
 """The request at which the run is killed, how many of them there are until then, and what was wrong before."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("event", "number", "wrong"), MOMENTS.values(), ids=MOMENTS)
 def test_a_kill_at_any_moment_pays_nothing_twice(
     forker: Forker,
@@ -172,6 +173,7 @@ def named(wrong: Wrong | list[Wrong]) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [*([each] for each in ONCE), *TWICE], ids=named)
 def test_answers_that_are_wrong_once_pay_nothing_twice(
     run_cli: Run,
@@ -213,6 +215,7 @@ CANCELLED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", CANCELLED, ids=named)
 def test_answers_that_are_wrong_once_while_a_batch_is_cancelled_lose_no_finished_reply(
     run_cli: Run, server: BatchServer, tmp_path: Path, undisturbed: tuple[Any, int], wrong: list[Wrong]
@@ -242,6 +245,7 @@ EXPIRED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", EXPIRED, ids=named)
 def test_a_file_that_is_wrong_once_after_a_batch_expired_pays_nothing_twice(
     run_cli: Run, server: BatchServer, tmp_path: Path, undisturbed: tuple[Any, int], wrong: Wrong
@@ -372,6 +376,7 @@ def looks(run_cli: Run, server: BatchServer) -> list[str]:
     return [sentence.removeprefix("rag-eval: ").strip() for sentence in said]
 
 
+@pytest.mark.slow
 def test_a_queue_that_takes_nothing_at_first_is_sent_less_at_once(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
@@ -444,6 +449,7 @@ def test_what_is_sent_online_counts_once_and_over_all_commands(
     assert (len(server.lines), len(server.judge.requests)) == (lines, most)
 
 
+@pytest.mark.slow
 def test_fresh_from_cron_comes_to_its_end(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     configure(tmp_path, "[cache]\nenabled = true\n")
@@ -717,6 +723,7 @@ def test_two_models_behind_one_name_are_said(run_cli: Run, server: BatchServer, 
     assert "answered as several models (model-0, model-1)" in ended.out
 
 
+@pytest.mark.slow
 def test_the_cron_line_of_the_guide_runs_until_the_report_is_there(
     server: BatchServer, tmp_path: Path
 ) -> None:

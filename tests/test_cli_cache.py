@@ -61,6 +61,7 @@ def test_what_cannot_be_removed_as_a_whole_stays_as_a_whole(tmp_path: Path) -> N
     store.end(keep=True)
 
 
+@pytest.mark.slow
 def test_a_large_store_shrinks_on_the_disk(tmp_path: Path) -> None:
     store = Store(tmp_path / "replies.sqlite")
     for number in range(300):

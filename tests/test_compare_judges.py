@@ -465,6 +465,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_killed_in_each_of_the_two_and_run_again_nothing_is_paid_twice(two: Two, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", 8)
     for judge, latency in ((two.a, 0.02), (two.b, 0.02)):

@@ -74,6 +74,7 @@ def judging_politeness(request: Request) -> Answer | None:
     return structured(json.dumps({"reason": "Its tone.", "polite": polite}), request)
 
 
+@pytest.mark.slow
 def test_the_metric_is_judged_offline_and_has_its_weight_threshold_column_and_failure_mode(
     copy: Copy,
 ) -> None:
@@ -107,6 +108,7 @@ def test_the_metric_is_judged_offline_and_has_its_weight_threshold_column_and_fa
         assert "Polite Answer" in read_sheet(copy.folder / "r.xlsx", sheet)[0]
 
 
+@pytest.mark.slow
 def test_an_llm_judge_is_asked_for_the_metric(copy: Copy, judge: FakeJudge) -> None:
     judge.always = judging_politeness
     document = copy.report(**azure(judge))
@@ -120,6 +122,7 @@ def test_an_llm_judge_is_asked_for_the_metric(copy: Copy, judge: FakeJudge) -> N
     assert re.search(rf"polite_answer\W+{len(asked)}\b", planned.stdout)
 
 
+@pytest.mark.slow
 def test_the_keys_of_the_metric_can_be_set(copy: Copy) -> None:
     config = "[weights]\npolite_answer = 0\n[thresholds]\npolite_answer = 0\n"
     (copy.folder / "own.ini").write_text(config)
@@ -130,6 +133,7 @@ def test_the_keys_of_the_metric_can_be_set(copy: Copy) -> None:
     assert "polite_answer" not in copy.report("--judge", "offline", "--config", "own.ini")["run"]["metrics"]
 
 
+@pytest.mark.slow
 def test_the_test_of_the_recipe_passes(copy: Copy) -> None:
     ended = copy.run(
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_polite_answer.py"),

@@ -80,6 +80,7 @@ def in_parallel(numbers: range, size: int = 3) -> Iterator[range]:
         yield numbers[first - numbers.start : first - numbers.start + size]
 
 
+@pytest.mark.slow
 def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Up to the saving of the report, which the next test takes apart: a rerun completes.
 
@@ -116,6 +117,7 @@ def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudg
         )  # a lost reply and a second look at the endpoint
 
 
+@pytest.mark.slow
 def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
     """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
     forker = offline_forker

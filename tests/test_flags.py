@@ -209,6 +209,7 @@ def test_parts_that_are_not_there_have_no_flags() -> None:
     assert flags_of(Case(2, "A", "q?", "", None, None)) == ()
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_whatever_a_pattern_finds_holds_one_of_the_words_that_are_looked_for_first(

@@ -629,6 +629,7 @@ def test_a_report_that_is_made_again_adds_nothing(rag_eval: Run, tmp_path: Path)
 # Kills
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_the_history_as_it_was(tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.csv", [True] * 900)
     command = [
@@ -697,6 +698,7 @@ def sample(tmp_path: Path) -> Path:
     return Path(shutil.copy(ROOT / "sample_rag_input.xlsx", tmp_path / "answers.xlsx"))
 
 
+@pytest.mark.slow
 @on_posix
 @pytest.mark.parametrize(("provider", "nights"), [("offline", 2), ("azure", 1)])
 def test_the_nightly_script_keeps_dated_reports_the_history_and_a_log(
@@ -729,6 +731,7 @@ def test_the_nightly_script_keeps_dated_reports_the_history_and_a_log(
     assert "rag-eval: answers.xlsx: there is no such file\n" in done.stdout
 
 
+@pytest.mark.slow
 @on_posix
 def test_the_run_of_the_readme_writes_its_files_in_ci(tmp_path: Path, judge: FakeJudge) -> None:
     """In an activated environment, of which nothing is left here but its PATH."""
@@ -747,6 +750,7 @@ def test_the_run_of_the_readme_writes_its_files_in_ci(tmp_path: Path, judge: Fak
         assert (tmp_path / "reports" / name).stat().st_size
 
 
+@pytest.mark.slow
 @on_posix
 def test_the_steps_of_the_job_write_what_it_uploads(tmp_path: Path, sample: Path) -> None:
     job = yaml.safe_load(recipe("Run in GitHub Actions", "yaml"))

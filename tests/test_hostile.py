@@ -377,6 +377,7 @@ def test_r75_what_an_endpoint_says_is_shown_and_not_obeyed(
     assert_harmless(run_cli("in.csv", "--debug", **azure(judge)), 4)
 
 
+@pytest.mark.slow
 def test_many_columns_and_very_long_headers(run_cli: Run, tmp_path: Path) -> None:
     """4,900 columns of no use, 60 bots, and headers of many characters and many lines."""
     bots = [f"Bot_{n} {'long ' * 40}" for n in range(58)] + ["Bot_" + "x" * 990, "Bot_" + "y\n" * 450]
@@ -413,6 +414,7 @@ def test_r114_marks_and_line_ends_of_a_csv_are_not_part_of_its_texts(
     assert (case["Query"], case["Response"]) == ("é?", "two\nlines")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail(tmp_path: Path, encoding: str) -> None:
     """Names, the winner's star and everything else are shown as escapes where they cannot be shown."""
@@ -489,6 +491,7 @@ def test_any_bytes_are_a_sheet_or_one_clear_error(
     assert_harmless(run_cli(name, "-o", "r.xlsx", "--judge", "offline"), (0, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed file")  # openpyxl leaves a workbook open that it cannot read
 @given(
     place=st.integers(0, 10_000),

@@ -1081,6 +1081,7 @@ def test_a_repeated_group_costs_no_memory_for_each_letter(function: Callable[[st
     assert peak(lambda: function(text)) < 30 * 300_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [

@@ -128,6 +128,7 @@ def test_the_message_may_call_the_file_by_another_name(tmp_path: Path) -> None:
     check_is_small(tmp_path / "missing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     ["run in.csv", "init", "doctor", "cache show", "rubric check r.yaml", "retrieval r --reference g"],

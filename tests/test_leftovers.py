@@ -213,6 +213,7 @@ def leave_behind(target: Path) -> set[Path]:
     return set(left)
 
 
+@pytest.mark.slow
 def test_other_commands_remove_what_they_left_as_well(rag_eval: Run, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     rag_eval("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--judge", "offline")

@@ -586,6 +586,7 @@ def wait_for(condition: Any, seconds: float = 300.0) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "words"),
     [
@@ -627,6 +628,7 @@ def test_the_key_may_be_in_backend_next_to_the_folder_of_the_script_or_of_the_in
         assert judge.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_r54_a_signal_gives_a_partial_report_that_the_same_command_completes(
     tmp_path: Path, number: signal.Signals
@@ -644,6 +646,7 @@ def test_r54_a_signal_gives_a_partial_report_that_the_same_command_completes(
         assert (tmp_path / "r.xlsx.journal").exists()
 
 
+@pytest.mark.slow
 def test_r41_r42_a_killed_run_pays_nothing_twice_but_the_calls_in_flight(tmp_path: Path) -> None:
     """Killed twice, then finished: the report is that of an unbroken run."""
     with running_judge() as judge:

@@ -119,6 +119,7 @@ def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name
     assert sheet.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_killed_run_stays_running(tmp_path: Path) -> None:
     write_sheet(tmp_path / "in.xlsx", *SHEET)
     with running_judge() as judge:
@@ -183,6 +184,7 @@ def test_a_run_that_is_interrupted_before_it_judges_has_its_exit_code(
     assert (found["status"], found["exit_code"], "outputs" in found) == ("failed", code, False)
 
 
+@pytest.mark.slow
 def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path: Path) -> None:
     """In new processes: what an earlier run imported would pass for used."""
     write_sheet(tmp_path / "in.xlsx", *SHEET)

@@ -697,6 +697,7 @@ def test_toxicity_grows_with_what_is_found_and_never_exceeds_one():
     assert toxicity("I will kill you, you idiot, you fucking asshole").value == 1.0
 
 
+@pytest.mark.slow
 def test_a_long_hostile_text_is_judged_in_time_linear_in_its_length():
     started = time.process_time()
     for piece in ("not ", "A. ", "[1", "you ", "f*", "((", "1,000,", "I do not "):

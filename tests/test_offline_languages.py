@@ -344,6 +344,7 @@ def test_repeating_the_query_is_no_answer(language: str) -> None:
     assert [without_echo(echo.format(""), query) for echo in echoes] == [""] * len(echoes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_paragraph_with_the_query_is_judged_like_the_paragraph(language: str) -> None:
     probes = [probe for probe in PROBES if probe["language"] == language]

@@ -254,6 +254,7 @@ def varied(rows: int, words: int = 200) -> list[CaseResult]:
     ]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_cut_to_the_worst_of_each_bot_and_as_many_at_random(tmp_path: Path) -> None:
     results = varied(2_000)
     target = page_of(tmp_path / "p.html", results, megabytes=1)
@@ -284,6 +285,7 @@ def test_what_does_not_fit_is_cut_to_the_worst_of_each_bot_and_as_many_at_random
     )
 
 
+@pytest.mark.slow
 def test_a_page_that_just_fits_is_whole_and_one_byte_less_is_cut(tmp_path: Path) -> None:
     results = varied(1_500)
     whole = page_of(tmp_path / "p.html", results, megabytes=100).stat().st_size
@@ -294,6 +296,7 @@ def test_a_page_that_just_fits_is_whole_and_one_byte_less_is_cut(tmp_path: Path)
     assert 0 < len(cut["rows"]) < 1_500
 
 
+@pytest.mark.slow
 def test_a_page_of_hundreds_of_bots_is_as_small_as_it_must_be(tmp_path: Path) -> None:
     """Whatever the bots are called; at most so many of them are listed, and the page says how many are not."""
     bots = [f"{number} {'x' * 3_000}" for number in range(400)]
@@ -326,6 +329,7 @@ def test_a_number_on_the_page_is_rounded_once(tmp_path: Path, value: float, stor
     assert page["rqs"] == [stored]
 
 
+@pytest.mark.slow
 def test_the_means_of_a_cut_page_are_those_of_the_run(tmp_path: Path) -> None:
     results = varied(1_000)
     pages = [page_of(tmp_path / f"{size}.html", results, megabytes=size) for size in (1, 100)]
@@ -335,6 +339,7 @@ def test_the_means_of_a_cut_page_are_those_of_the_run(tmp_path: Path) -> None:
     assert boards[0][0] == boards[1][0]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_texts(tmp_path: Path) -> None:
     """200,000 cases stay below 100 MB; here 20,000 below 20 MB."""
     facts = facts_of(BOTS, 10_000)
@@ -516,6 +521,7 @@ def test_a_page_made_again_from_a_runs_json_holds_the_same_cases(
     assert {**again, "meta": None} == {**first, "meta": None}
 
 
+@pytest.mark.slow
 def test_terminal_and_json_say_what_the_page_leaves_out(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(
         "[report]\nhtml_mb = 1\n[evaluation]\nmax_rows = 5000\n", encoding="utf-8"

@@ -27,6 +27,7 @@ from rag_eval.records import (
 from rag_eval.report.page.judge_page import write_page
 from rag_eval.results.judge_comparison import JudgeComparisonTally, JudgeRun
 
+pytestmark = pytest.mark.slow
 BOTS = ("Atlas", "Birch")
 Show = Callable[..., Any]
 

@@ -106,6 +106,7 @@ MANY = "[evaluation]\nmax_rows = 100000\n[report]\nslice_by = Topic\nside_by_sid
 CONFIGS = {"sample": "", "made": MANY, "made, with evidence": f"{MANY}evidence = yes\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", CONFIGS)
 def test_one_two_and_three_processes_write_the_same_report(run_cli: Run, tmp_path: Path, source: str) -> None:
     (tmp_path / "config.ini").write_text(CONFIGS[source])
@@ -313,6 +314,7 @@ def serves(worker: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_path: Path) -> None:
     """It is stopped first, so that the run cannot end without it."""
     write_rows(tmp_path / "in.csv", 700)
@@ -336,6 +338,7 @@ def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_pat
     assert not any(map(is_alive, (first, second, *fresh)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 )
@@ -358,6 +361,7 @@ def test_a_signal_ends_with_the_partial_report_of_what_was_under_way(
     assert not any(map(is_alive, workers))
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(offline_forker: Forker, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.csv", 2000)
     run = start(offline_forker, tmp_path)
@@ -372,6 +376,7 @@ def test_a_second_signal_ends_at_once(offline_forker: Forker, tmp_path: Path) ->
     assert not (tmp_path / "r.xlsx").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_leaves_no_workers_behind(offline_forker: Forker, tmp_path: Path) -> None:
     write_rows(tmp_path / "in.csv", 2000)
     run = start(offline_forker, tmp_path)

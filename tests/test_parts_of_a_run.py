@@ -134,6 +134,7 @@ def cuts_of(parts: int, rows: int, chance: random.Random) -> list[slice]:
     return [slice(first, last) for first, last in itertools.pairwise(places)]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     seeds=st.lists(st.integers(0, 10**6), min_size=1, max_size=14),

@@ -197,6 +197,7 @@ with Processes("process_tasks:holds", 2, forks={forks}).open({folder!r}) as proc
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forks", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_killed_process_leaves_no_workers_behind(tmp_path: Path, number: int, forks: bool) -> None:

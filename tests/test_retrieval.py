@@ -484,6 +484,7 @@ def test_examples_are_few_however_many_there_are():
     assert tally.summary().without_reference == QueryIds(25, tuple(map(str, range(10))))
 
 
+@pytest.mark.slow
 def test_means_of_many_patterns_of_hits_are_those_of_the_queries():
     """More patterns than are counted before they are summed up, and some of them often."""
     every = [

@@ -645,6 +645,7 @@ def in_office(path: Path, kind: str = "xlsx") -> Path:
     return folder / f"{path.stem}.{kind}"
 
 
+@pytest.mark.slow
 def test_what_libreoffice_saves_again_is_read_as_before(tmp_path: Path) -> None:
     """And its progress is computed, and the cells are still protected and have their lists."""
     results = [scored(row, "=A", 0.5, response=text) for row, text in enumerate(HOSTILE, 2)]
@@ -1106,6 +1107,7 @@ WORKFLOWS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_simulated_sheets_say_the_same_as_workbooks_that_are_written_filled_and_read(
     tmp_path: Path, simulations: Any, name: str
@@ -1119,6 +1121,7 @@ def test_simulated_sheets_say_the_same_as_workbooks_that_are_written_filled_and_
     assert through_workbooks == in_memory
 
 
+@pytest.mark.slow
 def test_corrected_means_of_whole_workflows_hold_as_often_as_they_say(simulations: Any) -> None:
     """The benchmark has more workflows and more simulations: 92% are the least there."""
     covered = {}

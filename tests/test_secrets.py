@@ -468,12 +468,14 @@ def guarded_run(folder: Path, allowed: list[str], *arguments: str, **given: str)
     return json.loads(ended.stdout.splitlines()[-1]), json.loads(seen.read_text()) if seen.exists() else []
 
 
+@pytest.mark.slow
 def test_r85_the_offline_judge_connects_to_nothing(tmp_path: Path) -> None:
     loaded, seen = guarded_run(tmp_path, [], "--judge", "offline")
     assert seen == []
     assert loaded == {"ragas": False, "openai": False, "silent": True}
 
 
+@pytest.mark.slow
 def test_r85_an_llm_judge_connects_to_its_endpoint_alone(judge: FakeJudge, tmp_path: Path) -> None:
     """Of ragas only its prompts are loaded, and nothing phones home, from any thread."""
     traces = {"LANGCHAIN_TRACING_V2": "true", "LANGSMITH_TRACING": "true", "RAGAS_DO_NOT_TRACK": "false"}

@@ -339,6 +339,7 @@ def singles(judge: FakeJudge) -> Counter[str]:
     return Counter(request.prompt for request in judge.requests if request.task not in BATCHED)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 @pytest.mark.parametrize("victim", ["worker", "driver"])
 def test_a_killed_process_costs_calls_in_flight_only(

@@ -46,6 +46,7 @@ def test_the_exit_code_is_the_same_where_nothing_can_be_said(stream: str) -> Non
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="as cron starts it")
 @pytest.mark.parametrize(
     "words",

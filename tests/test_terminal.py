@@ -259,6 +259,7 @@ def test_a_mean_over_fewer_rows_shows_its_count() -> None:
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "ascii:strict"}])
 def test_in_an_ascii_locale_names_are_spelled_out_and_nothing_fails(
     tmp_path: Path, more: dict[str, str]
@@ -390,6 +391,7 @@ def on_a_terminal(folder: Path, **variables: str) -> str:
     return printed.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_colours_are_for_terminals_and_not_with_no_color(tmp_path: Path) -> None:
     coloured = on_a_terminal(tmp_path)

@@ -1305,6 +1305,7 @@ def test_a_formula_that_odfpy_wrote_has_no_result(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_broken_formulas_that_libreoffice_saved_are_found(tmp_path: Path) -> None:
     """R-110."""
     rows = [
