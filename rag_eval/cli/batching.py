@@ -36,7 +36,7 @@ def refuse_batches(options: Options, settings: "Settings") -> None:
         if options.batch_wait is not None:
             raise InputError("--batch-wait: needs provider batches; add --batch")
         return
-    from rag_eval.configuration.effective import batch_limits_of
+    from rag_eval.run.batches import batch_limits_of
 
     batch_limits_of(settings.without_entra())
     if options.report_only:
@@ -76,9 +76,9 @@ def open_batches(
     rubric: "EvaluationRubric | None",
 ) -> "Iterator[BatchRun]":
     """What is known of the batches of this report. Nothing is sent yet."""
-    from rag_eval.configuration.effective import batch_limits_of, budget_of, endpoint_of, store_path
+    from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.transport import Transport
-    from rag_eval.run.batches import BatchPlan, BatchRun
+    from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
     from rag_eval.store.reply_store import Store
 
     rules = settings.provider.batches

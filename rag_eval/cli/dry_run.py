@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import fallback_notes
 from rag_eval.cli.terminal import duration
-from rag_eval.configuration.effective import batch_limits_of, endpoint_of, prices_of, store_path
+from rag_eval.configuration.effective import endpoint_of, prices_of, store_path
 from rag_eval.errors import OVER_LIMIT
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
@@ -52,7 +52,11 @@ def show_estimate(
         stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
     store = DryRunStore(stored)
     transport = Transport(endpoint, store)
-    limits = batch_limits_of(settings) if in_batches else None
+    limits = None
+    if in_batches:
+        from rag_eval.run.batches import batch_limits_of
+
+        limits = batch_limits_of(settings)
     judge = WaveJudge(transport, store, limits) if limits else EstimatingJudge(transport, endpoint.model)
     judges = Judges.llm(settings, judge, store, rubric)
     try:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
@@ -14,9 +13,6 @@ from rag_eval.judge.masking import secrets_in
 from rag_eval.judge.providers import PROVIDERS
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
-
-if TYPE_CHECKING:
-    from rag_eval.judge.batches.outbox import BatchLimits
 
 CACHE_NAME = "replies.sqlite"
 
@@ -110,43 +106,6 @@ def budget_of(settings: Settings) -> Budget:
     return Budget(
         prices, max_calls=limits.max_calls, max_cost=limits.max_cost, max_minutes=limits.max_minutes
     )
-
-
-def batch_limits_of(settings: Settings) -> "BatchLimits":
-    """How the calls of a run are sent in batches. Raises SettingsError if they cannot be."""
-    from rag_eval.judge.batches.outbox import BatchLimits
-
-    rules, batch = settings.provider.batches, settings.batch
-    if rules is None:
-        raise SettingsError(
-            "--batch, --batch-cancel: the offline judge makes no calls; remove the option, or choose an LLM judge"
-        )
-    factor = settings.prices.batch_factor
-    return BatchLimits(
-        url=rules.url,
-        most_requests=min(batch.requests_per_file or rules.most_requests, rules.most_requests),
-        most_bytes=int(batch.mb_per_file * 1_000_000),
-        most_tokens=batch.enqueued_tokens or 0,
-        deployments=_batch_deployments(settings) if rules.has_own_deployments else {},
-        prices={
-            model: Price(price.prompt * factor, price.completion * factor)
-            for model, price in prices_of(settings).items()
-        },
-    )
-
-
-def _batch_deployments(settings: Settings) -> dict[str, str]:
-    """The deployment for batches by that for single calls."""
-    wanted = {endpoint_of(settings.without_entra()).model: ("deployment", settings.batch.deployment)}
-    if settings.metrics.toxicity and (model := settings.toxicity.deployment):
-        wanted.setdefault(model, ("toxicity_deployment", settings.batch.toxicity_deployment))
-    for model, (key, name) in wanted.items():
-        if not name:
-            raise SettingsError(
-                f"[batch] {key}: not set; Azure answers batches by deployments of their own: set it to the name of a "
-                f"Global Batch deployment of the same model as {model}"
-            )
-    return {model: name for model, (_, name) in wanted.items()}
 
 
 def store_path(settings: Settings, output: Path) -> Path:

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rag_eval.configuration.effective import endpoint_of, prices_of
 from rag_eval.configuration.settings import Settings
-from rag_eval.errors import LockedError, RunStoppedError
+from rag_eval.errors import LockedError, RunStoppedError, SettingsError
 from rag_eval.judge.batches.batch_judge import BatchJudge
 from rag_eval.judge.batches.client import BatchClient
 from rag_eval.judge.batches.outbox import BatchLimits, Outbox
 from rag_eval.judge.batches.queue import BatchQueue
-from rag_eval.judge.budget import Budget
+from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.transport import Transport
 from rag_eval.records import Row, RunFacts, TaskUsage, Usage
 from rag_eval.rubric import EvaluationRubric
@@ -31,6 +32,41 @@ from rag_eval.store.reply_store import Store
 
 _WORKERS = 8
 """Threads that read results and store replies: what they store at the same time is committed together."""
+
+
+def batch_limits_of(settings: Settings) -> BatchLimits:
+    """How the calls of a run are sent in batches. Raises SettingsError if they cannot be."""
+    rules, batch = settings.provider.batches, settings.batch
+    if rules is None:
+        raise SettingsError(
+            "--batch, --batch-cancel: the offline judge makes no calls; remove the option, or choose an LLM judge"
+        )
+    factor = settings.prices.batch_factor
+    return BatchLimits(
+        url=rules.url,
+        most_requests=min(batch.requests_per_file or rules.most_requests, rules.most_requests),
+        most_bytes=int(batch.mb_per_file * 1_000_000),
+        most_tokens=batch.enqueued_tokens or 0,
+        deployments=_batch_deployments(settings) if rules.has_own_deployments else {},
+        prices={
+            model: Price(price.prompt * factor, price.completion * factor)
+            for model, price in prices_of(settings).items()
+        },
+    )
+
+
+def _batch_deployments(settings: Settings) -> dict[str, str]:
+    """The deployment for batches by that for single calls."""
+    wanted = {endpoint_of(settings.without_entra()).model: ("deployment", settings.batch.deployment)}
+    if settings.metrics.toxicity and (model := settings.toxicity.deployment):
+        wanted.setdefault(model, ("toxicity_deployment", settings.batch.toxicity_deployment))
+    for model, (key, name) in wanted.items():
+        if not name:
+            raise SettingsError(
+                f"[batch] {key}: not set; Azure answers batches by deployments of their own: set it to the name of a "
+                f"Global Batch deployment of the same model as {model}"
+            )
+    return {model: name for model, (_, name) in wanted.items()}
 
 
 @dataclass(frozen=True, slots=True)
