@@ -69,7 +69,6 @@ def test_requests_that_come_at_once_need_one_token() -> None:
     async def several() -> set[str]:
         writer = Writer(Endpoint("azure", "https://x.openai.azure.com", "", "m", "v", token_provider=token))
         heads = await asyncio.gather(*(writer.head("m") for _ in range(20)))
-        await writer.close()
         return {head.headers["authorization"] for head in heads}
 
     assert asyncio.run(several()) == {"Bearer entra-token"}

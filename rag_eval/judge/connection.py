@@ -144,7 +144,6 @@ class Connection:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._session.close()
-        await self._writer.close()
 
 
 async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
