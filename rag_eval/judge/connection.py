@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_eval.judge.endpoint import Endpoint
@@ -69,7 +69,7 @@ class Connection:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         form: "Callable[[], FormData] | None" = None,
-        into: BinaryIO | None = None,
+        into: IO[bytes] | None = None,
         most: int = LARGEST_BODY,
         seconds: float = 0.0,
     ) -> Response:
@@ -111,7 +111,7 @@ class Connection:
         query: Mapping[str, str] | None = None,
         data: bytes | None = None,
         form: "Callable[[], FormData] | None" = None,
-        into: BinaryIO | None = None,
+        into: IO[bytes] | None = None,
         most: int = LARGEST_BODY,
         seconds: float = 0.0,
     ) -> Response:
@@ -157,7 +157,7 @@ async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
     return bytes(body), True
 
 
-async def _stream(answer: "ClientResponse", into: BinaryIO, most: int) -> bool:
+async def _stream(answer: "ClientResponse", into: IO[bytes], most: int) -> bool:
     """Write the body to a file as it comes; False if there is more of it than `most` bytes."""
     async for piece in answer.content.iter_any():
         most -= len(piece)

@@ -23,10 +23,8 @@ from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, Writt
 from rag_eval.results.findings import Findings, verdict
 from rag_eval.results.summary import Summary
 from rag_eval.store.leftovers import Scratch
-from rag_eval.store.replacement import Replacement, check_writable, output_errors
+from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.texts.display import shorten
-
-__all__ = ["ExcelReport", "check_writable"]
 
 _Lines = Callable[[CaseResult | None], Iterable[Any]]
 

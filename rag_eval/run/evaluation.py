@@ -22,7 +22,7 @@ from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, Sco
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.concealing import concealed
-from rag_eval.run.judges import Judges as Judges
+from rag_eval.run.judges import Judges
 from rag_eval.texts.redaction import Redactor
 from rag_eval.texts.shortening import Shortener
 

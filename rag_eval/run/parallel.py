@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.providers import PROVIDERS
 from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Outcome, Row, Score
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
@@ -168,7 +169,7 @@ def specification(settings: Settings) -> dict[str, Any]:
     Only what was set, because some defaults depend on whether a value was set.
     """
     plain = settings.without_secrets()
-    return plain.model_dump(mode="json", exclude_unset=True, exclude={"azure", "openai"})
+    return plain.model_dump(mode="json", exclude_unset=True, exclude={*PROVIDERS})
 
 
 def open_worker(

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
+from multiprocessing.process import BaseProcess
 from typing import IO, Any
 
 from rag_eval.errors import ExitCode, RagEvalError
@@ -321,9 +322,9 @@ class _Fork:
         pipes: list[IO[bytes] | None] = [self.stdin, self.stdout]
         for other in others:
             pipes += [other.process.stdin, other.process.stdout]
-        forking = multiprocessing.get_context("fork")
+        forking: Any = multiprocessing.get_context("fork")  # its type is another on Windows
         closing = [pipe.fileno() for pipe in pipes if pipe]
-        self._process = forking.Process(
+        self._process: BaseProcess = forking.Process(
             target=_serve_as_fork, args=(task, inbox, outbox, closing), daemon=True
         )
         try:
@@ -367,9 +368,10 @@ def _read_frame(pipe: IO[bytes]) -> bytes | None:
 def _serve_as_fork(task: str, inbox: int, outbox: int, others: Iterable[int]) -> None:
     for descriptor in others:
         os.close(descriptor)
-    os.setsid()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    if sys.platform != "win32":  # where it never runs
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
     os.dup2(inbox, 0)
     os.dup2(outbox, 1)
     os.close(inbox)

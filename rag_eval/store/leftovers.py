@@ -10,6 +10,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -33,7 +34,7 @@ def new_file(target: Path, permissions: int) -> tuple[Path, int | None]:
     while True:
         path = target.with_name(f".rag-eval-{_tag(target)}-{secrets.token_hex(6)}.tmp")
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, permissions)
-        if os.name != "posix":  # where a file that is open cannot be moved
+        if sys.platform == "win32":  # where a file that is open cannot be moved
             os.close(descriptor)
             return path, None
         if _holds(path, descriptor):
@@ -49,7 +50,7 @@ class Scratch:
         while True:
             self._folder = tempfile.TemporaryDirectory(prefix=f"rag-eval-{_tag(target)}-")
             self.name = self._folder.name
-            self._descriptor = None if os.name != "posix" else os.open(self.name, os.O_RDONLY)
+            self._descriptor = None if sys.platform == "win32" else os.open(self.name, os.O_RDONLY)
             if self._descriptor is None or _holds(Path(self.name), self._descriptor):
                 return
             self.cleanup()
@@ -92,7 +93,7 @@ def _sweep(folder: Path, pattern: re.Pattern[str], tags: set[str]) -> None:
 def _remove_if_left_over(path: Path, *, is_ours: bool) -> None:
     status = path.lstat()
     is_old = time.time() - status.st_mtime > _ONE_DAY
-    if os.name != "posix":
+    if sys.platform == "win32":
         if is_old:
             _remove(path, status)
         return

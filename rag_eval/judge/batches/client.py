@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
@@ -90,7 +90,7 @@ class BatchClient:
         self._transport = transport
         self._url = url
 
-    def upload(self, file: BinaryIO, size: int) -> str:
+    def upload(self, file: IO[bytes], size: int) -> str:
         """Returns the file's name there. It expires by itself, where the endpoint takes such a request."""
 
         found = self._upload(file, size, expires=True)
@@ -100,7 +100,7 @@ class BatchClient:
             raise self._stopped(found)
         return self._name_in(found, "a file")
 
-    def _upload(self, file: BinaryIO, size: int, *, expires: bool) -> "Mapping[str, Any] | Fault":
+    def _upload(self, file: IO[bytes], size: int, *, expires: bool) -> "Mapping[str, Any] | Fault":
         return self._try("POST", "/files", form=lambda: _form(file, expires=expires), seconds=_seconds(size))
 
     def is_ready(self, file: str) -> bool | None:
@@ -171,10 +171,10 @@ class BatchClient:
         if isinstance(fault, Fault) and fault.action is not Action.REJECT and fault.code not in _GONE:
             raise self._stopped(fault)
 
-    def download(self, name: str, into: BinaryIO, most: int) -> bool:
+    def download(self, name: str, into: IO[bytes], most: int) -> bool:
         """Write a file's content; False if there is no such file. Raises RunStoppedError for more than `most` bytes."""
 
-        def again() -> BinaryIO:
+        def again() -> IO[bytes]:
             into.seek(0)
             into.truncate()
             return into
@@ -298,7 +298,7 @@ def _no_json(what: str) -> Fault:
     )
 
 
-def _form(file: BinaryIO, *, expires: bool) -> Any:
+def _form(file: IO[bytes], *, expires: bool) -> Any:
     import aiohttp
 
     form = aiohttp.FormData()

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.judge.outcomes.classes import LARGEST_BODY, Action, Completion, Fault
@@ -47,7 +47,7 @@ def request_line(key: str, url: str, body: dict[str, Any]) -> bytes:
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def results(file: BinaryIO) -> Iterator[Result | None]:
+def results(file: IO[bytes]) -> Iterator[Result | None]:
     """The lines of a results file in its order; None for one that is not a result. Blank lines are left out."""
     while line := file.readline(_LONGEST_LINE):
         if not line.endswith(b"\n") and len(line) == _LONGEST_LINE:
@@ -89,6 +89,6 @@ def _outcome(response: Any, error: Any) -> Completion | Fault:
     return read_status(_STATUSES.get(code, 500), {}, json.dumps({"error": error}))
 
 
-def _skip_line(file: BinaryIO) -> None:
+def _skip_line(file: IO[bytes]) -> None:
     while (rest := file.readline(_LONGEST_LINE)) and not rest.endswith(b"\n"):
         pass

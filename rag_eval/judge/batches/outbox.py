@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import IO
 
 from rag_eval.errors import OutputError, RunStoppedError
 from rag_eval.judge.attempt import Attempt
@@ -48,7 +48,7 @@ class BatchLimits:
 class Parcel:
     """The calls of one batch, and the file that is sent for them."""
 
-    file: BinaryIO
+    file: IO[bytes]
     calls: list[CallRecord] = field(default_factory=list)
     size: int = 0
     """In bytes."""
