@@ -488,9 +488,21 @@ def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
     (tmp_path / "few.ini").write_text("[evaluation]\nmax_rows = 5\n")
     run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline", "--config", "few.ini")
     ended = run_cli("in.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
-    assert f"(5 of {len(FACTS)} queries)" in ended.out
+    assert ": no change (5 common queries)" in ended.out
+    assert "5 common queries, 7 only in this run." in ended.out
     lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
-    assert {(line["Queries compared"], line["Queries in all"]) for line in lines} == {(5, len(FACTS))}
+    columns = ("Queries compared", "Queries in all", "Only in baseline", "Only in this run")
+    assert {tuple(line[column] for column in columns) for line in lines} == {(5, 12, 0, 7)}
+    gate = ("--judge", "offline", "--baseline", "new.xlsx", "--fail-on-regression")
+    few = run_cli("in.xlsx", "-o", "few.xlsx", *gate, "--config", "few.ini")
+    assert few.code == 1
+    assert (
+        "Gate FAILED: A: not comparable: this run has 5 of the baseline's 12 queries, less than the share of 0.5 that "
+        "[evaluation] min_common requires"
+    ) in few.err
+    assert "Compared with the baseline over 5 of its 12 queries." in few.out
+    (tmp_path / "few.ini").write_text("[evaluation]\nmax_rows = 5\nmin_common = 0.4\n")
+    assert run_cli("in.xlsx", "-o", "few.xlsx", *gate, "--config", "few.ini").code == 0
 
 
 def boxes(path: Path) -> set[str]:

@@ -173,8 +173,8 @@ def _run() -> Iterator[tuple[str, Any]]:
     yield "words", words
     gates = parse_gates(["rqs=0.6", "Faithfulness = 0.55", "context-recall=0.9"])
     yield "gates", [evaluate(gates, summary, on, least) for on in GateOn for least in (0.5, 0.95)]
-    yield "regressions", regression_gates(findings.changes or (), BOTS)
-    first = run_of("a-1", "hash", FACTS, summary, findings)
+    yield "regressions", regression_gates(findings, BOTS, 0.5)
+    first = run_of("a-1", "hash", FACTS, summary, findings, "a-1")
     runs = [
         replace(first, started=first.started + timedelta(days=day), **changes)
         for day, changes in enumerate(
@@ -183,16 +183,30 @@ def _run() -> Iterator[tuple[str, Any]]:
     ]
     runs.append(replace(runs[-1], started=runs[-1].started + timedelta(days=1), bots=runs[-1].bots[1:3]))
     history = History(Path("nowhere"), tuple(runs))
-    in_time = bots_in_time(history, findings.changes)
+    in_time = bots_in_time(history)
     yield (
         "history",
-        [(each.bot.bot, each.segment, each.verdict, each.change, each.bot.failures) for each in in_time],
+        [
+            (
+                each.bot.bot,
+                each.segment,
+                each.verdict,
+                each.change and each.change.difference,
+                each.bot.failures,
+            )
+            for each in in_time
+        ],
     )
     yield (
         "history words",
         [
-            changes_words(history, tested)
-            for tested in (findings.changes, None, (), (findings.changes or ())[:1])
+            changes_words(replace(history, runs=(first, replace(runs[1], since=since, changes=changes))))
+            for since, changes in (
+                ("a-1", findings.changes or ()),
+                ("", ()),
+                ("a-1", ()),
+                ("a-1", (findings.changes or ())[:1]),
+            )
         ],
     )
     yield "history line", json.loads(run_line(first))

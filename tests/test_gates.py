@@ -6,9 +6,12 @@ import pytest
 from conftest import Run, azure, write_sheet
 from defusedxml import ElementTree
 from fake_judge import FakeJudge, Request, error
-from test_scoring import FAILED, flat, summarise
+from report_cases import facts_of
+from test_scoring import FAILED, flat, result, summarise
 
 from rag_eval.errors import InputError
+from rag_eval.results.baseline import BaselineComparison, PastRun
+from rag_eval.results.findings import Findings
 from rag_eval.results.gates import Gate, GateOn, evaluate, parse_gates, regression_gates
 from rag_eval.results.paired import Change, CommonQueries, Direction
 
@@ -142,28 +145,64 @@ def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
     assert result.passed
 
 
-def _change(bot: str, name: str, difference: float, direction: Direction) -> Change:
-    common = CommonQueries(before=3, now=3, both=3)
+def _change(
+    bot: str, name: str, difference: float, direction: Direction, *, is_reversible: bool = False
+) -> Change:
     return Change(
-        bot=bot, name=name, before=0.5, now=0.5 + difference, interval=None, queries=3, common=common,
+        bot=bot,
+        name=name,
+        before=0.5,
+        now=0.5 + difference,
+        interval=None,
+        queries=3,
+        common=CommonQueries(before=5, now=4, both=3),
         direction=direction,
+        is_reversible=is_reversible,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "both", "changes", "passed", "reason"),
+    [
+        (5, 3, [("rqs", -0.125, Direction.WORSE), ("faithfulness", -0.25, Direction.WORSE)], False,
+         "significantly worse than the baseline: RQS −0.1250 (3 common queries), Faithfulness −0.2500 (3 common "
+         "queries)"),
+        (5, 3, [("rqs", 0.2, Direction.BETTER), ("context_recall", -0.3, Direction.UNDECIDED)], True,
+         "no mean is significantly worse than the baseline (3 of the baseline's 5 queries)"),
+        (7, 3, [("rqs", -0.2, Direction.WORSE)], False,
+         "not comparable: this run has 3 of the baseline's 7 queries, less than the share of 0.5 that [evaluation] "
+         "min_common requires"),
+        (6, 3, [("rqs", 0.0, Direction.SAME)], True,
+         "no mean is significantly worse than the baseline (3 of the baseline's 6 queries)"),
+        (5, 0, [], False, "not comparable: no query is in both runs"),
+        (0, 0, [], False, "not comparable: the baseline does not have this bot"),
+        (5, 3, [], False, "no query has a score in both runs"),
+    ],
+)  # fmt: skip
+def test_a_bot_without_a_worse_mean_passes_if_enough_of_the_baseline_is_compared(
+    before: int, both: int, changes: list[tuple[str, float, Direction]], passed: bool, reason: str
+) -> None:
+    findings = Findings(
+        {}, {}, None, changes=tuple(_change("A", *each) for each in changes),
+        common={"A": CommonQueries(before=before, now=9, both=both)},
     )  # fmt: skip
+    (result,) = regression_gates(findings, "A", 0.5)
+    assert (result.passed, result.reason, result.gate.title) == (passed, reason, "no_regression")
 
 
-def test_a_bot_without_a_worse_mean_passes_and_one_that_was_not_compared_does_not() -> None:
-    changes = [
-        _change("A", "rqs", -0.125, Direction.WORSE),
-        _change("A", "faithfulness", -0.25, Direction.WORSE),
-        _change("A", "context_recall", -0.3, Direction.UNDECIDED),
-        _change("B", "rqs", 0.2, Direction.BETTER),
-    ]
-    results = regression_gates(changes, "ABC")
-    assert [(each.bot, each.passed, each.reason) for each in results] == [
-        ("A", False, "significantly worse than the baseline: RQS −0.1250, Faithfulness −0.2500"),
-        ("B", True, "no mean is significantly worse than the baseline"),
-        ("C", False, "no query is in both runs"),
-    ]
-    assert {each.gate.title for each in results} == {"no_regression"}
+def test_scores_that_failed_now_are_no_evidence_against_worse() -> None:
+    """12 of 20 are worse, and 8 failed: if these were perfect, nothing would be worse."""
+    names = {(f"q{row}", "gt", "A", 0): {"rqs": 0.8} for row in range(2, 22)}
+    comparison = BaselineComparison(PastRun("old.xlsx", names), facts_of("A", 20, weights={}))
+    for row in range(2, 22):
+        comparison.add(result("A", row, flat(0.7 - row / 1000 if row < 14 else FAILED)))
+    findings = Findings({}, {}, None, changes=comparison.changes(), common=comparison.common)
+    (gate,) = regression_gates(findings, "A", 0.5)
+    assert not gate.passed
+    assert gate.reason == (
+        "could not be decided: RQS −0.1075 (12 common queries) would be significantly worse than the baseline, but "
+        "scores that only one of the two runs has could change that"
+    )
 
 
 @pytest.mark.parametrize(("text", "least"), [("rqs=0", 0.0), ("rqs=1", 1.0)])

@@ -35,6 +35,10 @@ from rag_eval.results.run_history import History, bots_in_time, cases_path, chan
 GOOD = "The tower is {} metres tall and stands at the river."
 BAD = "I like boats."
 ROOT = Path(__file__).parent.parent
+CHANGE = (
+    '{"bot": "Atlas", "name": "rqs", "before": %s, "now": 0.5, "queries": 6, "direction": "better", '
+    '"common": {"before": 5, "now": 5, "both": 5}}'
+)
 
 
 def write_input(path: Path, right: Sequence[bool], name: str = "Atlas") -> Path:
@@ -123,7 +127,7 @@ def test_a_second_run_is_appended_and_compared(rag_eval: Run, tmp_path: Path) ->
         ("Birch", "no change"),
     ]
     assert rows[1]["Change"] == pytest.approx(rows[1]["Avg RQS"] - rows[0]["Avg RQS"])
-    assert rows[3]["Change"] == 0
+    assert (rows[3]["Change"], rows[3]["Queries compared"]) == (0, 30)
 
 
 def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run, tmp_path: Path) -> None:
@@ -140,14 +144,70 @@ def test_without_the_values_by_case_nothing_is_called_significant(rag_eval: Run,
     ) in ended.err
     rows = read_sheet(tmp_path / "r.xlsx", "History")
     assert [row["Since the run before"] for row in rows] == ["first run", "not tested"] * 2
-    assert rows[1]["Change"] < -0.3
+    assert {row["Change"] for row in rows} == {None}
 
 
-def test_the_test_sees_only_queries_of_both_runs(rag_eval: Run, tmp_path: Path) -> None:
-    path = write_input(tmp_path / "in.csv", [True] * 30)
-    run_once(rag_eval, path)
+def test_a_change_is_one_over_the_queries_of_both_runs_wherever_it_is_told(
+    rag_eval: Run, tmp_path: Path
+) -> None:
+    """The same bot on other queries: its means are far apart, and it has not changed."""
+    path = write_input(tmp_path / "in.csv", [True] * 20 + [False] * 10)
+    run_once(rag_eval, path, "--judge", "offline", "--json", "before.json")
+    rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*rows[:1], *rows[16:], rows[1].replace("tower", "castle")]))
+    options = ("--judge", "offline", "--baseline", "before.json", "--fail-on-regression", "--csv", "c")
+    ended = run_once(rag_eval, path, *options, "--html", "p.html", "--json", "now.json")
+    [sheet], [history] = (
+        [row for row in read_sheet(tmp_path / "r.xlsx", name) if row["Bot"] == "Atlas" and row["Change"] is not None
+         and row.get("Metric", "RQS") == "RQS"]
+        for name in ("vs Baseline", "History")
+    )  # fmt: skip
+    assert history["Avg RQS"] < 0.8
+    for found, before, now in (
+        (sheet, "Only in baseline", "Only in this run"),
+        (history, "Only before", "Only now"),
+    ):
+        assert [found[name] for name in ("Change", "Queries compared", before, now)] == [0, 15, 15, 1]
+    assert (sheet["Verdict"], history["Since the run before"]) == ("no change", "no change")
+    assert ended.code == 0
+    assert "15 common queries, 15 only in the baseline, 1 only in this run." in ended.out
+    assert "15 common queries, 15 only in the run of " in ended.out
+    assert (
+        "Gate passed: Atlas: no mean is significantly worse than the baseline (15 of the baseline's 30 queries)"
+        in (ended.out)
+    )
+    assert "Compared with the baseline over 15 of its 30 queries." in ended.out
+    [row] = [
+        row
+        for row in csv.DictReader((tmp_path / "c/history.csv").read_text(encoding="utf-8-sig").splitlines())
+        if row["Change"]
+    ][:1]
+    assert [float(row[name]) for name in ("Change", "Queries compared", "Only before", "Only now")] == [
+        0,
+        15,
+        15,
+        1,
+    ]
+    change = json.loads((tmp_path / "now.json").read_text())["changes"][0]
+    assert [change[name] for name in ("difference", "queries", "only_before", "only_now")] == [0, 15, 15, 1]
+    assert "15 common queries" in (tmp_path / "p.html").read_text()
+    shown = rag_eval("history", "h", "-o", "all.xlsx")
+    assert "15 common queries, 15 only in the run of " in shown.out
+    [atlas, _] = [row for row in read_sheet(tmp_path / "all.xlsx", "Runs") if row["Change"] is not None]
+    assert [atlas[name] for name in ("Change", "Queries compared")] == [0, 15]
     path.write_text(path.read_text().replace("How tall", "How high"))
     assert "are not tested: no query is in both runs" in run_once(rag_eval, path).out
+
+
+def test_a_change_since_a_run_that_was_taken_out_is_not_told(rag_eval: Run, tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", [True] * 12)
+    for right in ([True] * 12, [False] * 12, [True] * 12):
+        run_once(rag_eval, write_input(path, right))
+    first, _, third = lines_of(tmp_path / "h")
+    atlas, *_ = reversed(
+        [line for line in bots_in_time(history_of(tmp_path / "h", first, third)) if line.bot.bot == "Atlas"]
+    )
+    assert (atlas.verdict, atlas.change) == ("not tested", None)
 
 
 # Baseline
@@ -345,7 +405,6 @@ def test_only_comparable_runs_are_connected(entry: dict[str, Any], tmp_path: Pat
         (9, 6, "not comparable: other judge, metrics"),
         (10, 7, "not comparable: other version"),
     ]
-    assert [line.change is None for line in atlas] == [True, False, True, False] + [True] * 6
     last = history.last_like(history.runs[-1])
     assert last is not None
     assert last.started.day == 2
@@ -391,6 +450,8 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
         (lambda line: re.sub(r'"seconds": [\d.e-]+', '"seconds": 1e308', line), "it has the number 1e308"),
         (lambda line: line.replace('"cost": null', '"cost": 1e999'), "it has the number 1e999"),
         (lambda line: line.replace('"cost": null', '"cost": -1'), "a number is below 0"),
+        (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 1.5}]'), "a mean is outside 0 to 1"),
+        (lambda line: line.replace('"changes": []', f'"changes": [{CHANGE % 0.5}]'), "a count of common queries is"),
         (lambda line: re.sub(r'"id": "[^"]+"', '"id": "../../x"', line), "its id is not one that RAG Eval gives"),
         (lambda line: re.sub(r'"started": "[^"]+"', f'"started": "{at(1)[:19]}"', line), "its time has no time zone"),
         (lambda line: "[" * 100_000, ""),
@@ -545,7 +606,7 @@ def test_a_page_lists_the_last_runs_of_each_bot_the_last_one_first(
     start = datetime(2026, 3, 1, tzinfo=UTC)
     days = [start + timedelta(days=day) for day in range(52)]
     history = history_of(tmp_path / "h", *(changed(entry, started=day.isoformat()) for day in days))
-    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", history_section(history, None))
+    listed = re.findall(r"\b(\d{4}-\d\d-\d\d) \d\d:\d\d</", history_section(history))
     assert listed == 2 * [f"{day:%Y-%m-%d}" for day in reversed(days[2:])]
 
 
@@ -589,18 +650,16 @@ def test_a_report_shows_the_last_forty_runs(entry: dict[str, Any], rag_eval: Run
 
 def test_words_without_an_earlier_run(entry: dict[str, Any], tmp_path: Path) -> None:
     history = history_of(tmp_path / "h", entry)
-    assert changes_words(history, None) == [
-        "The history has one run so far; there is nothing to compare it with."
-    ]
+    assert changes_words(history) == ["The history has one run so far; there is nothing to compare it with."]
     others = {"version of RAG Eval": {"version": "9"}, "prompts": {"judge": "OpenAI", "is_proxy": False}}
     for same, values in others.items():
         later = changed(entry, **values, id="later", started="2100-01-01T06:00:00+00:00")
         history = history_of(tmp_path / "h", entry, later)
-        assert changes_words(history, None) == [
+        assert changes_words(history) == [
             f"Changes are not tested: no complete earlier run has the same judge, {same}, metrics and weights as "
             "the last run."
         ]
-    assert changes_words(History(tmp_path), None) == []
+    assert changes_words(History(tmp_path)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Runs through time: this run's place in the history, and the command that shows a history without a run."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from rag_eval.records import RunFacts
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.findings import Findings
-    from rag_eval.results.paired import Change
     from rag_eval.results.run_history import History
     from rag_eval.results.summary import Summary
 
@@ -33,6 +31,8 @@ class HistoryOfRun:
     input_hash: str
     past: "PastRun | None"
     """The last comparable run; None if there is none, or its values by case are lost."""
+    since: str = ""
+    """Its id."""
 
     @classmethod
     def read(
@@ -63,7 +63,7 @@ class HistoryOfRun:
             if is_baseline:
                 raise
             warn(f"{damage}. Changes since that run are not tested.")
-        return cls(history, new_id(facts), input_hash, past)
+        return cls(history, new_id(facts), input_hash, past, last.id if last and past else "")
 
     @property
     def is_first(self) -> bool:
@@ -74,7 +74,7 @@ class HistoryOfRun:
         """The history with this run as its last."""
         from rag_eval.results.run_history import run_of
 
-        run = run_of(self.id, self.input_hash, facts, summary, findings)
+        run = run_of(self.id, self.input_hash, facts, summary, findings, self.since)
         return replace(self.history, runs=(*self.history.runs, run))
 
 
@@ -97,15 +97,14 @@ def command(folder: Path, output: Path | None) -> None:
         warn(sentence)
     if not history.runs:
         raise InputError(f"{folder / LINES}: there is no run yet; add --history {folder} to a run")
-    tested = history.changes(history.runs[-1])
-    place = writers[output.suffix.lower()](output, history, tested) if output else None
-    for line in (*_lines(history, tested), *changes_words(history, tested)):
+    place = writers[output.suffix.lower()](output, history) if output else None
+    for line in (*_lines(history), *changes_words(history)):
         (remark if place else say)(line)
     if place:
         remark(f"Also written: {place}")
 
 
-def _lines(history: "History", tested: "Sequence[Change] | None") -> list[str]:
+def _lines(history: "History") -> list[str]:
     """A table of the last runs of each bot."""
     from itertools import groupby
 
@@ -113,7 +112,7 @@ def _lines(history: "History", tested: "Sequence[Change] | None") -> list[str]:
     from rag_eval.texts.display import shorten
 
     lines = []
-    for bot, found in groupby(bots_in_time(history, tested), key=lambda line: line.bot.bot):
+    for bot, found in groupby(bots_in_time(history), key=lambda line: line.bot.bot):
         runs = list(found)
         more = f" (last {_SHOWN} of {len(runs):,} runs)" if len(runs) > _SHOWN else ""
         lines.append(f"{shorten(bot, 60)}{more}")
@@ -128,13 +127,13 @@ def _lines(history: "History", tested: "Sequence[Change] | None") -> list[str]:
     return lines
 
 
-def _write_workbook(target: Path, history: "History", tested: "Sequence[Change] | None") -> Path:
+def _write_workbook(target: Path, history: "History") -> Path:
     from rag_eval.report.history_sheet import write_history_workbook
 
-    return write_history_workbook(target, history, tested)
+    return write_history_workbook(target, history)
 
 
-def _write_page(target: Path, history: "History", tested: "Sequence[Change] | None") -> Path:
+def _write_page(target: Path, history: "History") -> Path:
     from rag_eval.report.page.timeline import write_history_page
 
-    return write_history_page(target, history, tested, __version__)
+    return write_history_page(target, history, __version__)

@@ -372,7 +372,6 @@ class Job:
         from rag_eval.cli.outcome import pass_gates
 
         self._paths.is_reported = True
-        min_coverage = settings.evaluation.min_coverage
         outcome.tell(self._say, self._past)
         for warning in outcome.warnings(self._paths.report, is_journal_kept=is_journal_kept):
             warn(warning)
@@ -383,8 +382,8 @@ class Job:
             self._say(line)
         self._say(f"Report: {report}")
         is_first = self._options.wants_latest and self._history is not None and self._history.is_first
-        passed = pass_gates(outcome, gates, self._options, min_coverage, self._say, is_first_run=is_first)
-        code = outcome.exit_code(stopped, min_coverage, passed=passed)
+        passed = pass_gates(outcome, gates, self._options, settings, self._say, is_first_run=is_first)
+        code = outcome.exit_code(stopped, settings.evaluation.min_coverage, passed=passed)
         self._manifest.ended(code, outcome)
         return code
 

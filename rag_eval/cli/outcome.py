@@ -21,6 +21,7 @@ from rag_eval.texts.display import decimals
 
 if TYPE_CHECKING:
     from rag_eval.cli.history import HistoryOfRun
+    from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
     from rag_eval.report.outputs import Outputs
     from rag_eval.results.baseline import PastRun
@@ -78,7 +79,7 @@ class RunOutcome:
         ):
             from rag_eval.results.run_history import changes_words
 
-            for line in changes_words(findings.history, findings.since_last):
+            for line in changes_words(findings.history):
                 say(line)
         if facts.is_proxy:
             say(f"Scores below these thresholds are red in the report: {self._thresholds()}.")
@@ -199,19 +200,21 @@ def pass_gates(
     outcome: RunOutcome,
     gates: Sequence["Gate"],
     options: Options,
-    min_coverage: float,
+    settings: "Settings",
     say: Callable[..., None],
     *,
     is_first_run: bool = False,
 ) -> bool:
     """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted."""
     facts = outcome.facts
-    results = list(evaluate_gates(gates, outcome.summary, GateOn(options.gate_on), min_coverage))
+    results = list(
+        evaluate_gates(gates, outcome.summary, GateOn(options.gate_on), settings.evaluation.min_coverage)
+    )
     if options.fail_on_regression and not is_first_run:
-        changes, not_comparable = outcome.findings.changes, outcome.findings.not_comparable
-        if changes is None:  # --baseline latest found no run to compare with
-            not_comparable = "the history has no comparable earlier run"
-        results += regression_gates(changes or (), facts.bots, not_comparable)
+        findings = outcome.findings
+        if findings.changes is None:  # --baseline latest found no run to compare with
+            findings = replace(findings, not_comparable="the history has no comparable earlier run")
+        results += regression_gates(findings, facts.bots, settings.evaluation.min_common)
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
         say(line, fg="green") if result.passed else warn(line)

@@ -382,6 +382,8 @@ class _Evaluation(_Frozen):
     """How often the judge is asked for each score, which is then the mean."""
     min_coverage: Share = 0.95
     """Scored ÷ applicable; a run below it does not count as complete."""
+    min_common: Share = 0.5
+    """Share of the baseline's queries that this run must have for a verdict on regressions."""
 
     @property
     def workers(self) -> int:

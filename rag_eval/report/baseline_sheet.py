@@ -6,7 +6,7 @@ from rag_eval.records import RunFacts
 from rag_eval.report.column import Column, interval_columns, name_width, plain_column
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import NAMES
-from rag_eval.results.paired import Change, Direction
+from rag_eval.results.paired import Change, Direction, common_words
 from rag_eval.texts.display import decimals
 
 
@@ -29,6 +29,10 @@ def change_columns(facts: RunFacts) -> list[Column[Change]]:
             lambda change: change.common.now,
             "Queries of the bot in this run.",
         ),
+        plain_column(
+            "Only in baseline", 10, Look.COUNT, lambda change: change.common.only_before, _ABOUT_ONLY
+        ),
+        plain_column("Only in this run", 10, Look.COUNT, lambda change: change.common.only_now, _ABOUT_ONLY),
         plain_column("Verdict", 14, Look.WORD, lambda change: _displayed(change.direction), _ABOUT_VERDICT),
     ]
 
@@ -40,7 +44,7 @@ def change_lines(changes: Sequence[Change], baseline: str, differences: Sequence
     lines = [
         f"{change.bot}: {NAMES[change.name]} {decimals(change.before, 4)} before, {decimals(change.now, 4)} now"
         f"{_range(change)}: "
-        f"{_displayed(change.direction)} ({change.queries} of {change.common.now} queries)"
+        f"{_displayed(change.direction)} ({common_words(change.queries)})"
         for change in changes
         if change.name == "rqs" or change.direction.value in ("better", "worse")
     ]
@@ -59,4 +63,5 @@ def _range(change: Change) -> str:
 
 
 _ABOUT_VERDICT = "Better or worse: significant after Holm correction over all rows (5%)."
+_ABOUT_ONLY = "Queries of the bot that are not compared, because the other run does not have them."
 _ABOUT_INTERVAL = "Simultaneous 95% CI of the change. It excludes 0 only if the change is significant."

@@ -1,6 +1,6 @@
 """Sheet "History": each bot's mean RQS through time with its interval, and what changed since the last run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -14,7 +14,7 @@ from rag_eval.report.check import check_readable
 from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
-from rag_eval.results.paired import Change
+from rag_eval.results.paired import PairedMeans
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
 from rag_eval.store.leftovers import Scratch
@@ -41,10 +41,10 @@ _DAY_ZERO = datetime(1899, 12, 30, tzinfo=UTC)
 
 def write_history(sheet: "WrittenSheet[FinishedRun, BotInTime]", run: "FinishedRun") -> None:
     """A line per bot and run; below it a box with what changed in the last run, and the chart."""
-    history, tested = run.findings.history, run.findings.since_last
+    history = run.findings.history
     if history is None:
         raise ValueError("the findings have no history")
-    words = changes_words(history, tested)
+    words = changes_words(history)
     if len(history.runs) > _MOST_RUNS:
         words.append(
             f"This sheet shows the last {_MOST_RUNS} of {len(history.runs):,} runs; rag-eval history shows all."
@@ -52,18 +52,16 @@ def write_history(sheet: "WrittenSheet[FinishedRun, BotInTime]", run: "FinishedR
         history = replace(history, runs=history.runs[-_MOST_RUNS:])
     table = sheet.fill(replace(run, findings=replace(run.findings, history=history)))
     stack = Stack(sheet.worksheet, table.lines + 1, _WIDTH)
-    _write_chart(sheet.book, stack, table, [*words, *history.damaged], bots_in_time(history, tested))
+    _write_chart(sheet.book, stack, table, [*words, *history.damaged], bots_in_time(history))
     sheet.worksheet.print_area(0, 0, stack.last_row(LINE_HEIGHT), table.column("Judge"))
 
 
-def _write_table(
-    worksheet: "Worksheet", formats: Formats, history: History, tested: Sequence[Change] | None
-) -> SheetTable[BotInTime]:
+def _write_table(worksheet: "Worksheet", formats: Formats, history: History) -> SheetTable[BotInTime]:
     columns = history_columns()
     table = SheetTable(
         worksheet, columns, formats, 3 * LINE_HEIGHT, LINE_HEIGHT, group_of=lambda line: line.bot.bot
     )
-    for line in bots_in_time(history, tested):
+    for line in bots_in_time(history):
         table.append(line)
     table.finish(frozen=2)
     return table
@@ -82,7 +80,7 @@ def _write_chart(
         stack.add_charts({_ABOUT_CHART: chart}, _CHART_HEIGHT)
 
 
-def write_history_workbook(target: Path, history: History, tested: Sequence[Change] | None) -> Path:
+def write_history_workbook(target: Path, history: History) -> Path:
     """A workbook of two sheets: the chart with what changed, and all runs. Returns its path. Raises OutputError."""
     from xlsxwriter import Workbook
 
@@ -97,10 +95,10 @@ def write_history_workbook(target: Path, history: History, tested: Sequence[Chan
             formats = Formats(book)
             heading = f"{len(history.runs):,} runs of {shorten(history.runs[-1].input_name, 80)}"
             chart.write_string(0, 0, printable(heading), formats.run)
-            table = _write_table(runs, formats, history, tested)
+            table = _write_table(runs, formats, history)
             runs.repeat_rows(0)
-            words = [*changes_words(history, tested), *history.damaged]
-            _write_chart(book, Stack(chart, 1, _WIDTH), table, words, bots_in_time(history, tested))
+            words = [*changes_words(history), *history.damaged]
+            _write_chart(book, Stack(chart, 1, _WIDTH), table, words, bots_in_time(history))
             for sheet in sheets:
                 sheet.set_landscape()
                 sheet.fit_to_pages(1, 0)
@@ -135,7 +133,14 @@ def history_columns() -> list[Column[BotInTime]]:
         plain_column("RQS 95 % high", NUMBER_WIDTH, Look.RQS, _end(1)),
         plain_column("Scored", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.rqs.scored, _ABOUT_SCORED),
         plain_column("Total Queries", NUMBER_WIDTH, Look.COUNT, lambda line: line.bot.queries),
-        plain_column("Change", NUMBER_WIDTH, Look.GAP, lambda line: line.change, _ABOUT_CHANGE),
+        plain_column(
+            "Change", NUMBER_WIDTH, Look.GAP, _of_change(lambda change: change.difference), _ABOUT_CHANGE
+        ),
+        plain_column("Queries compared", NUMBER_WIDTH, Look.COUNT, _of_change(lambda change: change.queries)),
+        *(
+            plain_column(header, NUMBER_WIDTH, Look.COUNT, _of_change(count), _ABOUT_ONLY)
+            for header, count in _ONLY.items()
+        ),
         plain_column("Since the run before", 34, Look.WORD, lambda line: line.verdict, _ABOUT_VERDICT),
         *(mean(name, label) for name, label in METRIC_LABELS.items()),
         plain_column("Failures", NUMBER_WIDTH, Look.PERCENT, lambda line: line.bot.failures, _ABOUT_FAILURES),
@@ -166,6 +171,10 @@ def _end(index: int) -> Callable[[BotInTime], float | None]:
     return lambda line: line.bot.interval[index] if line.bot.interval else None
 
 
+def _of_change(value: Callable[[PairedMeans], float]) -> Callable[[BotInTime], float | None]:
+    return lambda line: value(line.change) if line.change else None
+
+
 def _for_chart(value: Callable[[BotInTime], float | None]) -> Callable[[BotInTime], Cell]:
     return lambda line: Cell(value(line), Look.RQS)
 
@@ -186,10 +195,14 @@ def _above(line: BotInTime) -> float:
 _DAY, _BELOW, _ABOVE = "Day", "Below", "Above"
 _NO_MEAN = Mean(None, None, 0)
 _ABOUT_SCORED = "Queries of the bot that have an RQS in this run."
-_ABOUT_CHANGE = "Change of the mean RQS since the run before. Empty where the two runs are not comparable."
+_ABOUT_CHANGE = "Change of the mean RQS since the run before, over the queries of both. Empty if not tested."
+_ONLY: Mapping[str, Callable[[PairedMeans], int]] = {
+    "Only before": lambda change: change.common.only_before,
+    "Only now": lambda change: change.common.only_now,
+}
+_ABOUT_ONLY = "Queries of the bot that only one of the two runs has. They are not compared."
 _ABOUT_VERDICT = (
-    "Only the last run is tested: paired tests on the queries that it shares with the last comparable run, "
-    "with Holm correction (5%)."
+    "Paired tests on the queries of both runs, with Holm correction over all means of a run (5%)."
 )
 _ABOUT_FAILURES = "Share of the judged queries with at least one failure mode."
 _ABOUT_COST = "Of the judge's calls in this run. Empty if unknown."

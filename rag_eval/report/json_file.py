@@ -220,6 +220,8 @@ def _changed(change: Change) -> Json:
         "interval": _interval(change.interval),
         "queries": change.queries,
         "of": change.common.now,
+        "only_before": change.common.only_before,
+        "only_now": change.common.only_now,
         "direction": change.direction,
     }
 

@@ -60,8 +60,7 @@ def _disagreements(run: FinishedRun) -> Sequence[Disagreement]:
 
 
 def _runs(run: FinishedRun) -> Sequence[BotInTime]:
-    findings = run.findings
-    return bots_in_time(findings.history, findings.since_last) if findings.history else ()
+    return bots_in_time(run.findings.history) if run.findings.history else ()
 
 
 BOTS = ReportTable(

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS, OFFLINE, PROMPT_FORMS, CaseResult, Outcome
-from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of
+from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of, queries_words
 from rag_eval.results.row_choice import WORST
 from rag_eval.results.scoring import composite
 from rag_eval.results.stored import State, is_score, read_run_document
@@ -200,6 +200,11 @@ class BaselineComparison:
                 )
         if missing := {key[2] for key in self._past.values} - set(map(comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
+        sentences += queries_words(
+            {bot: queries for bot, queries in self.common.items() if queries.before}, "the baseline"
+        )
+        if new_bots := [bot for bot, queries in self.common.items() if not queries.before]:
+            sentences.append(f"In this run, but not in the baseline: {', '.join(new_bots)}.")
         then, now = self._paired.then, self._paired.now
         if gone := metrics & then - now:
             sentences.append(f"Judged in the baseline only: {_listed(gone)}.")
@@ -276,10 +281,10 @@ class BaselineComparison:
         }
         roundings = {name: self._past.roundings.get(name, 0.0) for name in names}
         least = {name: max(_ROUNDING_ERROR, each * (1 + _ROUNDING_ERROR)) for name, each in roundings.items()}
-        return changes_of(compared, self._common, least)
+        return changes_of(compared, self.common, least)
 
     @cached_property
-    def _common(self) -> Mapping[str, CommonQueries]:
+    def common(self) -> Mapping[str, CommonQueries]:
         """By bot. Queries of a cut baseline that cannot be paired are not among them."""
         before = Counter(
             key[2]

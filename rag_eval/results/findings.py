@@ -8,7 +8,7 @@ from rag_eval.errors import ECHO
 from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult, RunFacts
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
-from rag_eval.results.paired import Change
+from rag_eval.results.paired import Change, CommonQueries
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, Summary, of_queries
 from rag_eval.retrieval import RetrievalSummary
@@ -36,6 +36,8 @@ class Findings:
     """Bots that could be ahead of the best one, depending on what was not judged."""
     changes: tuple[Change, ...] | None = None
     """Since the baseline; None without one."""
+    common: Mapping[str, CommonQueries] = field(default_factory=dict)
+    """By bot: how many queries the baseline and this run have; none without a baseline."""
     beside_changes: tuple[str, ...] = ()
     """What else differs from the baseline, one sentence each: judge, metrics, weights."""
     not_comparable: str = ""
@@ -267,6 +269,7 @@ def verdict(summary: Summary, findings: Findings) -> str:
             *_few_compared(summary),
             *_unreliable(summary),
             *_doubt(findings),
+            *_missing_of_baseline(findings),
         ]
     )
 
@@ -332,6 +335,15 @@ def _unreliable(summary: Summary) -> list[str]:
     if not FEWEST_ROWS <= summary.compared < RELIABLE_ROWS:
         return []
     return [f"With only {summary.compared} queries the intervals are too narrow if failures are rare."]
+
+
+def _missing_of_baseline(findings: Findings) -> list[str]:
+    """Of the bot with the smallest share of the baseline's queries."""
+    shares = [queries for queries in findings.common.values() if queries.only_before]
+    if not shares:
+        return []
+    least = min(shares, key=lambda queries: queries.both / queries.before)
+    return [f"Compared with the baseline over {least.both:,} of its {least.before:,} queries."]
 
 
 def _doubt(findings: Findings) -> list[str]:

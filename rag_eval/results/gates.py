@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
-from rag_eval.results.paired import Change, Direction
+from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
 from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
 from rag_eval.texts.display import decimals
+
+if TYPE_CHECKING:
+    from rag_eval.results.findings import Findings
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
@@ -76,34 +80,60 @@ def evaluate(
     return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
 
 
-def regression_gates(
-    changes: Sequence[Change], bots: Sequence[str], not_comparable: str = ""
-) -> tuple[GateResult, ...]:
-    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed.
-
-    `not_comparable` says why the changes do not count, if they do not: then no gate passes.
-    """
-    if not_comparable:
-        return tuple(GateResult(bot, _NO_REGRESSION, passed=False, reason=not_comparable) for bot in bots)
+def regression_gates(findings: "Findings", bots: Sequence[str], min_common: float) -> tuple[GateResult, ...]:
+    """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed, and neither
+    is less than the share `min_common` of the baseline's queries."""
     results = []
     for bot in bots:
-        own = [change for change in changes if change.bot == bot]
-        worse = [
-            f"{NAMES[change.name]} {decimals(change.difference, 4, is_signed=True)}"
-            for change in own
-            if change.direction is Direction.WORSE
-        ]
-        reason = (
-            f"significantly worse than the baseline: {', '.join(worse)}"
-            if worse
-            else "no mean is significantly worse than the baseline"
-        )
-        results.append(
-            GateResult(
-                bot, _NO_REGRESSION, bool(own) and not worse, reason if own else "no query is in both runs"
-            )
-        )
+        common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
+        changes = [change for change in findings.changes or () if change.bot == bot]
+        reason = findings.not_comparable or _too_few(common, min_common) or _worse(changes)
+        if reason or not changes:
+            reason = reason or "no query has a score in both runs"
+            results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))
+        else:
+            reason = f"no mean is significantly worse than the baseline ({_of_baseline(common)})"
+            results.append(GateResult(bot, _NO_REGRESSION, passed=True, reason=reason))
     return tuple(results)
+
+
+def _too_few(common: CommonQueries, min_common: float) -> str:
+    """Why the queries of both runs do not suffice, in words; empty if they do."""
+    if not common.before:
+        return "not comparable: the baseline does not have this bot"
+    if not common.both:
+        return "not comparable: no query is in both runs"
+    if common.both >= min_common * common.before - 1e-9:
+        return ""
+    return (
+        f"not comparable: this run has {_of_baseline(common)}, less than the share of {min_common:g} that "
+        "[evaluation] min_common requires"
+    )
+
+
+def _of_baseline(common: CommonQueries) -> str:
+    return (
+        f"{common.both:,} of the baseline's {common.before:,} {'query' if common.before == 1 else 'queries'}"
+    )
+
+
+def _worse(changes: Sequence[Change]) -> str:
+    """Which means are worse or, as scores are missing, perhaps worse, in words; empty if none is."""
+    worse = [_shown(change) for change in changes if change.direction is Direction.WORSE]
+    if worse:
+        return f"significantly worse than the baseline: {', '.join(worse)}"
+    perhaps = [_shown(change) for change in changes if change.is_reversible and change.difference < 0]
+    if not perhaps:
+        return ""
+    return (
+        f"could not be decided: {', '.join(perhaps)} would be significantly worse than the baseline, but scores that "
+        "only one of the two runs has could change that"
+    )
+
+
+def _shown(change: Change) -> str:
+    by = decimals(change.difference, 4, is_signed=True)
+    return f"{NAMES[change.name]} {by} ({common_words(change.queries)})"
 
 
 def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rag_eval.results.stored import State
+from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa
@@ -150,6 +151,29 @@ class CommonQueries:
     @property
     def only_now(self) -> int:
         return self.now - self.both
+
+
+def common_words(queries: int) -> str:
+    """How many queries a change is over."""
+    return "1 common query" if queries == 1 else f"{queries:,} common queries"
+
+
+def queries_words(common: Mapping[str, CommonQueries], earlier: str) -> list[str]:
+    """Which queries are not compared as only one run has them, a sentence for the bots that have the same numbers."""
+    alike: dict[CommonQueries, list[str]] = {}
+    for bot, queries in common.items():
+        alike.setdefault(queries, []).append(bot)
+    sentences = []
+    for queries, bots in alike.items():
+        only = [
+            f"{count:,} only in {run}"
+            for count, run in ((queries.only_before, earlier), (queries.only_now, "this run"))
+            if count
+        ]
+        named = f"{enumerated(bots)}: " if len(alike) > 1 else ""
+        if only:
+            sentences.append(f"{named}{common_words(queries.both)}, {', '.join(only)}.")
+    return sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rag_eval.errors import InputError
-from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, FailureMode, Outcome, RunFacts, Score
+from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
 from rag_eval.results.baseline import (
     NAMES,
-    BaselineComparison,
     PastRun,
     comparable,
     numbered,
     text_digest,
 )
-from rag_eval.results.paired import Change, Direction
+from rag_eval.results.paired import Direction, PairedMeans, common_words, queries_words
 from rag_eval.results.stored import is_score
 from rag_eval.results.summary import RQS, BotSummary, Mean, Summary
 from rag_eval.texts.display import shorten
@@ -93,6 +92,10 @@ class HistoryRun:
     seconds: float = 0.0
     partial: str = ""
     """Why the run ended early; empty for a complete run."""
+    since: str = ""
+    """Id of the comparable run before; empty without one, and if its values by case were lost."""
+    changes: tuple[PairedMeans, ...] = ()
+    """What changed since that run, case by case, tested together."""
 
     def unlike(self, other: "HistoryRun | RunFacts") -> tuple[str, ...]:
         """What makes the means of two runs incomparable, whatever the bots answered; empty if nothing does."""
@@ -124,31 +127,14 @@ class History:
     def past_run(self, run: HistoryRun) -> PastRun | None:
         """The values of a run by case; None if their file is missing. Raises InputError if it is damaged."""
         try:
-            results = list(self._results(run))
+            cases = list(self._cases(run))
         except FileNotFoundError:
             return None
-        keys = numbered(
-            (result.case.query, result.case.reference or "", result.case.bot) for result in results
-        )
-        values = {key: _values(result) for key, result in zip(keys, results, strict=True)}
+        keys = numbered(texts for texts, _ in cases)
+        values = {key: values for key, (_, values) in zip(keys, cases, strict=True)}
         return PastRun(name_of(run), values, run.judge, is_hashed=True)
 
-    def changes(self, run: HistoryRun) -> tuple[Change, ...] | None:
-        """What changed since the last comparable run, by the paired test on the queries of both; None if the values
-        of one of them are missing."""
-        last = self.last_like(run)
-        try:
-            past = self.past_run(last) if last else None
-            if past is None:
-                return None
-            comparison = BaselineComparison(past, run)
-            for result in self._results(run):
-                comparison.add(result, is_hashed=True)
-        except (FileNotFoundError, InputError):
-            return None
-        return comparison.changes()
-
-    def _results(self, run: HistoryRun) -> Iterator[CaseResult]:
+    def _cases(self, run: HistoryRun) -> Iterator[tuple[tuple[str, str, str], Mapping[str, float]]]:
         """Raises FileNotFoundError, and InputError for a file that is not as the run left it."""
         path = cases_path(self.folder, run.id)
         cases = sum(bot.queries for bot in run.bots)
@@ -160,9 +146,9 @@ class History:
                     if number > cases:
                         raise ValueError(f"it has more cases than the run, which has {cases:,}")
                     place = f"{path}, line {rows.line_num}"
-                    result = _result(number, row, run.metrics)
+                    case = _case(row, run.metrics)
                     place = str(path)
-                    yield result
+                    yield case
             if number < cases:
                 raise ValueError(f"it has {number:,} of the {cases:,} cases of the run")
         except FileNotFoundError:
@@ -203,9 +189,9 @@ def run_line(run: HistoryRun) -> str:
 
 
 def run_of(
-    run_id: str, input_hash: str, facts: RunFacts, summary: Summary, findings: "Findings"
+    run_id: str, input_hash: str, facts: RunFacts, summary: Summary, findings: "Findings", since: str = ""
 ) -> HistoryRun:
-    """The line of a run that has ended. `facts` are those of its end."""
+    """The line of a run that has ended. `facts` are those of its end, `since` is the id of the run before."""
     return HistoryRun(
         id=run_id,
         started=facts.started,
@@ -223,6 +209,8 @@ def run_of(
         currency=facts.currency,
         seconds=facts.seconds,
         partial=facts.partial,
+        since=since,
+        changes=findings.since_last or (),
     )
 
 
@@ -285,8 +273,11 @@ def _short_lines(file: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _result(number: int, row: Mapping[str, str | None], metrics: Iterable[str]) -> CaseResult:
-    """Raises ValueError, in words, for a row that is not one of ours."""
+def _case(
+    row: Mapping[str, str | None], metrics: Iterable[str]
+) -> tuple[tuple[str, str, str], Mapping[str, float]]:
+    """Digests of query and ground truth, the bot, and what was scored. Raises ValueError, in words, for a row that is
+    not one of ours."""
 
     def cell(column: str) -> str:
         text = row.get(column)
@@ -294,20 +285,9 @@ def _result(number: int, row: Mapping[str, str | None], metrics: Iterable[str]) 
             raise ValueError(f"it has no cell for {column}")
         return text
 
-    scores = {name: _score(name, cell(name)) for name in metrics if name in METRIC_LABELS}
-    return CaseResult(
-        case=Case(number, cell("bot"), cell("query"), "", cell("ground_truth")),
-        rqs=_number(RQS, cell(RQS)) if cell(RQS) else None,
-        failure_modes=(),
-        scores=scores,
-        toxicity=Score.not_applicable(TOXICITY, ""),
-    )
-
-
-def _score(name: str, cell: str) -> Score:
-    if cell == FAILED:
-        return Score.failed(name, FAILED, "")
-    return Score.scored(name, _number(name, cell)) if cell else Score.not_applicable(name, "")
+    names = [*(name for name in metrics if name in METRIC_LABELS), RQS]
+    values = {name: _number(name, text) for name in names if (text := cell(name)) not in ("", FAILED)}
+    return (cell("query"), cell("ground_truth"), cell("bot")), values
 
 
 def _number(column: str, cell: str) -> float:
@@ -329,11 +309,6 @@ def _damage_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"it cannot be read ({error.strerror})"
     return "it is not a whole gzip file"
-
-
-def _values(result: CaseResult) -> Mapping[str, float]:
-    values = {name: result.rqs if name == RQS else result.value(name) for name in NAMES}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _bounded_lines(file: Any) -> Iterator[bytes]:
@@ -362,6 +337,12 @@ def _run_of(line: bytes) -> HistoryRun:
         counts += [count for mean in means for count in (mean.scored, mean.failed, mean.not_applicable)]
         if not all(0 <= count <= bot.queries for count in counts):
             raise ValueError("a count is below 0, or above the number of queries")
+    for change in run.changes:
+        if not (is_score(change.before) and is_score(change.now)):
+            raise ValueError("a mean is outside 0 to 1")
+        common = change.common
+        if not 0 <= change.queries <= common.both <= min(common.before, common.now):
+            raise ValueError("a count of common queries is below 0, or above that of one of the runs")
     if run.rows < 0 or (run.cost or 0) < 0:
         raise ValueError("a number is below 0")
     if not run.id.replace("-", "").isalnum() or not run.id.isascii():
@@ -421,17 +402,12 @@ class BotInTime:
     """Counted from 0 for each bot. Only means of one segment are comparable, so only they are connected."""
     verdict: str
     """What can be said of the change since the run before, in words."""
-    change: float | None = None
-    """Of the mean RQS since the run before; None where the two are not comparable."""
+    change: PairedMeans | None = None
+    """Of the mean RQS, over the queries of both runs; None where that was not tested."""
 
 
-def bots_in_time(history: History, tested: Sequence[Change] | None = None) -> list[BotInTime]:
-    """All bots of all runs, sorted by bot, then by time; the bots of the last run first, in its order.
-
-    `tested` are the changes of the last run since the last comparable one. Only they can be called significant.
-    """
-    last = history.runs[-1] if history.runs else None
-    directions = {change.bot: change.direction for change in tested or () if change.name == RQS}
+def bots_in_time(history: History) -> list[BotInTime]:
+    """All bots of all runs, sorted by bot, then by time; the bots of the last run first, in its order."""
     names = dict.fromkeys(bot.bot for run in reversed(history.runs) for bot in run.bots)
     lines: list[BotInTime] = []
     for name in names:
@@ -439,12 +415,12 @@ def bots_in_time(history: History, tested: Sequence[Change] | None = None) -> li
         for run in history.runs:
             bot = next((each for each in run.bots if each.bot == name), None)
             if bot is not None:
-                before = _after(before, run, bot, directions.get(name) if run is last else None)
+                before = _after(before, run, bot)
                 lines.append(before)
     return lines
 
 
-def changes_words(history: History, tested: Sequence[Change] | None) -> list[str]:
+def changes_words(history: History) -> list[str]:
     """What changed in the last run since the last comparable one, one sentence each."""
     if not history.runs:
         return []
@@ -458,20 +434,24 @@ def changes_words(history: History, tested: Sequence[Change] | None) -> list[str
             f"Changes are not tested: no complete earlier run has the same judge, {same}, metrics and weights as "
             "the last run."
         ]
-    if tested is None:
-        return [f"Changes since {name_of(before)} are not tested: its values by case are missing or damaged."]
-    if not tested:
+    if run.since != before.id:
+        return [
+            f"Changes since {name_of(before)} are not tested: its values by case were missing or damaged."
+        ]
+    if not run.changes:
         return [f"Changes since {name_of(before)} are not tested: no query is in both runs."]
-    claimed = [change for change in tested if change.direction in (Direction.BETTER, Direction.WORSE)]
+    claimed = [change for change in run.changes if change.direction in (Direction.BETTER, Direction.WORSE)]
     lines = [
         f"{change.bot}: {NAMES[change.name]} is significantly {change.direction.value} than in {name_of(before)}: "
-        f"{change.before:.2f} then, {change.now:.2f} now ({change.queries:,} queries in both)."
+        f"{change.before:.2f} then, {change.now:.2f} now ({common_words(change.queries)})."
         for change in claimed
     ]
-    return lines or [f"No significant change since {name_of(before)} in {len(tested)} means (paired tests)."]
+    none = f"No significant change since {name_of(before)} in {len(run.changes)} means (paired tests)."
+    common = {change.bot: change.common for change in run.changes}
+    return [*(lines or [none]), *queries_words(common, name_of(before))]
 
 
-def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun, tested: Direction | None) -> BotInTime:
+def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun) -> BotInTime:
     segment = before.segment if before else 0
     if run.partial:
         return BotInTime(run, bot, segment + 1, "partial run")
@@ -481,9 +461,9 @@ def _after(before: BotInTime | None, run: HistoryRun, bot: BotOfRun, tested: Dir
         return BotInTime(run, bot, segment + 1, "after a partial run")
     if unlike := before.run.unlike(run):
         return BotInTime(run, bot, segment + 1, f"not comparable: other {', '.join(unlike)}")
-    means = before.bot.rqs.value, bot.rqs.value
-    change = None if None in means else (bot.rqs.value or 0.0) - (before.bot.rqs.value or 0.0)
-    return BotInTime(run, bot, segment, _VERDICTS[tested], change)
+    tested = (each for each in run.changes if each.bot == bot.bot and each.name == RQS)
+    change = next(tested, None) if run.since == before.run.id else None
+    return BotInTime(run, bot, segment, _VERDICTS[change.direction if change else None], change)
 
 
 _VERDICTS = {

@@ -116,6 +116,7 @@ class Tallies:
             self._comparison.changes() if self._comparison else None,
             self._weights,
             beside_changes=self._comparison.differences() if self._comparison else (),
+            common=self._comparison.common if self._comparison else {},
             not_comparable=self._comparison.not_comparable if self._comparison else "",
             pass_rates=self._pass_rates.pass_rates() if self._pass_rates else (),
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},

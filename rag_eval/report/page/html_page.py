@@ -171,7 +171,7 @@ class HtmlReport:
         ]
         after = [
             sections.worst_cases(worst, facts, has_texts=self._has_texts),
-            history_section(findings.history, findings.since_last) if findings.history else "",
+            history_section(findings.history) if findings.history else "",
             sections.further_tables(self._tables, FinishedRun(facts, summary, findings)),
             sections.about(facts, summary, findings, self._configuration),
             f'</main>\n<dialog id="case" aria-labelledby="case-title"></dialog>\n'

@@ -9,7 +9,6 @@ from rag_eval.report.page.document import head
 from rag_eval.report.page.figures import Point, timeline
 from rag_eval.report.page.sections import TABLE_ROWS, folded, safe, table
 from rag_eval.results.findings import NAME_LIMIT
-from rag_eval.results.paired import Change
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import shorten
@@ -18,12 +17,12 @@ _CHARTED = 60
 """Runs of a bot that its chart shows, the last ones."""
 
 
-def history_section(history: History, tested: Sequence[Change] | None) -> str:
+def history_section(history: History) -> str:
     """Empty unless there are two runs to look at."""
     if len(history.runs) < 2:
         return ""
-    bots = [list(lines) for _, lines in groupby(bots_in_time(history, tested), key=lambda line: line.bot.bot)]
-    words = "".join(f"<li>{safe(shorten(each, 300))}</li>" for each in changes_words(history, tested))
+    bots = [list(lines) for _, lines in groupby(bots_in_time(history), key=lambda line: line.bot.bot)]
+    words = "".join(f"<li>{safe(shorten(each, 300))}</li>" for each in changes_words(history))
     charts = "".join(f'<div class="time">{_chart(lines[-_CHARTED:])}</div>' for lines in bots)
     each = max(1, TABLE_ROWS // max(1, len(bots)))  # the last runs of each bot, the last one first
     listed = [line for lines in bots for line in lines[: -each - 1 : -1]]
@@ -36,11 +35,11 @@ def history_section(history: History, tested: Sequence[Change] | None) -> str:
     )
 
 
-def write_history_page(target: Path, history: History, tested: Sequence[Change] | None, version: str) -> Path:
+def write_history_page(target: Path, history: History, version: str) -> Path:
     """A page with this section only, and the version that made it. Returns where it is. Raises OutputError."""
     last = history.runs[-1]
     title = f"History of {shorten(last.input_name, 80)}"
-    section = history_section(history, tested) or "<p>There is one run so far.</p>"
+    section = history_section(history) or "<p>There is one run so far.</p>"
     runs = f"{len(history.runs):,} runs, the last one on {last.started:%Y-%m-%d %H:%M}"
     heading = f'<p class="eyebrow">RAG Eval</p><h1 dir="auto">{safe(title)}</h1><p class="lead">{runs}</p>'
     page = f"{head(title, version)}<header>{heading}</header>{section}</main>\n</body>\n</html>\n"
