@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, read_sheet, write_sheet
-from fake_judge import Answer, FakeJudge, Request, error, honest_reply, running_judge, structured
+from fake_judge import (
+    Answer,
+    FakeJudge,
+    Request,
+    error,
+    honest_reply,
+    running_judge,
+    structured,
+    without_count,
+)
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from scipy.stats import binomtest
@@ -155,6 +164,36 @@ def test_a_judge_of_known_error_is_described_to_the_number(rag_eval: Run, two: T
     assert found["sentence"] in ended.out
     flipped = [(each["row"], each["bot"]) for each in found["disagreements"]]
     assert sorted(flipped) == [(row, bot) for row in (2, 12, 22, 32, 42) for bot in ("Left", "Right")]
+
+
+def test_unusable_replies_are_paid_for_and_cases_without_a_score_are_told(
+    rag_eval: Run, two: Two, tmp_path: Path
+) -> None:
+    """B has no usable verdict on items 10 to 19, 20 of the 40 cases; A never counts its tokens."""
+
+    def unusable(request: Request) -> Answer | None:
+        is_bad = request.task == "verdicts" and re.search(r"(item|number) 1\d", request.prompt, re.IGNORECASE)
+        return structured('{"statements": []}', request) if is_bad else None
+
+    two.a.always = without_count
+    two.b.always = unusable
+    sheet_of(tmp_path / "in.xlsx", 20)
+    ended = rag_eval(*WORDS, "--json", "out.json")
+    assert ended.code == 3
+    found = document_of(tmp_path / "out.json")
+    a, b = found["judges"]["a"], found["judges"]["b"]
+    assert b["cost_per_1000_rows"] == pytest.approx(50 * cost_of(two.b, PRICES["two"]))
+    assert (a["uncounted"], b["uncounted"]) == (len(two.a.requests), 0)
+    assert a["cost_per_1000_rows"] > 0
+    assert re.search(
+        r"100% of pass/fail decisions \(kappa 1\.00, 20 of 40 cases; 20 left out\); B costs about [\d.]+ USD instead "
+        r"of [\d.]+ USD per 1,000 rows\.",
+        found["sentence"],
+    ), found["sentence"]
+    assert (
+        f"A: {a['uncounted']} replies came without a count of their tokens; the cost is estimated."
+        in ended.out
+    )
 
 
 def test_metrics_beside_rqs_are_compared_as_well(rag_eval: Run, two: Two, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_failure_is_never_served_as_a_reply_and_a_reply_replaces_it(tmp_path: 
     store.end(keep=True)
 
 
-def test_what_the_replies_of_a_run_took_counts_once_whoever_paid(tmp_path: Path) -> None:
+def test_what_earlier_runs_paid_for_the_replies_of_a_run_counts_once(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     store.put_reply("old", reply="[1]", **PAID)
     store.put_reply("unused", reply="[2]", **PAID)
@@ -56,9 +56,9 @@ def test_what_the_replies_of_a_run_took_counts_once_whoever_paid(tmp_path: Path)
     for tokens in (10, 20):
         metered.put_reply("new", task="u", reply="{}", attempts=2, prompt_tokens=tokens, completion_tokens=5)
     assert (metered.reply("new"), store.paid("new")) == ("{}", ("u", 20, 5))
-    assert metered.usage() == {"t": TaskUsage(1, 0, 3, 1), "u": TaskUsage(1, 0, 20, 5)}
-    metered.put_reply("more", task="u", reply="{}", attempts=1, prompt_tokens=1, completion_tokens=2)
-    assert metered.usage()["u"] == TaskUsage(2, 0, 21, 7)
+    assert (metered.usage(), metered.uncounted) == ({"t": TaskUsage(1, 0, 3, 1)}, 0)
+    store.put_reply("free", reply="[3]", **{**PAID, "prompt_tokens": 0, "completion_tokens": 0})
+    assert (metered.reply("free"), metered.uncounted) == ("[3]", 1)
     metered.put_failure("f", **FAILED)
     metered.put_note("n", "v")
     assert (metered.failure("f"), store.failure("f")) == (("refused", "no"),) * 2

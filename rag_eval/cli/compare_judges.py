@@ -363,15 +363,19 @@ def _run_of(judged: _Judged) -> "JudgeRun":
     if not isinstance(store, MeteredStore):
         return replace(run, cost=0.0)
     settings = side.settings.without_entra()
-    prices, used = prices_of(settings), store.usage()
+    prices, found = prices_of(settings), store.usage()
     model = getattr(settings.section, settings.provider.model_key)
-    total, cost = sum(used.values(), TaskUsage()), 0.0
-    for task, tokens in used.items():
+    # The preflight is one call, however many rows follow.
+    paid = [used for task, used in facts.usage.by_task.items() if task != "preflight"]
+    costs = [math.nan if used.cost is None and used.prompt_tokens else used.cost or 0.0 for used in paid]
+    for task, used in found.items():
         price = prices.get(settings.toxicity.deployment or model if task == TOXICITY else model)
-        cost += price.of(tokens.prompt_tokens, tokens.completion_tokens) if price else math.nan
+        costs.append(price.of(used.prompt_tokens, used.completion_tokens) if price else math.nan)
+    total = sum([*paid, *found.values()], TaskUsage())
     return replace(
         run,
         prompt_tokens=total.prompt_tokens,
         completion_tokens=total.completion_tokens,
-        cost=None if math.isnan(cost) else cost,
+        cost=None if math.isnan(sum(costs)) else sum(costs),
+        uncounted=facts.usage.uncounted + store.uncounted,
     )

@@ -58,6 +58,7 @@ def _judge(run: JudgeRun) -> Json:
         "thresholds_from": facts.thresholds_from,
         "prompt_tokens": run.prompt_tokens,
         "completion_tokens": run.completion_tokens,
+        "uncounted": run.uncounted,
         "cost": run.cost,
         "cost_per_1000_rows": run.cost_per_1000,
         "currency": facts.currency,

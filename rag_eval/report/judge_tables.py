@@ -216,6 +216,7 @@ def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
         both("Judge calls answered", lambda run: run.facts.usage.calls),
         both("Judge calls from the reply cache", lambda run: run.facts.usage.cached),
         both("Judge calls failed", lambda run: run.facts.usage.failed),
+        both("Replies without a count of tokens", lambda run: run.uncounted),
         both("Prompt tokens of the replies", lambda run: run.prompt_tokens),
         both("Completion tokens of the replies", lambda run: run.completion_tokens),
         both("Cost of the replies", lambda run: _amount(run.cost, run)),
@@ -280,6 +281,11 @@ def summary_lines(comparison: JudgeComparison, runs: Runs) -> list[str]:
     unpriced = [run.letter for run in runs if run.cost is None]
     if unpriced:
         lines.append(f"The cost of {' and '.join(unpriced)} is unknown; set [prices] input and output.")
+    lines += [
+        f"{run.letter}: {run.uncounted:,} replies came without a count of their tokens; the cost is estimated."
+        for run in runs
+        if run.uncounted
+    ]
     constant = [line.label for line in comparison.measures if line.count and line.correlation is None]
     if constant:
         lines.append(

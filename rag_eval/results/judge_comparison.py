@@ -213,10 +213,13 @@ class JudgeRun:
     settings: Mapping[str, str] = field(default_factory=dict)
     """What can change its scores, such as the temperature."""
     prompt_tokens: int = 0
-    """Of the replies behind the scores, whether they were requested by this command or stored by an earlier one."""
+    """Of all replies, unusable ones too, whether they were requested by this command or stored by an earlier one."""
     completion_tokens: int = 0
     cost: float | None = None
     """Of these replies, in `facts.currency`; None when the prices are unknown."""
+    uncounted: int = 0
+    """How many of these replies came without a count of their tokens. The cost has an estimate for those of this
+    command, and nothing for stored ones."""
 
     @property
     def cost_per_1000(self) -> float | None:
@@ -456,6 +459,8 @@ def headline(comparison: JudgeComparison, a: JudgeRun, b: JudgeRun) -> str:
             f"{_named(a)} and {_named(b)} have no case in common that both scored completely{_costs(a, b)}."
         )
     cases = f"{overall.kappa.count:,} {'case' if overall.kappa.count == 1 else 'cases'}"
+    if comparison.undecided:
+        cases = f"{overall.kappa.count:,} of {comparison.cases:,} cases; {comparison.undecided:,} left out"
     kappa = overall.kappa.kappa
     words = "kappa undefined: one decision only" if kappa is None else f"kappa {kappa:.2f}".replace("-", "−")
     return (
@@ -472,7 +477,8 @@ def _costs(a: JudgeRun, b: JudgeRun) -> str:
     if a.cost_per_1000 is None or b.cost_per_1000 is None:
         return ""
     ours, theirs = (f"{money(run.cost_per_1000)} {run.facts.currency}".rstrip() for run in (b, a))
-    return f"; {b.letter} costs {ours} instead of {theirs} per 1,000 rows"
+    about = "about " if a.uncounted or b.uncounted else ""
+    return f"; {b.letter} costs {about}{ours} instead of {theirs} per 1,000 rows"
 
 
 def money(amount: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the replies behind the scores of a run took, whether this run paid for them or an earlier one did."""
+"""What the replies that a run found in its store took, which an earlier run paid for."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,34 +8,38 @@ from rag_eval.store.reply_store import Store
 
 
 class MeteredStore:
-    """A store that counts the tokens of every reply that was used, each reply once. Safe to use as the store itself."""
+    """A store that counts the tokens of every reply that an earlier run paid for, each reply once. Safe to use as the
+    store itself."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._paid: dict[str, tuple[str, int, int]] = {}
+        self._own: set[str] = set()
+        self._found: dict[str, tuple[str, int, int]] = {}
 
     def usage(self) -> Mapping[str, TaskUsage]:
         """Replies and tokens by task; without costs."""
         tasks: dict[str, TaskUsage] = {}
-        for task, prompt_tokens, completion_tokens in self._paid.values():
+        for task, prompt_tokens, completion_tokens in self._found.values():
             tasks[task] = tasks.get(task, TaskUsage()) + TaskUsage(1, 0, prompt_tokens, completion_tokens)
         return tasks
 
+    @property
+    def uncounted(self) -> int:
+        """How many of these replies came without a count of their tokens."""
+        return sum(not prompt_tokens for _, prompt_tokens, _ in self._found.values())
+
     def reply(self, key: str) -> str | None:
         reply = self._store.reply(key)
-        if reply is not None and key not in self._paid and (paid := self._store.paid(key)):
-            self._paid[key] = paid
+        if reply is not None and key not in self._own and (paid := self._store.paid(key)):
+            self._found[key] = paid
         return reply
 
     def failure(self, key: str) -> tuple[str, str] | None:
         return self._store.failure(key)
 
-    def put_reply(
-        self, key: str, *, task: str, prompt_tokens: int, completion_tokens: int, **reply: Any
-    ) -> None:
-        tokens: dict[str, Any] = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
-        self._store.put_reply(key, task=task, **tokens, **reply)
-        self._paid[key] = task, prompt_tokens, completion_tokens
+    def put_reply(self, key: str, **reply: Any) -> None:
+        self._store.put_reply(key, **reply)
+        self._own.add(key)
 
     def put_failure(self, key: str, **failure: Any) -> None:
         self._store.put_failure(key, **failure)
