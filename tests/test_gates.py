@@ -137,6 +137,16 @@ def test_the_figures_that_decide_a_gate_are_told(
     assert (result.passed, result.reason, result.gate.title) == (passed, reason, "rqs >= 0.7")
 
 
+def test_a_gate_names_its_queries_where_the_leaderboard_compares_others() -> None:
+    """One bot has two means then: over its own queries, and over those of all bots."""
+    summary = summarise({"A": [flat(0.9)] * 6, "B": [flat(0.8)] * 5 + [flat(None)]})
+    reasons = [each.reason for each in evaluate([Gate("rqs", 0.7)], summary, GateOn.MEAN, 0.95)]
+    assert reasons[0].startswith(
+        "rqs 0.9000 (6 of 6 queries of this bot; the Leaderboard compares 5); the mean"
+    )
+    assert reasons[1].startswith("rqs 0.8000 (5 of 5 queries); the mean")
+
+
 def test_a_gate_on_a_metric_looks_at_its_own_interval() -> None:
     values = [(0.9, 0.1 * n, 0.9, 0.9, 0.9) for n in range(10)]
     (result,) = evaluate([Gate("faithfulness", 0.3)], summarise({"A": values}), GateOn.INTERVAL, 0.95)

@@ -250,7 +250,7 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             Look.WORD,
             lambda line: _compared(line, summary),
             _ABOUT_COMPARED,
-            is_folded=True,
+            is_folded=all(bot.rqs.scored == summary.compared for bot in summary.bots),
         ),
         *_error_columns(findings.compared, lambda line: line.rqs),
     ]

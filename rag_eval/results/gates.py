@@ -77,7 +77,9 @@ def evaluate(
     gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float
 ) -> tuple[GateResult, ...]:
     """Every gate on every bot. One bot that misses a gate fails it."""
-    return tuple(_result(gate, bot, gate_on, min_coverage) for gate in gates for bot in summary.bots)
+    return tuple(
+        _result(gate, bot, gate_on, min_coverage, summary.compared) for gate in gates for bot in summary.bots
+    )
 
 
 def regression_gates(findings: "Findings", bots: Sequence[str], min_common: float) -> tuple[GateResult, ...]:
@@ -136,12 +138,15 @@ def _shown(change: Change) -> str:
     return f"{NAMES[change.name]} {by} ({common_words(change.queries)})"
 
 
-def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float) -> GateResult:
+def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, compared: int) -> GateResult:
+    """`compared` are the queries that the Leaderboard's means are over; those of a gate are over the bot's own."""
     mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
     if mean is None or mean.value is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was not scored for any query")
     value = f"{gate.name} {_beside(gate.least, mean.value)}"
     queries = of_queries(mean.scored, mean.expected)
+    if compared != mean.scored:
+        queries += f" of this bot; the Leaderboard compares {compared:,}"
     required = f"must be at least {gate.least:.12g} (--gate-on {gate_on})"
     if (mean.coverage or 0.0) < min_coverage:
         return GateResult(

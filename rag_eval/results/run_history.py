@@ -338,11 +338,7 @@ def _run_of(line: bytes) -> HistoryRun:
         if not all(0 <= count <= bot.queries for count in counts):
             raise ValueError("a count is below 0, or above the number of queries")
     for change in run.changes:
-        if not (is_score(change.before) and is_score(change.now)):
-            raise ValueError("a mean is outside 0 to 1")
-        common = change.common
-        if not 0 <= change.queries <= common.both <= min(common.before, common.now):
-            raise ValueError("a count of common queries is below 0, or above that of one of the runs")
+        _check_change(change)
     if run.rows < 0 or (run.cost or 0) < 0:
         raise ValueError("a number is below 0")
     if not run.id.replace("-", "").isalnum() or not run.id.isascii():
@@ -350,6 +346,14 @@ def _run_of(line: bytes) -> HistoryRun:
     if run.started.tzinfo is None:
         raise ValueError("its time has no time zone")
     return run
+
+
+def _check_change(change: PairedMeans) -> None:
+    if not (is_score(change.before) and is_score(change.now)):
+        raise ValueError("a mean is outside 0 to 1")
+    common = change.common
+    if not 0 <= change.queries <= common.both <= min(common.before, common.now):
+        raise ValueError("a count of common queries is below 0, or above that of one of the runs")
 
 
 def _refuse(number: str) -> float:
