@@ -17,8 +17,9 @@ from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.packager import Packager
 
+from rag_eval.report.check import check_readable
 from rag_eval.store.leftovers import Scratch
-from rag_eval.store.replacement import output_errors
+from rag_eval.store.replacement import Replacement, output_errors
 
 Piece = tuple[bytes, int, int]
 """Part of a text: deflated, its length in bytes, and its CRC-32 combined (^) with that of as many zeros."""
@@ -34,19 +35,13 @@ _ZIP64 = 2**31
 
 @contextmanager
 def workbook_errors(target: Path) -> Iterator[None]:
-    """Like output_errors, for XlsxWriter too."""
-    with output_errors(target), unwrapped_errors():
-        yield
-
-
-@contextmanager
-def unwrapped_errors() -> Iterator[None]:
-    """What went wrong when XlsxWriter wrote the file, which it wraps."""
-    try:
-        yield
-    except FileCreateError as error:
-        cause = error.args[0] if error.args else None
-        raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
+    """Like output_errors, for XlsxWriter too, which wraps what went wrong."""
+    with output_errors(target):
+        try:
+            yield
+        except FileCreateError as error:
+            cause = error.args[0] if error.args else None
+            raise cause if isinstance(cause, OSError) else OSError(str(error)) from error
 
 
 class StreamedWorkbook:
@@ -54,6 +49,8 @@ class StreamedWorkbook:
 
     def __init__(self, path: Path, names: Sequence[str], scratch: Scratch) -> None:
         self.scratch = scratch
+        self.place = path
+        """Where the file is."""
         self.book = _Book(path, scratch.name)
         self.book.use_zip64()
         self.sheets = {name: self.book.add_worksheet(name) for name in names}
@@ -74,6 +71,26 @@ class StreamedWorkbook:
             with suppress(OSError):  # what is still in a buffer may not fit on the disk
                 file.close()
         self.scratch.cleanup()
+
+
+@contextmanager
+def new_workbook(target: Path, names: Sequence[str]) -> Iterator[StreamedWorkbook]:
+    """A workbook with these sheets. When the context ends, it is checked and moved to `target`; its `place` says where
+    it is. After an error nothing is left of it. Raises OutputError.
+    """
+    replacement = Replacement(target)
+    try:
+        with workbook_errors(target):
+            workbook = StreamedWorkbook(replacement.path, names, Scratch(target))
+            try:
+                yield workbook
+                workbook.close()
+            finally:
+                workbook.abandon()
+        check_readable(replacement.path, target, names)
+        workbook.place = replacement.commit()
+    finally:
+        replacement.discard()
 
 
 def deflated(text: bytes) -> Piece:

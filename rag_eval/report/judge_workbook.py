@@ -1,10 +1,9 @@
 """The comparison of two judges as a workbook."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rag_eval.report.annotations import Stack
-from rag_eval.report.check import check_readable
 from rag_eval.report.core_sheets import set_up_page
 from rag_eval.report.judge_tables import (
     AGREEMENT,
@@ -21,8 +20,10 @@ from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import WrittenSheet
 from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, headline
-from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import shorten
+
+if TYPE_CHECKING:
+    from rag_eval.report.book import StreamedWorkbook
 
 _BOX_WIDTH = 1040
 """In pixels."""
@@ -30,26 +31,17 @@ _BOX_WIDTH = 1040
 
 def write_workbook(target: Path, comparison: JudgeComparison, runs: Runs) -> Path:
     """Write the workbook, check it and move it to `target`. Returns where it is. Raises OutputError."""
-    from xlsxwriter import Workbook
+    from rag_eval.report.book import new_workbook
 
-    from rag_eval.report.book import workbook_errors
-
-    replacement = Replacement(target)
-    try:
-        with workbook_errors(target):
-            book = Workbook(replacement.path)
-            _fill(book, comparison, runs)
-            book.close()
-        check_readable(replacement.path, target, [table.name for table in tables_of(comparison)])
-        return replacement.commit()
-    finally:
-        replacement.discard()
+    with new_workbook(target, [table.name for table in tables_of(comparison)]) as workbook:
+        _fill(workbook, comparison, runs)
+    return workbook.place
 
 
-def _fill(book: Any, comparison: JudgeComparison, runs: Runs) -> None:
-    formats, judges = Formats(book), ComparedJudges(comparison, runs)
+def _fill(workbook: "StreamedWorkbook", comparison: JudgeComparison, runs: Runs) -> None:
+    book, formats, judges = workbook.book, Formats(workbook.book), ComparedJudges(comparison, runs)
     facts, filled = judges.facts, {}
-    sheets = {table: book.add_worksheet(table.name) for table in tables_of(comparison)}
+    sheets = {table: workbook.sheets[table.name] for table in tables_of(comparison)}
     for table, worksheet in sheets.items():
         height = _line_height(comparison) if table is DISAGREEMENTS else None
         filled[table] = WrittenSheet(book, worksheet, formats, table).fill(judges, height)

@@ -7,19 +7,17 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import NamedTuple, TextIO
 
 from rag_eval.errors import InputError
-from rag_eval.report.check import check_readable
-from rag_eval.report.column import Cell, Column
+from rag_eval.report.column import AnyTable, Cell, Column, ReportTable
 from rag_eval.report.styles import Formats, Look
-from rag_eval.report.worksheet import SheetTable
+from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.retrieval import DEFAULT_CUTOFFS, QueryIds, RetrievalScores, RetrievalSummary, label_of
 from rag_eval.retrieval.from_files import AnyPath, evaluate_files
-from rag_eval.store.leftovers import Scratch, sweep
+from rag_eval.store.leftovers import sweep
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.tables.record_files import AS_FOUND, ReadOptions
 from rag_eval.texts.display import decimals, enumerated, formula_safe
@@ -38,28 +36,15 @@ def write_retrieval(
     InputError for files that cannot be used, and OutputError if the output cannot be written; an earlier file stays.
     """
     target, wanted = Path(output), tuple(sorted(set(cutoffs)))
-    opener = _FORMATS.get(target.suffix.lower())
-    if opener is None:
+    write = _FORMATS.get(target.suffix.lower())
+    if write is None:
         raise InputError(
             f"{target.name}: scores need a file name that ends in {enumerated(tuple(_FORMATS), 'or')}"
         )
     if os.path.realpath(target) in map(os.path.realpath, (results, references)):
         raise InputError(f"{target.name}: is an input; choose another name with --output")
     sweep([target])
-    replacement = Replacement(target)
-    try:
-        with (
-            output_errors(target),
-            Scratch(target) as scratch,
-            opener(replacement.path, wanted, scratch) as writer,
-        ):
-            summary = evaluate_files(results, references, wanted, writer.add, reading)
-            writer.finish(summary)
-        if opener is _workbook:
-            check_readable(replacement.path, target, (RETRIEVAL, SUMMARY))
-        return summary, replacement.commit()
-    finally:
-        replacement.discard()
+    return write(target, wanted, lambda each: evaluate_files(results, references, wanted, each, reading))
 
 
 def summary_lines(summary: RetrievalSummary) -> list[str]:
@@ -90,33 +75,38 @@ def _examples(ids: QueryIds) -> str:
     return ", ".join(ids.examples) + (", …" if ids.count > len(ids.examples) > 0 else "")
 
 
-class _Writer(Protocol):
-    """Writes every query, then the summary."""
+_Each = Callable[[RetrievalScores], object]
+"""Is given the scores of each query, in the order of the references."""
+_Score = Callable[[_Each], RetrievalSummary]
 
-    def add(self, scores: RetrievalScores) -> None: ...
-    def finish(self, summary: RetrievalSummary) -> None: ...
+
+def _write_text(
+    target: Path,
+    cutoffs: tuple[int, ...],
+    score: _Score,
+    *,
+    begin: Callable[[TextIO, tuple[int, ...]], _Each],
+    **options: str,
+) -> tuple[RetrievalSummary, Path]:
+    """A file that has only the queries; `options` are of open()."""
+    replacement = Replacement(target)
+    try:
+        with output_errors(target), replacement.path.open("w", **options) as file:  # type: ignore[call-overload]
+            summary = score(begin(file, cutoffs))
+        return summary, replacement.commit()
+    finally:
+        replacement.discard()
 
 
 # --- lines of JSON ----------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _json_lines(path: Path, cutoffs: tuple[int, ...], _scratch: str) -> Iterator["_JsonLines"]:
-    with path.open("w", encoding="utf-8") as file:
-        yield _JsonLines(file.write, cutoffs)
-
-
-class _JsonLines:
-    def __init__(self, write: Callable[[str], object], cutoffs: tuple[int, ...]) -> None:
-        self._write = write
-        self._cutoffs = cutoffs
-
-    def add(self, scores: RetrievalScores) -> None:
+def _begin_json_lines(file: TextIO, cutoffs: tuple[int, ...]) -> _Each:
+    def add(scores: RetrievalScores) -> None:
         counts = scores.hit_ranks, scores.retrieved_docs_count, scores.gold_docs_count, scores.has_result
-        self._write(f'{{"qid": {json.dumps(scores.qid)}, {_line_after_qid(*counts, self._cutoffs)}')
+        file.write(f'{{"qid": {json.dumps(scores.qid)}, {_line_after_qid(*counts, cutoffs)}')
 
-    def finish(self, summary: RetrievalSummary) -> None:
-        """Nothing to write: the file has only the queries."""
+    return add
 
 
 @lru_cache(maxsize=4096)
@@ -142,73 +132,33 @@ def _fields(scores: RetrievalScores, cutoffs: tuple[int, ...]) -> Mapping[str, b
 # --- CSV --------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _csv(path: Path, cutoffs: tuple[int, ...], _scratch: str) -> Iterator["_Csv"]:
-    # With a byte order mark, or Excel takes the ids for another encoding.
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        yield _Csv(csv.writer(file), cutoffs)
-
-
-class _Csv:
-    def __init__(self, writer: Any, cutoffs: tuple[int, ...]) -> None:
-        self._writer = writer
-        self._cutoffs = cutoffs
-        writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
-
-    def add(self, scores: RetrievalScores) -> None:
-        self._writer.writerow([formula_safe(scores.qid), *_fields(scores, self._cutoffs).values()])
-
-    def finish(self, summary: RetrievalSummary) -> None:
-        """Nothing to write: the file has only the queries."""
+def _begin_csv(file: TextIO, cutoffs: tuple[int, ...]) -> _Each:
+    writer = csv.writer(file)
+    writer.writerow(["qid", *_fields(RetrievalScores.of("", (), ()), cutoffs)])
+    return lambda scores: writer.writerow([formula_safe(scores.qid), *_fields(scores, cutoffs).values()])
 
 
 # --- workbook ---------------------------------------------------------------------------------------------------
 
-RETRIEVAL, SUMMARY = "Retrieval", "Summary"
 
+def _write_workbook(target: Path, cutoffs: tuple[int, ...], score: _Score) -> tuple[RetrievalSummary, Path]:
+    from rag_eval.report.book import new_workbook
 
-@contextmanager
-def _workbook(path: Path, cutoffs: tuple[int, ...], scratch: str) -> Iterator["_Workbook"]:
-    from xlsxwriter import Workbook
-
-    from rag_eval.report.book import unwrapped_errors
-
-    book = Workbook(path, {"constant_memory": True, "tmpdir": scratch})
-    book.use_zip64()
-    writer = _Workbook(book, cutoffs)
-    try:
-        with unwrapped_errors():
-            yield writer
-            book.close()
-    finally:
-        writer.close_scratch()
-
-
-class _Workbook:
-    def __init__(self, book: Any, cutoffs: tuple[int, ...]) -> None:
-        self._formats = Formats(book)
-        self._sheets = [book.add_worksheet(name) for name in (RETRIEVAL, SUMMARY)]
-        self._queries = SheetTable(self._sheets[0], _query_columns(cutoffs), self._formats, 44, 18)
-
-    def add(self, scores: RetrievalScores) -> None:
-        self._queries.append(scores)
-
-    def finish(self, summary: RetrievalSummary) -> None:
-        self._queries.finish(frozen=1)
-        lines = SheetTable(self._sheets[1], _SUMMARY_COLUMNS, self._formats, 30, 18)
-        for line in _summary_items(summary, self._queries.left_out):
-            lines.append(line)
-        lines.finish(frozen=1)
-        for sheet in self._sheets:
+    with new_workbook(target, [QUERIES.name, SUMMARY.name]) as workbook:
+        queries_sheet, summary_sheet = workbook.sheets.values()
+        formats = Formats(workbook.book)
+        queries = SheetTable(
+            queries_sheet, _query_columns(cutoffs), formats, QUERIES.header_height, QUERIES.line_height
+        )
+        summary = score(queries.append)
+        queries.finish(QUERIES.frozen)
+        finished = _Finished(summary, queries.left_out)
+        WrittenSheet(workbook.book, summary_sheet, formats, SUMMARY).write(finished)
+        for sheet in workbook.sheets.values():
             sheet.set_landscape()
             sheet.fit_to_pages(1, 0)
             sheet.repeat_rows(0)
-
-    def close_scratch(self) -> None:
-        """Close the files with the rows: not every system removes a file that is open."""
-        for sheet in self._sheets:
-            with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                sheet.row_data_fh.close()  # closing the workbook would write it
+    return summary, workbook.place
 
 
 def _query_columns(cutoffs: tuple[int, ...]) -> list[Column[RetrievalScores]]:
@@ -244,7 +194,14 @@ _SUMMARY_COLUMNS: Sequence[Column[_SummaryItem]] = (
 )
 
 
-def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_SummaryItem]:
+class _Finished(NamedTuple):
+    summary: RetrievalSummary
+    left_out: int
+    """Queries that are not on their sheet."""
+
+
+def _summary_items(finished: _Finished) -> Iterator[_SummaryItem]:
+    summary, left_out = finished
     for name, mean in summary.means.items():
         yield label_of(name), _measure_cell(mean), Cell(summary.scored, Look.COUNT), ""
     nothing = Cell(None, Look.WORD)
@@ -254,15 +211,25 @@ def _summary_items(summary: RetrievalSummary, left_out: int) -> Iterator[_Summar
         yield "Selection of references", nothing, nothing, "; then ".join(summary.selection)
     if left_out:
         yield (
-            f"In the means, but not on sheet {RETRIEVAL}: too many rows",
+            f"In the means, but not on sheet {QUERIES.name}: too many rows",
             nothing,
             Cell(left_out, Look.COUNT),
             "",
         )
 
 
-_FORMATS: Mapping[str, Callable[[Path, tuple[int, ...], str], Any]] = {
-    ".xlsx": _workbook,
-    ".csv": _csv,
-    ".jsonl": _json_lines,
+QUERIES = AnyTable(name="Retrieval", header_height=44, line_height=18, frozen=1)
+SUMMARY = ReportTable(
+    name="Summary",
+    columns=lambda _: _SUMMARY_COLUMNS,
+    lines=_summary_items,
+    header_height=30,
+    line_height=18,
+    frozen=1,
+)
+_FORMATS: Mapping[str, Callable[[Path, tuple[int, ...], _Score], tuple[RetrievalSummary, Path]]] = {
+    ".xlsx": _write_workbook,
+    # With a byte order mark, or Excel takes the ids for another encoding.
+    ".csv": partial(_write_text, begin=_begin_csv, encoding="utf-8-sig", newline=""),
+    ".jsonl": partial(_write_text, begin=_begin_json_lines, encoding="utf-8"),
 }
