@@ -36,7 +36,7 @@ from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, TOXICITY, Case, CaseResult, Evidence, RunFacts, Score, Usage
 from rag_eval.report.about import details
 from rag_eval.report.annotations import THRESHOLD_NAMES
-from rag_eval.report.check import check_readable
+from rag_eval.report.book import check_readable
 from rag_eval.report.column import Column
 from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.styles import Formats

@@ -6,18 +6,18 @@ file on disk, and its name in the archive. Imported only where a report is writt
 
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from xlsxwriter import Workbook
 from xlsxwriter.exceptions import FileCreateError
 from xlsxwriter.packager import Packager
 
-from rag_eval.report.check import check_readable
+from rag_eval.errors import OutputError
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
 
@@ -91,6 +91,38 @@ def new_workbook(target: Path, names: Sequence[str]) -> Iterator[StreamedWorkboo
         workbook.place = replacement.commit()
     finally:
         replacement.discard()
+
+
+def check_readable(path: Path, target: Path, sheets: Sequence[str]) -> None:
+    """Raises OutputError, naming `target`, unless a reader can open `path` and finds these sheets filled."""
+    try:
+        found = _headers(path)
+    except (OSError, BadZipFile, zlib.error, KeyError, ValueError, SyntaxError) as error:
+        raise OutputError(f"{target}: the report cannot be read back ({error}); {_REMEDY}") from error
+    lacking = [sheet for sheet in sheets if not any(found.get(sheet, ()))]
+    if lacking:
+        raise OutputError(f"{target}: the report was written without {', '.join(lacking)}; {_REMEDY}")
+
+
+_REMEDY = "check the disk, or choose another place with -o, and run the same command again"
+
+
+def _headers(path: Path) -> Mapping[str, tuple[object, ...]]:
+    """The first row of each sheet. Reads every byte once, so that damage further down is found too."""
+    from openpyxl import load_workbook
+
+    with ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged:
+        raise BadZipFile(f"{damaged} is damaged")
+    with path.open("rb") as file:
+        workbook = load_workbook(file, read_only=True)
+        headers = {
+            sheet.title: next(sheet.iter_rows(max_row=1, values_only=True), ())
+            for sheet in workbook.worksheets
+        }
+        workbook.close()
+    return headers
 
 
 def deflated(text: bytes) -> Piece:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
 
-PALE_BLUE = "#9DB8D6"
-CLUSTER_COLOURS = (BLUE, "#D55E00", PALE_BLUE)
+_PALE_BLUE = "#9DB8D6"
+_CLUSTER_COLOURS = (BLUE, "#D55E00", _PALE_BLUE)
 """Of the bars side by side. They stay apart in every common form of colour blindness, and in grey."""
 MOST_BOTS = 30
 """Charts of more bots than this are as unreadable as the table is long, so there are none."""
@@ -84,7 +84,7 @@ def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
     """A bar for each bot, on an axis from 0 to 1, with error bars where their lengths are known."""
     chart = _bar_chart(workbook, bars.title)
     if bars.error_lengths:
-        series = bars.series(PALE_BLUE, "#000000", "0.00")
+        series = bars.series(_PALE_BLUE, "#000000", "0.00")
         series["data_labels"]["position"] = "inside_base"  # at the end they would lie under the error bars
         chart.add_series({**series, "y_error_bars": bars.error_bars()})
         chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
@@ -98,7 +98,7 @@ def score_chart(workbook: "Workbook", bars: Bars) -> "Chart":
 def share_chart(workbook: "Workbook", title: str, parts: Sequence[Bars]) -> "Chart":
     """For each bot bars of shares side by side, at most three; a stack would add up to more cases than there are."""
     chart = _bar_chart(workbook, title)
-    for bars, fill in zip(parts, CLUSTER_COLOURS, strict=False):
+    for bars, fill in zip(parts, _CLUSTER_COLOURS, strict=False):
         chart.add_series(bars.series(fill, "#000000", "0%"))
     chart.show_hidden_data()  # the shares are in folded columns
     chart.set_x_axis(_axis(min=0, max=1, major_unit=0.5, num_format="0%"))

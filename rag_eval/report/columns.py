@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
 
 
-VERDICT_WIDTH = 34
+_VERDICT_WIDTH = 34
 """Of the columns with the verdict and the first fix, in characters; their texts wrap."""
 ERROR_HEADERS = ("95 % minus", "95 % plus")
 """Of the columns that hold how far an interval reaches below and above the mean."""
@@ -234,10 +234,10 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             lambda line: "★" if line.is_winner and len(summary.bots) > 1 else None,
         ),
         plain_column(
-            "Verdict", VERDICT_WIDTH, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT
+            "Verdict", _VERDICT_WIDTH, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT
         ),
         Column(
-            "First fix", VERDICT_WIDTH, lambda line: _fix_cell(line.bot, findings), Look.HEADER, _ABOUT_FIX
+            "First fix", _VERDICT_WIDTH, lambda line: _fix_cell(line.bot, findings), Look.HEADER, _ABOUT_FIX
         ),
         *interval_columns("", NUMBER_WIDTH, look, lambda line: findings.compared.get(line.bot), about),
         plain_column("vs Winner", NUMBER_WIDTH, Look.GAP, lambda line: _gap(line.bot, findings), _ABOUT_GAP),

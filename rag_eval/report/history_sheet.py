@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.annotations import Stack
 from rag_eval.report.charts import Curve, time_chart
-from rag_eval.report.check import check_readable
 from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
@@ -84,7 +83,7 @@ def write_history_workbook(target: Path, history: History) -> Path:
     """A workbook of two sheets: the chart with what changed, and all runs. Returns its path. Raises OutputError."""
     from xlsxwriter import Workbook
 
-    from rag_eval.report.book import workbook_errors
+    from rag_eval.report.book import check_readable, workbook_errors
 
     replacement = Replacement(target)
     try:

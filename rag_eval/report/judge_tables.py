@@ -35,7 +35,7 @@ from rag_eval.texts.display import shorten
 Runs = tuple[JudgeRun, JudgeRun]
 
 
-def measure_columns() -> list[Column[MeasureComparison]]:
+def _measure_columns() -> list[Column[MeasureComparison]]:
     """The columns of a table with one row per measure."""
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
@@ -64,7 +64,7 @@ class _DecisionLine(NamedTuple):
     decisions: Decisions
 
 
-def decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionLine]], list[_DecisionLine]]:
+def _decision_table(comparison: JudgeComparison) -> tuple[list[Column[_DecisionLine]], list[_DecisionLine]]:
     """Columns and lines: one line per decision, the case as a whole first."""
     lines = [_DecisionLine("Case as a whole", (None, None), comparison.overall)]
     lines += [
@@ -103,7 +103,7 @@ def _own_cell(judge: JudgeOnMeasure) -> Cell:
     return Cell(judge.own.value, Look.SCORE, count=judge.own.scored if judge.own.scored else None)
 
 
-def human_columns() -> list[Column[HumanComparison]]:
+def _human_columns() -> list[Column[HumanComparison]]:
     """The columns of a table with one row per labelled measure."""
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
@@ -124,7 +124,7 @@ def human_columns() -> list[Column[HumanComparison]]:
     ]
 
 
-def ranking_columns(facts: RunFacts) -> list[Column[RankedBot]]:
+def _ranking_columns(facts: RunFacts) -> list[Column[RankedBot]]:
     """The columns of a table with one row per bot."""
     return [
         plain_column("Bot", name_width(facts), Look.NAME, lambda line: line.bot),
@@ -137,7 +137,7 @@ def ranking_columns(facts: RunFacts) -> list[Column[RankedBot]]:
     ]
 
 
-def disagreement_columns(facts: RunFacts) -> list[Column[JudgeDisagreement]]:
+def _disagreement_columns(facts: RunFacts) -> list[Column[JudgeDisagreement]]:
     """The columns of a table with one row per case."""
     return [
         plain_column("Measure", 20, Look.NAME, lambda line: line.label),
@@ -459,19 +459,19 @@ def _table(name: str, page: PagePart | None, **others: Any) -> ReportTable[Compa
 AGREEMENT = _table(
     "Agreement",
     PagePart(title="Agreement"),
-    columns=lambda judges: measure_columns(),
+    columns=lambda judges: _measure_columns(),
     lines=lambda judges: judges.comparison.measures,
 )
 LABELS = _table(
     "Human Labels",
     PagePart(title="Against human labels", rank=1),
-    columns=lambda judges: human_columns(),
+    columns=lambda judges: _human_columns(),
     lines=lambda judges: judges.comparison.human,
 )
 DISAGREEMENTS = _table(
     "Disagreements",
     None,
-    columns=lambda judges: disagreement_columns(judges.facts),
+    columns=lambda judges: _disagreement_columns(judges.facts),
     lines=lambda judges: judges.comparison.disagreements,
     frozen=3,
 )
@@ -480,8 +480,8 @@ JUDGE_TABLES = (
     _table(
         "Decisions",
         PagePart(title="Decisions"),
-        columns=lambda judges: decision_table(judges.comparison)[0],
-        lines=lambda judges: decision_table(judges.comparison)[1],
+        columns=lambda judges: _decision_table(judges.comparison)[0],
+        lines=lambda judges: _decision_table(judges.comparison)[1],
     ),
     _table(
         "Judges",
@@ -493,7 +493,7 @@ JUDGE_TABLES = (
     _table(
         "Ranking",
         PagePart(title="Ranking", rank=2),
-        columns=lambda judges: ranking_columns(judges.facts),
+        columns=lambda judges: _ranking_columns(judges.facts),
         lines=lambda judges: judges.comparison.ranking,
     ),
     LABELS,

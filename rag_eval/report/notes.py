@@ -15,7 +15,7 @@ from rag_eval.texts.display import decimals, printable, shorten
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
-NOTE_LIMIT = 600
+_NOTE_LIMIT = 600
 """Characters of a note on a low score."""
 
 
@@ -50,12 +50,12 @@ def note_on(score: Score, threshold: float | None) -> Note | None:
     """Why `score` has no value, or what speaks against it when it is below `threshold`."""
     if score.outcome is Outcome.FAILED:
         return Note(
-            lambda: f"Failed ({score.code}): {shorten(score.reason, NOTE_LIMIT)}",
+            lambda: f"Failed ({score.code}): {shorten(score.reason, _NOTE_LIMIT)}",
             NoteKind.FAILED,
         )
     if score.outcome is Outcome.NOT_APPLICABLE:
         return Note(
-            lambda: f"Not applicable: {shorten(score.reason, NOTE_LIMIT)}",
+            lambda: f"Not applicable: {shorten(score.reason, _NOTE_LIMIT)}",
             NoteKind.NOT_APPLICABLE,
         )
     if score.value is None or threshold is None or score.value >= threshold or not _says_why(score):
@@ -75,7 +75,7 @@ def _says_why(score: Score) -> bool:
 def _why(score: Score) -> str:
     """A sentence can be supported where the whole text falls short; then what was not found in it speaks."""
     unfavourable = [item for item in score.evidence if not item.favourable]
-    reason = shorten(score.reason, NOTE_LIMIT)
+    reason = shorten(score.reason, _NOTE_LIMIT)
     if unfavourable or reason:
         return _listed(unfavourable, score.evidence) or reason
     return _listed([item for item in score.evidence if item.reason.strip()], score.evidence)
@@ -155,7 +155,7 @@ def _line(item: Evidence) -> str:
 def _within_limit(lines: Sequence[str], separator: str) -> str:
     """As many of `lines` as a note holds, at least one, and how many more there are."""
     kept = 1
-    while kept < len(lines) and len(separator.join(lines[: kept + 1])) <= NOTE_LIMIT:
+    while kept < len(lines) and len(separator.join(lines[: kept + 1])) <= _NOTE_LIMIT:
         kept += 1
     left_out = len(lines) - kept
     return separator.join(lines[:kept]) + (f"\n… and {left_out} more" if left_out else "")

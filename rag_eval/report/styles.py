@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
 
 BLUE = "#1F4E79"
-RED = "#9C0006"
-RED_FILL = "#FFC7CE"
+_RED = "#9C0006"
+_RED_FILL = "#FFC7CE"
 GREY = "#808080"
-GREY_FILL = "#EDEDED"
+_GREY_FILL = "#EDEDED"
 LINE = "#D9D9D9"
 PALE = "#F3F6FA"
 HEAT = "#9DB8D6"
@@ -19,7 +19,7 @@ AMBER = "#C55A11"
 """Of a partial run's tabs alone."""
 
 FONT = "Calibri"
-FONT_SIZE = 10
+_FONT_SIZE = 10
 LINE_HEIGHT = 12.75
 """Of one line of text, in points; rows are whole lines high, so that no line is cut."""
 
@@ -64,9 +64,9 @@ class Formats:
         self._workbook = workbook
         self._by_key: dict[tuple[Look, str, bool | None], Format] = {}
         self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
-        self.below: Format = workbook.add_format({"bg_color": RED_FILL, "font_color": RED, "bold": True})
+        self.below: Format = workbook.add_format({"bg_color": _RED_FILL, "font_color": _RED, "bold": True})
         self.faint: Format = workbook.add_format({"font_color": GREY, "italic": True})
-        self.run: Format = workbook.add_format({"font_name": FONT, "font_size": FONT_SIZE})
+        self.run: Format = workbook.add_format({"font_name": FONT, "font_size": _FONT_SIZE})
 
     def __getitem__(self, look: Look) -> "Format":
         return self._by_look[look]
@@ -104,7 +104,7 @@ class Formats:
 
 _BASE: dict[str, Any] = {
     "font_name": FONT,
-    "font_size": FONT_SIZE,
+    "font_size": _FONT_SIZE,
     "valign": "top",
     "left": 1,
     "right": 1,
@@ -135,10 +135,10 @@ _LOOKS: dict[Look, dict[str, Any]] = {
     Look.COUNT: {"num_format": "#,##0", **_NUMBER},
     Look.PERCENT: {"num_format": "0.0%", **_NUMBER},
     Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
-    Look.NOT_APPLICABLE: {"bg_color": GREY_FILL},
+    Look.NOT_APPLICABLE: {"bg_color": _GREY_FILL},
     Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},
     Look.LINK: {"num_format": "#,##0", "font_color": BLUE, "underline": 1, **_NUMBER},
-    Look.AGAINST: {"text_wrap": True, "quote_prefix": True, "font_color": RED, "bold": True},
+    Look.AGAINST: {"text_wrap": True, "quote_prefix": True, "font_color": _RED, "bold": True},
     Look.INPUT_FROM: {"num_format": '"≥ "0.00', "font_color": BLUE, "bg_color": PALE, **_NUMBER},
     Look.INPUT: {"num_format": '"< "0.00', "font_color": BLUE, "bg_color": PALE, **_NUMBER},
 }

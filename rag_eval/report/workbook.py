@@ -10,7 +10,6 @@ from rag_eval.errors import OutputError
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.case_table import CASES, RenderedCases, append_rendered, case_table
 from rag_eval.report.charts import MOST_BOTS
-from rag_eval.report.check import check_readable
 from rag_eval.report.column import Place, ReportTable, StreamedTable
 from rag_eval.report.columns import score_headers
 from rag_eval.report.core_sheets import set_up_page
@@ -137,7 +136,7 @@ class ExcelReport:
 
         `facts` are those at the end of the run: usage, notes, and why it is partial if it is.
         """
-        from rag_eval.report.book import workbook_errors
+        from rag_eval.report.book import check_readable, workbook_errors
 
         book, sheets = self._workbook.book, self._workbook.sheets
         with workbook_errors(self._target):
