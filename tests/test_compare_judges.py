@@ -1,12 +1,7 @@
 """`rag-eval compare-judges` from outside: real servers on loopback, real processes, the files that are written."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -485,52 +480,6 @@ def test_a_wrong_key_of_b_costs_one_request_and_keeps_what_a_said(
     two.b.always = None
     assert rag_eval(*WORDS).code == 0
     assert len(two.a.requests) == 9
-
-
-# --- kills ---------------------------------------------------------------------------------------------------
-
-
-def start(folder: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, str(ROOT / "rag_eval_standalone.py"), *WORDS, "--json", "out.json"]
-    return subprocess.Popen(
-        command, cwd=folder, env=dict(os.environ), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
-@pytest.mark.slow
-def test_killed_in_each_of_the_two_and_run_again_nothing_is_paid_twice(two: Two, tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", 8)
-    for judge, latency in ((two.a, 0.02), (two.b, 0.02)):
-        judge.latency = latency
-    for judge in (two.a, two.b):
-        process = start(tmp_path)
-        wait_for(lambda judge=judge: len(judge.requests) >= 12)  # type: ignore[misc]
-        process.kill()
-        process.communicate()
-        assert not (tmp_path / "out.xlsx").exists()
-    final = start(tmp_path)
-    _, err = final.communicate(timeout=120)
-    assert final.returncode == 0, err
-    for judge in (two.a, two.b):
-        prompts = Counter(request.prompt for request in judge.requests if request.task != "preflight")
-        assert len(prompts) == 32
-        assert sum(prompts.values()) <= 32 + 2, "no more than the calls in flight when it was killed"
-    found = document_of(tmp_path / "out.json")
-    assert found["judges"]["a"]["calls"] == 0
-    whole = {each.prompt: each for each in two.a.requests}.values()
-    once = FakeJudge()
-    once.requests = list(whole)
-    assert found["judges"]["a"]["cost"] == pytest.approx(cost_of(once, PRICES["one"]))
-    facts = {line["Fact"]: line for line in read_sheet(tmp_path / "out.xlsx", "Judges")}
-    assert "without the calls from the reply cache" in facts["Time of this command"]["A: model-one"]
-    assert not list(tmp_path.glob("*.journal*"))
 
 
 # --- refusals ------------------------------------------------------------------------------------------------

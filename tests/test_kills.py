@@ -1,52 +1,517 @@
-"""Killed, interrupted or left alone: what was paid for is kept, and the report is whole or the old one."""
+"""Killed, stopped or left alone: what was paid for is kept, and the report is whole or the old one.
 
+Five ways to run a job are treated alike: a plain run, one in batches, a comparison of judges, one in shards, and one in
+several processes.
+"""
+
+import json
 import os
 import random
+import re
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from conftest import azure, read_sheet
-from fake_judge import FakeJudge, Request
-from forking import Fork, Forker
+from batch_server import Wrong, running_batches
+from conftest import KEY, azure, read_sheet
+from fake_judge import Answer, FakeJudge, Request, error, running_judge
+from forking import Ended, Fork, Forker, children
 from openpyxl import load_workbook
-from test_main_job import HEADER, ROOT, SCRIPT, TABLES, sheet_of, wait_for
+from test_batch_jobs import CREATE, DELETE, DOWNLOAD, LIST, POLL
+from test_batches import distinct, openai, pass_time
+from test_main_job import HEADER, TABLES, sheet_of, wait_for
+from test_parallel import cells, write_rows
+from test_processes import is_alive
 
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+
+BATCHED = ("preflight", "toxicity", "recommendation")
+"""One request holds several texts, so how many requests there are depends on what was known before."""
 WORKERS = 2
+"""Calls at a time, and processes of a run that has several."""
 KILLS = 30
 PER_ROW = 5 * 2 + 4 + 2
 """Calls of a row of two bots and four chunks, batched ones apart."""
-BATCHED = ("preflight", "toxicity", "recommendation")
-"""One request holds several texts, so how many requests there are depends on what was known before."""
-
-
-def start(forker: Forker, folder: Path, judge: FakeJudge, *arguments: object, **world: Any) -> Fork:
-    return forker.start(folder, "in.xlsx", "-o", "r.xlsx", *arguments, variables=azure(judge), **world)
-
-
-def tables(path: Path) -> dict[str, Any]:
-    return {name: read_sheet(path, name) for name in TABLES}
+OLD = b"the old report"
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
 
 
 def singles(judge: FakeJudge) -> int:
     return sum(count for task, count in judge.tasks().items() if task not in BATCHED)
 
 
-def hold(judge: FakeJudge) -> list[Request]:
-    """From now on the judge answers nobody; who waits is added to the list."""
-    waiting: list[Request] = []
+class Way:
+    """One way to run a job, in a folder of its own; the judge answers until the job has come to a moment."""
 
-    def keep(request: Request) -> None:
-        waiting.append(request)
-        threading.Event().wait()
+    words: ClassVar[tuple[object, ...]] = (
+        "in.xlsx",
+        "-o",
+        "r.xlsx",
+        "--history",
+        "h",
+        "--manifest",
+        "m.json",
+    )
+    report: ClassVar[str] = "r.xlsx"
+    rows: ClassVar[int] = 4
+    moments: ClassVar[Mapping[str, Any]] = {"first calls": 3, "judging": 30, "last calls": 4 * PER_ROW - 4}
+    """When it is held up; for most ways, after so many requests."""
+    middle: ClassVar[str] = "judging"
+    waits: ClassVar[bool] = True
+    """After a signal, for the calls in flight."""
 
-    judge.always = keep
-    return waiting
+    def __init__(self, forker: Forker, folder: Path, servers: ExitStack) -> None:
+        self._forker, self.folder = forker, folder
+        self.held: list[Request | str] = []
+        self.go_on = threading.Event()
+        self.judges = self.open_servers(servers)
+        servers.callback(self.let_go)
+        self.prepare()
+
+    def open_servers(self, servers: ExitStack) -> list[FakeJudge]:
+        return [servers.enter_context(running_judge())]
+
+    def prepare(self) -> None:
+        """Write the input, and what configures the job."""
+        sheet_of(self.folder / "in.xlsx", rows=self.rows)
+
+    def variables(self) -> Mapping[str, str]:
+        return azure(self.judges[0])
+
+    def start(self, *more: object, **world: Any) -> Fork:
+        return self._forker.start(self.folder, *self.words, *more, variables=self.variables(), **world)
+
+    def reach(self, name: str) -> Fork:
+        """Start the job, and wait until it is at that moment, from which nothing answers it."""
+        self.watch(self.moments[name])
+        for _ in range(12):
+            run = self.start()
+            wait_for(lambda run=run: self.is_held(run) or run.has_ended(), 60)  # type: ignore[misc]
+            if not run.has_ended():
+                return run
+            self.between(run.wait())
+        raise AssertionError(f"it never came to: {name}")
+
+    def watch(self, moment: Any) -> None:
+        def keep(request: Request) -> None:
+            if sum(len(judge.requests) for judge in self.judges) > moment:
+                self.held.append(request)
+                self.go_on.wait()
+
+        for judge in self.judges:
+            judge.always = keep
+
+    def is_held(self, run: Fork) -> bool:
+        return len(self.held) >= WORKERS
+
+    def between(self, ended: Ended) -> None:
+        """What happens after a command that ended before its moment."""
+        raise AssertionError(ended.err)
+
+    def let_go(self) -> None:
+        for judge in self.judges:
+            judge.always = None
+        self.go_on.set()
+
+    def finish(self) -> Ended:
+        """Give the same command until the job is complete."""
+        return self.start().wait()
+
+    def asked(self) -> Counter[str]:
+        """How often each question was asked, except by requests that hold several."""
+        sent = [each for judge in self.judges for each in judge.requests if each.task not in BATCHED]
+        return Counter(f"{each.body['model']} {each.prompt}" for each in sent)
+
+    def paid_twice(self) -> int:
+        return sum(self.asked().values()) - len(self.asked())
+
+    def results(self) -> Any:
+        return {name: read_sheet(self.folder / self.report, name) for name in TABLES}
+
+    def check_killed(self, run: Fork) -> None:
+        """What a job that was killed leaves."""
+        assert (self.folder / self.report).read_bytes() == OLD
+        if "--manifest" in self.words:
+            manifest = json.loads((self.folder / "m.json").read_text())
+            assert (manifest["status"], manifest["process"]) == ("running", run.pid)
+            assert manifest["run"]["bots"] == ["Good", "Bad"]
+            assert not (self.folder / "h/history.jsonl").exists()
+
+    def check_partial(self, ended: Ended) -> None:
+        """What a job that was stopped in its middle says, and leaves."""
+        assert "PARTIAL" in ended.err
+        assert len(read_sheet(self.folder / self.report, "Per-Query Metrics")) == 2 * self.rows
+
+    def left(self) -> list[str]:
+        """Files that only an unfinished job has."""
+        found = [*self.folder.glob("*"), *self.folder.glob("out/**/*")]
+        return [path.name for path in found if re.search(r"journal|\.tmp|\.lock|sqlite", path.name)]
+
+
+class OfJudges(Way):
+    """Two judges, one after the other, each of which can be held up."""
+
+    words = ("compare-judges", "in.xlsx", "-o", "r.xlsx", "--a", "0.ini", "--b", "1.ini")
+    moments: ClassVar = {"the first judge": 30, "the second judge": 100}
+    middle = "the first judge"
+
+    def open_servers(self, servers: ExitStack) -> list[FakeJudge]:
+        return [servers.enter_context(running_judge()) for _ in range(2)]
+
+    def prepare(self) -> None:
+        super().prepare()
+        for number, judge in enumerate(self.judges):
+            path = self.folder / f"{number}.ini"
+            path.write_text(
+                f"[judge]\nprovider = openai\n[openai]\nbase_url = {judge.url}\napi_key = {KEY}-{number}\n"
+                f"model = model-{number}\n"
+            )
+            path.chmod(0o600)
+
+    def variables(self) -> Mapping[str, str]:
+        return {}
+
+    def results(self) -> Any:
+        return {
+            name: read_sheet(self.folder / self.report, name)
+            for name in ("Agreement", "Decisions", "Ranking", "Disagreements")
+        }
+
+    def check_partial(self, ended: Ended) -> None:
+        assert (self.folder / self.report).read_bytes() == OLD, ended.err
+
+
+class InShards(Way):
+    words = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
+    report = "out/report.xlsx"
+    rows = 6
+    moments: ClassVar = {"first calls": 3, "judging": 40}
+    waits = False
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._kept: dict[Path, int] = {}
+
+    def results(self) -> Any:
+        """Parts that a run before wrote are not written again."""
+        assert all(path.stat().st_mtime_ns == written for path, written in self._kept.items())
+        return super().results()
+
+    def check_killed(self, run: Fork) -> None:
+        assert not (self.folder / self.report).exists()
+        self._kept = {path: path.stat().st_mtime_ns for path in self.folder.glob("out/results/part-*")}
+
+    def check_partial(self, ended: Ended) -> None:
+        assert re.search(r"Stopped: [1-5] of 6 shards are judged\. Run the same command again", ended.err)
+
+
+class InProcesses(Way):
+    """The offline judge; its workers are stopped, so that it cannot end, and it waits for them."""
+
+    words = ("in.csv", "-q", "-o", "r.xlsx", "--judge", "offline", "--processes", WORKERS)
+    rows = 2000
+    moments: ClassVar = {"judging": None}
+
+    def prepare(self) -> None:
+        write_rows(self.folder / "in.csv", self.rows)
+        (self.folder / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
+
+    def open_servers(self, servers: ExitStack) -> list[FakeJudge]:
+        self.workers: list[int] = []
+        return []
+
+    def variables(self) -> Mapping[str, str]:
+        return {}
+
+    def watch(self, moment: Any) -> None:
+        self.workers.clear()
+
+    def is_held(self, run: Fork) -> bool:
+        serving = [pid for pid in children(run.pid) if serves(pid)]
+        if not self.workers and len(serving) == WORKERS:
+            self.workers += serving
+            for worker in serving:
+                os.kill(worker, signal.SIGSTOP)
+        return bool(self.workers) and waits(run.pid)
+
+    def let_go(self) -> None:
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGCONT)
+
+    def results(self) -> Any:
+        return cells(self.folder / self.report)
+
+    def check_partial(self, ended: Ended) -> None:
+        assert "PARTIAL" in ended.err
+        rows = [line["Row"] for line in read_sheet(self.folder / self.report, "Per-Query Metrics")]
+        assert 0 < len(rows) < 2 * self.rows
+        assert rows == [row for row in range(2, 2 + len(rows) // 2) for _ in range(2)]
+
+
+def serves(worker: int) -> bool:
+    """It has started the thread that takes items in; stopped before, it would hold up the run."""
+    with suppress(FileNotFoundError):
+        return len(list(Path(f"/proc/{worker}/task").iterdir())) > 1
+    return False
+
+
+def waits(pid: int) -> bool:
+    """It sleeps while a report is open: it has nothing else to wait for than its workers."""
+    is_writing = any(Path(f"/proc/{pid}/cwd").glob(".rag-eval-*.tmp"))
+    return is_writing and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+class Moment(NamedTuple):
+    """The request at which a command is held up, how many of them there are until then, and what was wrong before."""
+
+    event: str
+    number: int
+    wrong: tuple[Wrong, ...] = ()
+
+
+class InBatches(Way):
+    """Commands until all batches are done; the server's time is virtual."""
+
+    words = ("in.xlsx", "-o", "r.xlsx", "--judge", "openai", "--batch")
+    rows = 2
+    middle = "after it is created"
+    waits = False
+    moments: ClassVar = {
+        "before it is created": Moment(CREATE, 1),
+        "after it is created": Moment("created", 1),
+        "in the middle of a download": Moment(DOWNLOAD, 1),
+        "when results are stored": Moment(DELETE, 1),
+        "before it is forgotten": Moment(DELETE, 3),
+        "at the second look for a new batch": Moment(
+            LIST, 2, (Wrong(CREATE, "lost"), Wrong(LIST, "empty object"))
+        ),
+        "at the second look for a batch that is not there": Moment(
+            LIST, 2, (Wrong(CREATE, "lost", is_done=False),)
+        ),
+        "at the second look for a known batch": Moment(
+            POLL, 2, (Wrong(POLL, "404"), Wrong(LIST, "empty object"))
+        ),
+        "at the second look for the names of files": Moment(POLL, 2, (Wrong(POLL, "null files"),)),
+        "in the second download after an empty one": Moment(DOWNLOAD, 3, (Wrong(DOWNLOAD, "404"),)),
+        "in the second download after half a file": Moment(DOWNLOAD, 3, (Wrong(DOWNLOAD, "half"),)),
+        "when the second half is stored": Moment(DELETE, 1, (Wrong(DOWNLOAD, "half"),)),
+    }
+
+    def open_servers(self, servers: ExitStack) -> list[FakeJudge]:
+        self.server = servers.enter_context(running_batches())
+        return [self.server.judge]
+
+    def prepare(self) -> None:
+        super().prepare()
+        (self.folder / "config.ini").write_text("[judge]\nmax_attempts = 1\n")
+
+    def variables(self) -> Mapping[str, str]:
+        return openai(self.server)
+
+    def watch(self, moment: Moment) -> None:
+        seen: list[str] = []
+
+        def hold(event: str) -> Answer | None:
+            seen.append(event)
+            if event != moment.event or seen.count(event) != moment.number or self.held:
+                return None
+            if event == DOWNLOAD:
+                name = self.server.calls[-1].split("/")[2]
+                return HalfSent(self.server.files[name], self)
+            self.held.append(event)
+            self.go_on.wait()
+            return error(500, "server_error", "it is not created") if event == CREATE else None
+
+        self.server.hook = hold
+        self.server.wrong.extend(moment.wrong)
+
+    def is_held(self, run: Fork) -> bool:
+        return bool(self.held)
+
+    def between(self, ended: Ended) -> None:
+        assert ended.code == 75, ended.err
+        self.server.end()
+        pass_time(self.folder / "r.xlsx.journal")
+
+    def finish(self) -> Ended:
+        self.server.end()
+        pass_time(self.folder / "r.xlsx.journal")
+        while (ended := self.start().wait()).code == 75:
+            self.between(ended)
+        assert self.server.wrong == []
+        assert distinct(self.server)
+        assert self.server.open() == []
+        return ended
+
+    def check_partial(self, ended: Ended) -> None:
+        assert (self.folder / self.report).read_bytes() == OLD, ended.err
+
+
+class HalfSent(Answer):
+    """A body of which only a half is sent before its reader is held up."""
+
+    def __init__(self, body: bytes, way: Way) -> None:
+        super().__init__(200, body, cut_after=len(body) // 2)
+        object.__setattr__(self, "way", way)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "cut_after":  # asked for when the first half is on its way
+            way = object.__getattribute__(self, "way")
+            way.held.append("half")
+            way.go_on.wait()
+        return super().__getattribute__(name)
+
+
+WAYS: Mapping[str, type[Way]] = {
+    "run": Way,
+    "batch": InBatches,
+    "compare-judges": OfJudges,
+    "shards": InShards,
+    "processes": InProcesses,
+}
+Opened = Callable[[str], Way]
+Unbroken = Callable[[str], tuple[Any, int]]
+
+
+@pytest.fixture(scope="module")
+def unbroken(forker: Forker, tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
+    """What a job that nothing happens to results in, and the number of its questions."""
+    known: dict[str, tuple[Any, int]] = {}
+
+    def results(name: str) -> tuple[Any, int]:
+        if name not in known:
+            with ExitStack() as servers:
+                way = WAYS[name](forker, tmp_path_factory.mktemp("unbroken"), servers)
+                ended = way.finish()
+                assert (ended.code, way.left()) == (0, []), ended.err
+                known[name] = (way.results(), len(way.asked()))
+        return known[name]
+
+    return results
+
+
+@pytest.fixture
+def opened(forker: Forker, tmp_path: Path) -> Iterator[Callable[[str], Way]]:
+    with ExitStack() as servers:
+
+        def open_way(name: str) -> Way:
+            if WAYS[name].report == "r.xlsx":
+                (tmp_path / "r.xlsx").write_bytes(OLD)
+            return WAYS[name](forker, tmp_path, servers)
+
+        yield open_way
+
+
+def check_finished(way: Way, expected: tuple[Any, int], twice: int) -> None:
+    """The same command completes the job: with the results of an unbroken one, and for the same calls."""
+    way.let_go()
+    ended = way.finish()
+    assert ended.code == 0, ended.err
+    assert (way.results(), len(way.asked())) == expected
+    assert way.paid_twice() <= twice
+    assert way.left() == []
+
+
+def each(names: Iterable[str], of: Callable[[str], Iterable[Any]], quick: Callable[[str], Any]) -> list[Any]:
+    """Every way with all that may happen to it; only one thing of each is quick enough for every change."""
+    return [
+        pytest.param(name, what, marks=() if what == quick(name) else pytest.mark.slow, id=f"{name}, {what}")
+        for name in names
+        for what in of(name)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"), each(WAYS, lambda name: WAYS[name].moments, lambda name: WAYS[name].middle)
+)
+def test_r41_r42_r52_a_kill_costs_only_the_calls_in_flight(
+    opened: Opened, unbroken: Unbroken, name: str, moment: str
+) -> None:
+    """What was stored is not asked for again, no lock, worker or file stays, and the report is the old one."""
+    way = opened(name)
+    run = way.reach(moment)
+    workers = children(run.pid)
+    run.signal(signal.SIGKILL)
+    assert run.wait().code == -signal.SIGKILL
+    if name == "processes":  # its workers are stopped
+        way.let_go()
+    wait_for(lambda: not any(map(is_alive, workers)), 60)
+    way.check_killed(run)
+    check_finished(way, unbroken(name), twice=0 if name == "batch" else WORKERS)
+
+
+@pytest.mark.parametrize(("name", "number"), each(WAYS, lambda _: CODES, lambda _: signal.SIGINT))
+def test_r54_r55_the_first_signal_reports_what_there_is(
+    opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
+) -> None:
+    """Calls in flight are waited for; a command with batches ends at once, and shards pay those calls again."""
+    way = opened(name)
+    run = way.reach(way.middle)
+    workers = children(run.pid)
+    run.signal(number)
+    wait_for(lambda: "Stopping" in run.said("err") if way.waits else run.has_ended(), 60)
+    way.let_go()
+    ended = run.wait()
+    assert ended.code == CODES[number], ended.err
+    way.check_partial(ended)
+    wait_for(lambda: not any(map(is_alive, workers)), 60)
+    check_finished(way, unbroken(name), twice=WORKERS if name == "shards" else 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    each(
+        [name for name, way in WAYS.items() if way.waits],
+        lambda _: (signal.SIGINT, signal.SIGTERM),
+        lambda name: signal.SIGTERM if name == "run" else None,
+    ),
+)
+def test_r54_the_second_signal_ends_at_once_and_loses_nothing(
+    opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
+) -> None:
+    way = opened(name)
+    run = way.reach(way.middle)
+    workers = children(run.pid)
+    run.signal(number)
+    wait_for(lambda: "Stopping" in run.said("err"), 60)
+    run.signal(number)
+    ended = run.wait()  # though nothing answers it; a run that waited first would have written a report
+    assert (ended.code, "PARTIAL" in ended.err) == (CODES[number], False)
+    assert (way.folder / way.report).read_bytes() == OLD
+    way.let_go()
+    wait_for(lambda: not any(map(is_alive, workers)), 60)
+    check_finished(way, unbroken(name), twice=WORKERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["shards", "processes"])
+def test_a_worker_that_is_killed_changes_nothing(opened: Opened, unbroken: Unbroken, name: str) -> None:
+    way = opened(name)
+    run = way.reach("judging")
+    first, *others = children(run.pid)
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: first not in children(run.pid), 60)
+    if name == "processes":
+        wait_for(lambda: sum(map(serves, children(run.pid))) == WORKERS, 60)
+    fresh = children(run.pid)
+    way.let_go()
+    ended = run.wait()
+    assert ended.code == 0, ended.err
+    does = r"does (?:rows?|shard) .* again|takes its place"
+    assert re.search(rf"Worker process {first} was killed by SIGKILL; another one (?:{does})\.", ended.err)
+    assert not any(map(is_alive, (first, *others, *fresh)))
+    assert (way.results(), len(way.asked())) == unbroken(name)
+    assert way.paid_twice() <= WORKERS
 
 
 @pytest.mark.slow
@@ -60,19 +525,27 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(
     seed = int(os.environ.get("KILL_SEED") or random.randrange(10**6))
     print(f"KILL_SEED={seed}")  # noqa: T201 - shown when the test fails, to repeat it
     moments = random.Random(seed)
+    report = memory_path / "r.xlsx"
     sheet_of(memory_path / "in.xlsx", rows=2)
     judge.latency = 0.01
+
+    def start() -> Fork:
+        return forker.start(memory_path, "in.xlsx", "-o", "r.xlsx", variables=azure(judge))
+
+    def tables() -> dict[str, Any]:
+        return {name: read_sheet(report, name) for name in TABLES}
+
     began = time.monotonic()
-    assert start(forker, memory_path, judge).wait().code == 0
+    assert start().wait().code == 0
     duration = time.monotonic() - began
-    expected, needed = tables(memory_path / "r.xlsx"), singles(judge)
+    expected, needed = tables(), singles(judge)
     assert needed == 2 * PER_ROW
 
     checked = b""
     kills = kills_in_round = rounds = 0
     judge.requests.clear()
     while kills < KILLS or kills_in_round:
-        run = start(forker, memory_path, judge)
+        run = start()
         if kills < KILLS:
             # Judging takes about half of a run, and what was judged before is not judged again.
             rest = duration * (1 - min(singles(judge), needed) / needed / 2)
@@ -82,9 +555,9 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(
         was_killed = ended.code == -signal.SIGKILL
         assert was_killed or ended.code == 0, f"seed {seed}: {ended.err}"
         kills, kills_in_round = kills + was_killed, kills_in_round + was_killed
-        if (report := (memory_path / "r.xlsx").read_bytes()) != checked:
-            assert tables(memory_path / "r.xlsx") == expected, f"seed {seed}"
-            checked = report
+        if (written := report.read_bytes()) != checked:
+            assert tables() == expected, f"seed {seed}"
+            checked = written
         if (memory_path / "r.xlsx.journal").exists() or not judge.requests:
             assert was_killed
             continue
@@ -95,86 +568,28 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(
     assert rounds >= 1
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
-)
-def test_r54_r55_the_first_signal_gives_a_partial_report(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=12)
-    is_stopping = threading.Event()
-
-    def answer_once_it_stops(_: Request) -> None:
-        if len(judge.requests) > 40:
-            is_stopping.wait()
-
-    judge.always = answer_once_it_stops
-    run = start(forker, tmp_path, judge)
-    wait_for(lambda: len(judge.requests) > 40)
-    run.signal(number)
-    wait_for(lambda: "Stopping" in run.said("err"))
-    is_stopping.set()
-    ended = run.wait()
-    assert ended.code == code, ended.err
-    assert "PARTIAL" in ended.err
-    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 24
-    paid = singles(judge)
-    judge.requests.clear()
-    assert start(forker, tmp_path, judge).wait().code == 0
-    assert paid + singles(judge) == 12 * PER_ROW
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_r54_the_second_signal_ends_at_once_and_loses_nothing(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=4)
-    (tmp_path / "r.xlsx").write_bytes(b"the old report")
-    run = start(forker, tmp_path, judge)
-    wait_for(lambda: len(judge.requests) > 10)
-    stored = singles(judge)
-    held = hold(judge)
-    wait_for(lambda: len(held) == WORKERS)
-    run.signal(number)
-    wait_for(lambda: "Stopping" in run.said("err"))
-    run.signal(number)
-    ended = (
-        run.wait()
-    )  # though the judge answers nobody; and a run that waited first would have written a report
-    assert (ended.code, "PARTIAL" in ended.err) == (code, False)
-    assert (tmp_path / "r.xlsx").read_bytes() == b"the old report"
-    judge.always = None
-    judge.requests.clear()
-    assert start(forker, tmp_path, judge).wait().code == 0
-    assert singles(judge) <= 4 * PER_ROW - stored + WORKERS
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 5])
-def test_r54_a_judge_that_does_not_answer_is_waited_for_ten_seconds(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, asked: int
-) -> None:
+def test_r54_a_judge_that_does_not_answer_is_waited_for_ten_seconds(opened: Opened, asked: int) -> None:
     """At the first look at the endpoint as well as later. The judge never answers, and the run ends nevertheless."""
-    sheet_of(tmp_path / "in.xlsx", rows=4)
-    held = hold(judge) if not asked else []
-    run = start(forker, tmp_path, judge)
-    wait_for(lambda: len(judge.requests) > asked)
-    held = held or hold(judge)
-    wait_for(lambda: held)
+    way = opened("run")
+    way.watch(asked)
+    run = way.start()
+    wait_for(lambda: way.held)
     run.signal(signal.SIGINT)
     ended = run.wait()
     assert ended.code == 130
     assert ("PARTIAL" in ended.err) is bool(asked)
 
 
-def test_r55_a_signal_that_was_ignored_before_stays_so(
-    forker: Forker, judge: FakeJudge, tmp_path: Path
-) -> None:
+def test_r55_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
     """As under nohup."""
-    sheet_of(tmp_path / "in.xlsx", rows=2)
-    judge.latency = 0.02
-    run = start(forker, tmp_path, judge, ignored=(signal.SIGHUP,))
-    wait_for(lambda: len(judge.requests) > 5)
+    way = opened("run")
+    way.watch(5)
+    run = way.start(ignored=(signal.SIGHUP,))
+    wait_for(lambda: way.held)
     run.signal(signal.SIGHUP)
+    way.let_go()
     assert run.wait().code == 0
 
 
@@ -193,133 +608,86 @@ def test_r54_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_
     workbook.close()
 
 
-@pytest.mark.parametrize("unheard", [(1,), (2,), (1, 2)])
-@pytest.mark.parametrize("provider", ["azure", "offline"])
-def test_r55_nobody_need_listen(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, unheard: tuple[int, ...], provider: str
-) -> None:
-    """Output into a pipe that nobody reads any more: no traceback, and the run is complete."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    ended = start(forker, tmp_path, judge, "--judge", provider, unheard=unheard).wait()
-    assert (ended.code, "Traceback" in ended.err, "Exception" in ended.err) == (0, False, False)
-    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 2
+_RUN = """
+import os, sys
+from rag_eval.cli.signals import stopping_on_signals
 
 
-STREAMS = [
-    {"closed": (0,)},
-    {"closed": (1,)},
-    {"closed": (2,)},
-    {"closed": (0, 1)},
-    {"closed": (0, 1, 2)},
-    {"full": (1,)},
-    {"full": (2,)},
-    {"full": (1, 2)},
-    {"full": (1,), "closed": (2,)},
-    {"unheard": (1, 2)},
-]
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full and /proc")
+class Evaluation:
+    stop_requested = False
+
+    def request_stop(self, reason):
+        self.stop_requested = True
+        os.write(1, b"asked to stop")
 
 
-@on_linux
-@pytest.mark.parametrize("streams", STREAMS, ids=str)
-def test_a_report_does_not_depend_on_streams(
-    offline_forker: Forker, tmp_path: Path, streams: dict[str, tuple[int, ...]]
-) -> None:
-    """As a job without a console has them (closed), or with a log on a full disk."""
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    ways = {"r.xlsx": [], "p.xlsx": ["--processes", "2"]}
-    if streams in ({"closed": (0, 1, 2)}, {"full": (1,)}):  # it takes a second
-        ways["s"] = ["--shard-rows", "2"]
-    for target, words in ways.items():
-        ended = offline_forker.run(tmp_path, "in.xlsx", "-o", target, "--judge", "offline", *words, **streams)
-        assert (ended.code, "Traceback" in ended.err) == (0, False), ended.err
-        assert ended.complaints == ([LOST] if streams == {"full": (1,)} else [])
-        report = tmp_path / ("s/report.xlsx" if target == "s" else target)
-        assert len(read_sheet(report, "Per-Query Metrics")) == 6
+reader, errors = os.pipe()  # nobody reads it, and it is full: whatever is written to it waits
+os.set_blocking(errors, False)
+try:
+    while True:
+        os.write(errors, b"x" * 65536)
+except BlockingIOError:
+    pass
+os.set_blocking(errors, True)
+os.dup2(errors, 2)
+with stopping_on_signals(Evaluation()):
+    os.write(1, b"ready")
+    while True:
+        sys.stdin.read(1)
+"""
 
 
-LOST = (
-    "rag-eval: standard output: cannot be written: No space left on device; free some space, or send it to another "
-    "place"
+def test_a_second_signal_ends_a_run_whose_first_message_waits_for_its_reader() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert said(process) == b"ready"
+            process.send_signal(signal.SIGTERM)
+            assert said(process) == b"asked to stop"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 143
+        finally:
+            process.kill()
+
+
+def said(process: "subprocess.Popen[bytes]") -> bytes:
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], 60)[0], "it says nothing"
+    return os.read(process.stdout.fileno(), 100)
+
+
+_WRITING = """
+import os, sys
+from pathlib import Path
+import click
+from rag_eval.cli import _end
+from rag_eval.store.leftovers import Scratch
+
+
+@click.command()
+def write():
+    with Scratch(Path("report.xlsx")) as folder:
+        os.write(1, folder.encode())
+        sys.stdin.read()
+
+
+_end(write)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 )
-
-
-@on_linux
-@pytest.mark.parametrize("streams", STREAMS, ids=str)
-def test_the_exit_code_does_not_depend_on_streams_but_what_is_printed_must_not_get_lost(
-    offline_forker: Forker, tmp_path: Path, streams: dict[str, tuple[int, ...]]
-) -> None:
-    """A command whose result is what it prints fails if a disk does not take that."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    run = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "-q")
-    assert offline_forker.run(tmp_path, *run, "--history", "h", "--json", "r.json").code == 0
-    printed: list[tuple[str, ...]] = [
-        ("--help",),
-        ("run", "--help"),
-        ("--version",),
-        ("in.xlsx", "--show"),
-        ("in.xlsx", "--dry-run", "--judge", "offline"),
-        ("history", "h"),
-        ("doctor", "--judge", "offline"),
-        ("completion", "bash"),
-    ]
-    lost = 1 in streams.get("full", ())
-    for words in printed:
-        ended = offline_forker.run(tmp_path, *words, **streams)
-        assert ended.code == (5 if lost else 0), (words, ended)
-        if 2 not in {number for numbers in streams.values() for number in numbers}:
-            assert ended.complaints == ([LOST] if lost else [])
-    written = {"h.xlsx": ("history", "h", "-o"), "s.xlsx": ("review", "r.json", "-o")}
-    for name, words in written.items():
-        assert offline_forker.run(tmp_path, *words, name, **streams).code == 0
-        assert (tmp_path / name).stat().st_size
-    for words in ((), ("nobody.xlsx",), (*run, "--nope"), ("-", "--format", "csv", *run[1:])):
-        assert offline_forker.run(tmp_path, *words, **streams).code == 2, words
-
-
-@on_linux
-def test_no_file_gets_the_number_of_a_closed_stream(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
-    """Otherwise the input or the stored replies, which are opened next, would get what a library prints."""
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    found: list[list[str]] = []
-    pids: list[int] = []
-
-    def look(request: Request) -> None:
-        wait_for(lambda: pids)
-        found.append([os.readlink(f"/proc/{pids[0]}/fd/{number}") for number in range(3)])
-
-    judge.always = look
-    run = start(forker, tmp_path, judge, closed=(0, 1, 2))
-    pids.append(run.pid)
-    assert run.wait().code == 0
-    assert len(found) > PER_ROW
-    assert {place for places in found for place in places} == {os.devnull}
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
-@pytest.mark.parametrize("entry", [f"{SCRIPT}", "-m rag_eval"])
-def test_a_process_that_is_started_without_any_stream_writes_its_report(tmp_path: Path, entry: str) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    begin = f"exec {sys.executable} {entry} in.xlsx -o r.xlsx --judge offline --processes 2"
-    ended = subprocess.run(
-        ["sh", "-c", f"{begin} <&- >&- 2>&-"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    assert ended.returncode == 0
-    assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 6
-
-
-def test_r55_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    command = (
-        f"{sys.executable} {SCRIPT} in.xlsx -o r.xlsx --judge offline | head -1; exit ${{PIPESTATUS[0]}}"
-    )
-    ended = subprocess.run(
-        ["bash", "-c", command],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert (ended.returncode, ended.stdout.count("\n")) == (0, 1)
-    assert "Traceback" not in ended.stderr
-    assert (tmp_path / "r.xlsx").exists()
+def test_a_signal_while_a_report_is_written_leaves_no_temporary_files(number: int, code: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            folder = said(process).decode()
+            assert os.path.isdir(folder)
+            process.send_signal(number)
+            assert process.wait(60) == code
+            assert not os.path.exists(folder)
+        finally:
+            process.kill()

@@ -1,7 +1,6 @@
 """The lock: one holder at a time, named to everyone else, gone with its process."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -165,19 +164,6 @@ def test_r52_a_second_run_on_one_report_pays_nothing(
         assert f"process {first.pid} on {socket.gethostname()}" in ended.complaints[0]
     assert first.wait().code == 0
     assert judge.tasks()["preflight"] == 1
-    assert not lock_path(tmp_path / "r.xlsx").exists()
-
-
-def test_r52_a_killed_run_does_not_lock_the_next_one_out(
-    forker: Forker, judge: FakeJudge, tmp_path: Path
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=1)
-    judge.latency = 0.05
-    first = forker.start(tmp_path, "in.xlsx", "-o", "r.xlsx", variables=azure(judge))
-    wait_for(lambda: judge.requests)
-    first.signal(signal.SIGKILL)
-    first.wait()
-    assert forker.run(tmp_path, "in.xlsx", "-o", "r.xlsx", variables=azure(judge)).code == 0
     assert not lock_path(tmp_path / "r.xlsx").exists()
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, read_sheet, write_sheet
-from fake_judge import Answer, FakeJudge, Request, completion, error, running_judge
+from fake_judge import Answer, FakeJudge, Request, completion, error
 from openpyxl import load_workbook
 
 from rag_eval.records import METRIC_LABELS
@@ -395,7 +394,7 @@ def test_missing_credentials_name_what_was_looked_for_and_the_way_out(run_cli: R
 
 
 def test_no_bots_and_no_query_are_named(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Text", "Antwort"], ["a", "b"])
+    write_sheet(tmp_path / "in.xlsx", ["Text", "Remark"], ["a", "b"])
     ended = run_cli("in.xlsx", "--judge", "offline")
     assert ended.code == 2
     assert "No Query column found" in ended.err
@@ -571,14 +570,6 @@ def test_version_and_help(run_cli: Run) -> None:
         assert option in text
 
 
-def start(folder: Path, judge: FakeJudge) -> subprocess.Popen[str]:
-    command = [sys.executable, str(SCRIPT), "in.xlsx", "-o", "r.xlsx"]
-    environment = {**os.environ, **azure(judge)}
-    return subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
 def wait_for(condition: Any, seconds: float = 300.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
@@ -626,50 +617,6 @@ def test_the_key_may_be_in_backend_next_to_the_folder_of_the_script_or_of_the_in
     if "-o" in words:
         assert len(read_sheet(tmp_path / "repo/Utility/report.xlsx", "Per-Query Metrics")) == 2
         assert judge.requests
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_r54_a_signal_gives_a_partial_report_that_the_same_command_completes(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    with running_judge() as judge:
-        judge.latency = 0.02
-        sheet_of(tmp_path / "in.xlsx", rows=12)
-        process = start(tmp_path, judge)
-        wait_for(lambda: len(judge.requests) > 40)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-        assert process.returncode == 128 + number, err
-        assert "PARTIAL" in err
-        assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 24
-        assert (tmp_path / "r.xlsx.journal").exists()
-
-
-@pytest.mark.slow
-def test_r41_r42_a_killed_run_pays_nothing_twice_but_the_calls_in_flight(tmp_path: Path) -> None:
-    """Killed twice, then finished: the report is that of an unbroken run."""
-    with running_judge() as judge:
-        sheet_of(tmp_path / "in.xlsx", rows=6)
-        unbroken = start(tmp_path, judge)
-        unbroken.communicate(timeout=60)
-        expected = {name: read_sheet(tmp_path / "r.xlsx", name) for name in TABLES}
-        needed = len([r for r in judge.requests if r.task not in ("preflight", "toxicity", "recommendation")])
-        (tmp_path / "r.xlsx").unlink()
-        judge.requests.clear()
-        judge.latency = 0.01
-        for kill_at in (20, 50):
-            process = start(tmp_path, judge)
-            wait_for(lambda at=kill_at: len(judge.requests) >= at)
-            process.kill()
-            process.communicate()
-        judge.latency = 0.0
-        final = start(tmp_path, judge)
-        _, err = final.communicate(timeout=60)
-        assert final.returncode == 0, err
-        paid = len([r for r in judge.requests if r.task not in ("preflight", "toxicity", "recommendation")])
-        assert paid <= needed + 2 * 2
-        assert {name: read_sheet(tmp_path / "r.xlsx", name) for name in TABLES} == expected
 
 
 @pytest.mark.parametrize(

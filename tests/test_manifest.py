@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run, azure, write_sheet
-from fake_judge import FakeJudge, error, running_judge
+from fake_judge import FakeJudge, error
 from forking import Forker
 from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
@@ -117,24 +116,6 @@ def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name
     assert ended.code == 2
     assert "--manifest" in ended.err
     assert sheet.read_bytes() == before
-
-
-@pytest.mark.slow
-def test_a_killed_run_stays_running(tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
-    with running_judge() as judge:
-        judge.latency = 30.0
-        process = subprocess.Popen(
-            [sys.executable, ROOT / "rag_eval_standalone.py", "in.xlsx", "--manifest", "run.json", "--quiet"],
-            cwd=tmp_path,
-            env={**os.environ, **azure(judge)},
-        )
-        while not judge.requests:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    found = manifest(tmp_path)
-    assert (found["status"], found["process"], found["run"]["bots"]) == ("running", process.pid, ["A"])
 
 
 def test_r52_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Path) -> None:

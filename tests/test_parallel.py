@@ -4,22 +4,18 @@ import csv
 import json
 import marshal
 import os
-import re
-import signal
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, read_sheet
-from forking import Fork, Forker
+from conftest import KEY, Run
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from test_main_job import SAMPLE, wait_for
+from test_main_job import SAMPLE
 from test_processes import is_alive
 
 from rag_eval.configuration.effective import effective_thresholds
@@ -269,118 +265,3 @@ def test_frames_in_two_processes() -> None:
     assert_frame_equal(evaluate(SAMPLE, with_processes(2)), evaluate(SAMPLE))
     with pytest.raises(SettingsError, match=r"^\[evaluation\] processes: only the offline judge"):
         evaluate(SAMPLE, Settings.model_validate({"evaluation": {"processes": 2}}))
-
-
-# Kills and signals
-
-
-def start(forker: Forker, folder: Path, *arguments: object, processes: int = 2) -> Fork:
-    (folder / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
-    options = ("-q", "-o", "r.xlsx", "--judge", "offline", "--processes", processes)
-    return forker.start(folder, "in.csv", *options, *arguments)
-
-
-def children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return sorted(int(child) for task in tasks for child in task.read_text().split())
-
-
-def stop(run: Fork) -> list[int]:
-    """Stop its workers, so that it cannot end, and wait until it waits for them."""
-    workers = workers_of(run)
-    for worker in workers:
-        os.kill(worker, signal.SIGSTOP)
-    wait_for(lambda: run.has_ended() or waits(run.pid), 60)
-    return workers
-
-
-def waits(pid: int) -> bool:
-    """It sleeps while a report is open: it has nothing else to wait for than its workers."""
-    is_writing = any(Path(f"/proc/{pid}/cwd").glob(".rag-eval-*.tmp"))
-    return is_writing and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
-
-
-def workers_of(run: Fork, number: int = 2) -> list[int]:
-    """Its worker processes; one that is stopped before it serves would hold up the run."""
-    wait_for(lambda: run.has_ended() or sum(map(serves, children(run.pid))) == number, 60)
-    assert not run.has_ended()
-    return children(run.pid)
-
-
-def serves(worker: int) -> bool:
-    """It has started the thread that takes items in."""
-    with suppress(FileNotFoundError):
-        return len(list(Path(f"/proc/{worker}/task").iterdir())) > 1
-    return False
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(offline_forker: Forker, tmp_path: Path) -> None:
-    """It is stopped first, so that the run cannot end without it."""
-    write_rows(tmp_path / "in.csv", 700)
-    assert start(offline_forker, tmp_path, processes=1).wait().code == 0
-    expected = cells(tmp_path / "r.xlsx")
-    (tmp_path / "r.xlsx").unlink()
-    run = start(offline_forker, tmp_path)
-    first, second = stop(run)
-    os.kill(first, signal.SIGKILL)
-    wait_for(lambda: first not in children(run.pid), 60)
-    fresh = [worker for worker in workers_of(run) if worker != second]
-    os.kill(second, signal.SIGCONT)
-    ended = run.wait()
-    assert ended.code == 0
-    (said,) = ended.err.splitlines()
-    assert re.search(
-        rf"Worker process {first} was killed by SIGKILL; another one (does rows? .* again|takes its place)\. If",
-        said,
-    )
-    assert cells(tmp_path / "r.xlsx") == expected
-    assert not any(map(is_alive, (first, second, *fresh)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
-)
-def test_a_signal_ends_with_the_partial_report_of_what_was_under_way(
-    offline_forker: Forker, tmp_path: Path, number: int, code: int
-) -> None:
-    write_rows(tmp_path / "in.csv", 2000)
-    run = start(offline_forker, tmp_path)
-    workers = stop(run)
-    run.signal(number)
-    wait_for(lambda: "Stopping" in run.said("err"), 60)
-    for worker in workers:
-        os.kill(worker, signal.SIGCONT)
-    ended = run.wait()
-    assert ended.code == code, ended.err
-    assert "PARTIAL" in ended.err
-    rows = [line["Row"] for line in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")]
-    assert 0 < len(rows) < 4000
-    assert rows == [row for row in range(2, 2 + len(rows) // 2) for _ in range(2)]
-    assert not any(map(is_alive, workers))
-
-
-@pytest.mark.slow
-def test_a_second_signal_ends_at_once(offline_forker: Forker, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.csv", 2000)
-    run = start(offline_forker, tmp_path)
-    workers = stop(run)
-    run.signal(signal.SIGTERM)
-    wait_for(lambda: "Stopping" in run.said("err"), 60)
-    run.signal(signal.SIGTERM)
-    assert run.wait().code == 143
-    for worker in workers:
-        os.kill(worker, signal.SIGCONT)
-    wait_for(lambda: not any(map(is_alive, workers)), 60)
-    assert not (tmp_path / "r.xlsx").exists()
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_leaves_no_workers_behind(offline_forker: Forker, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.csv", 2000)
-    run = start(offline_forker, tmp_path)
-    workers = workers_of(run)
-    run.signal(signal.SIGKILL)
-    assert run.wait().code == -signal.SIGKILL
-    wait_for(lambda: not any(map(is_alive, workers)), 60)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import time
 from collections import Counter
 from dataclasses import replace
@@ -339,45 +338,6 @@ def singles(judge: FakeJudge) -> Counter[str]:
     return Counter(request.prompt for request in judge.requests if request.task not in BATCHED)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-@pytest.mark.parametrize("victim", ["worker", "driver"])
-def test_a_killed_process_costs_calls_in_flight_only(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, victim: str
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=6)
-    judge.latency = 0.02
-    arguments = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
-    run = forker.start(tmp_path, *arguments, variables=azure(judge))
-    wait_for(lambda: list((tmp_path / "out/results").glob("part-*")) or run.has_ended())
-    assert not run.has_ended(), run.wait().err
-    workers = children_of(run.pid)
-    if victim == "driver":
-        run.signal(signal.SIGKILL)
-        assert run.wait().code == -signal.SIGKILL
-        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
-        kept = parts_of(tmp_path / "out")
-        ended = forker.run(tmp_path, *arguments, variables=azure(judge))
-        assert kept.items() <= parts_of(tmp_path / "out").items()
-    else:
-        assert len(workers) == 2 or len(os.sched_getaffinity(0)) == 1
-        os.kill(workers[0], signal.SIGKILL)
-        ended = run.wait()
-        said = rf"Worker process {workers[0]} was killed by SIGKILL; another one does shard \d again\."
-        assert re.search(said, ended.err)
-    assert ended.code == 0, ended.err
-    asked = singles(judge)
-    assert sum(asked.values()) - len(asked) <= 2 * 2, "more than what was in flight is paid again"
-    judge.latency = 0.0
-    whole = forker.run(
-        tmp_path, "in.xlsx", "-o", "whole.xlsx", "--json", "whole.json", variables=azure(judge)
-    )
-    assert whole.code == 0
-    cases = told(tmp_path / "out/report.json")
-    assert cases["cases"] == told(tmp_path / "whole.json")["cases"]
-    assert cases["bots"] == told(tmp_path / "whole.json")["bots"]
-
-
 def test_two_drivers_on_one_folder_are_one_too_many(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=2)
     judge.latency = 0.3
@@ -391,24 +351,6 @@ def test_two_drivers_on_one_folder_are_one_too_many(forker: Forker, judge: FakeJ
     assert reported.code in (2, 75)
     judge.latency = 0.0
     assert run.wait().code == 0
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_run_says_how_to_go_on(
-    forker: Forker, judge: FakeJudge, tmp_path: Path, workers: int
-) -> None:
-    sheet_of(tmp_path / "in.xlsx", rows=3)
-    (tmp_path / "config.ini").write_text(f"[evaluation]\nmax_workers = {workers}\n")
-    judge.latency = 0.02
-    arguments = ("in.xlsx", "-o", "out", "--shard-rows", 1, "-q")
-    run = forker.start(tmp_path, *arguments, variables=azure(judge))
-    wait_for(lambda: list((tmp_path / "out/results").glob("part-*")) or run.has_ended())
-    run.signal(signal.SIGINT)
-    ended = run.wait()
-    assert ended.code == 130, ended.err
-    assert re.search(r"Stopped: [1-3] of 3 shards are judged\. Run the same command again", ended.err)
-    judge.latency = 0.0
-    assert forker.run(tmp_path, *arguments, variables=azure(judge)).code == 0
 
 
 @pytest.mark.slow

@@ -96,6 +96,7 @@ class ShardedJob(ShardReport):
             self._paths.make_room(loaded.settings)
             plan, before = self._plan(loaded)
             self._folder.require_files(range(len(plan.shards)))
+            self._folder.remove_leftovers(range(len(plan.shards)))
             run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
             if before:
                 run.keep_what_was_paid(before, self._options)

@@ -59,6 +59,10 @@ class RunFolder:
             for path in (self.input(number), self.results(number), self.tallies(number)):
                 require_file(path)
 
+    def remove_leftovers(self, numbers: Iterable[int]) -> None:
+        """Temporary files of a run that was killed while it wrote what these shards result in."""
+        sweep(path for number in numbers for path in (self.results(number), self.tallies(number)))
+
     def remove_inputs(self) -> None:
         """The rows that were read, and the temporary file of a run that was killed while it wrote the next ones."""
         written = sum(1 for _ in self.all_inputs.glob("part-*.parquet"))
