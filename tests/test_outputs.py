@@ -37,6 +37,7 @@ from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
 from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.provenance import provenance
+from rag_eval.configuration.sources import Given, Level, Source
 from rag_eval.errors import OutputError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, RunFacts, Score
 from rag_eval.report.column import Place
@@ -195,7 +196,8 @@ def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
         "[thresholds]\nfaithfulness = 0.4\n",
         encoding="utf-8",
     )
-    loaded = load_settings(None, {"judge.provider": "offline"}, {}, tmp_path)
+    judge = Given("offline", Source(Level.COMMAND_LINE, "--judge"))
+    loaded = load_settings(None, {"judge.provider": judge}, {}, tmp_path)
     found = provenance(loaded)
     assert KEY not in json.dumps(found)
     configuration = found["configuration"]
