@@ -43,7 +43,7 @@ def test_plain_values_arrive_as_they_are() -> None:
         2**80,
         "ä\ud800\0",
         b"\0",
-        (1, ["a", {"b": None}]),
+        [1, ["a", {"b": None}]],
         "x" * 3_000_000,
     ]
     with Processes("process_tasks:echo", 2, ahead=1).open(None) as processes:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import marshal
 import os
 import re
 import shlex
@@ -34,6 +33,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.frames import evaluate
 from rag_eval.retrieval import GOLD_NAMES
 from rag_eval.retrieval.from_files import read_documents
+from rag_eval.store.codec import encode, record_of
 from rag_eval.tables.cells import BadCell, Cell, JsonText
 from rag_eval.tables.chunking import split_cell
 from rag_eval.tables.columns import Named, named_columns, parse_map, roles_of
@@ -41,8 +41,8 @@ from rag_eval.tables.input_files import SUFFIXES
 from rag_eval.tables.names import likely_bots, nearest
 from rag_eval.tables.nested import flattened, is_list_of_texts, role_text
 from rag_eval.tables.record_files import ReadOptions, check_named, open_records
+from rag_eval.tables.rows import Lines
 from rag_eval.tables.selection import Selection, sampled
-from rag_eval.tables.spool import Spool
 from rag_eval.tables.table import Table, describe, read_table
 
 
@@ -1497,10 +1497,10 @@ def test_rows_on_disk_are_for_this_user_alone_and_have_no_name() -> None:
         return found
 
     before = {inode for inode, _, _ in nameless()}
-    spool = Spool("a.csv", 0)
+    lines = Lines("a.csv", 0)
     for number in range(3_000):
-        spool.add([number, "x" * 1_000])
-    assert [row[0] for row in spool] == list(range(3_000))
+        lines.add([number, "x" * 1_000])
+    assert [row[0] for row in lines] == list(range(3_000))
     ((_, mode, size),) = [each for each in nameless() if each[0] not in before]
     assert (mode, size > 3_000_000) == (0o600, True)
 
@@ -2026,45 +2026,45 @@ def test_fields_of_a_column_that_is_a_structure_are_columns(tmp_path: Path) -> N
     ]
 
 
-# The spool
+# Lines on disk
 
 
 def test_a_long_value_is_shared_only_for_a_while() -> None:
     """4 million characters of texts are remembered; what is shared is read back as it was given."""
-    spool = Spool("a.csv", 0, shares=True)
+    lines = Lines("a.csv", 0, shares=True)
     long, plain = "x" * 200, "y" * 199
     texts = [long, long, plain, plain, *(f"{number:03}" * 50_000 for number in range(30)), long]
     shared = []
     for number, text in enumerate(texts):
-        (value,) = spool.share([(text, (text,))])
+        (value,) = lines.share([(text, (text,))])
         shared.append(isinstance(value, int))
-        spool.add([number, value])
+        lines.add([number, value])
     assert shared == [False, True, *[False] * 33]
     for _ in range(2):
-        rows = list(spool)
+        rows = list(lines)
         assert [number for number, _ in rows] == list(range(35))
         assert [tuple(value) for _, value in rows] == [(text,) for text in texts]
     assert rows[0][1] is rows[1][1]
-    assert spool.share([(long, "z")]) == [{"v": "z"}]
+    assert lines.share([(long, "z")]) == [{"v": "z"}]
 
 
 def test_rows_take_no_more_than_a_gigabyte_and_40_times_the_file() -> None:
     """A file of less than no bytes stands for a smaller limit, of 1,000 bytes."""
-    spool = Spool("a.csv", (1_000 - 1_000_000_000) // 40)
-    rest = 1_000 - len(marshal.dumps(["x" * 500])) - len(marshal.dumps(["x" * 300]))
-    spool.add(["x" * 500])
-    spool.add(["x" * (300 + rest)])
+    lines = Lines("a.csv", (1_000 - 1_000_000_000) // 40)
+    rest = 1_000 - sum(len(record_of(encode(["x" * length]))) for length in (500, 300))
+    lines.add(["x" * 500])
+    lines.add(["x" * (300 + rest)])
     with pytest.raises(
         TableError, match=r"^a.csv: takes more than 0 GB when it is read, far more than its size"
     ):
-        spool.add([])
+        lines.add([])
 
 
-def test_a_line_of_a_spool_can_be_read_alone() -> None:
-    spool = Spool("a.csv", 0)
+def test_a_line_can_be_read_alone() -> None:
+    lines = Lines("a.csv", 0)
     for number in range(450):
-        spool.add([number, "x" * number])
-    assert [spool.at(number) for number in (0, 199, 200, 449)] == [
+        lines.add([number, "x" * number])
+    assert [lines.at(number) for number in (0, 199, 200, 449)] == [
         [number, "x" * number] for number in (0, 199, 200, 449)
     ]
-    assert len(spool) == 450
+    assert len(lines) == 450

@@ -1162,7 +1162,7 @@ def test_a_shard_is_judged_once_and_counted_again_when_only_the_counting_changed
     wanted = read_spec(folder.spec(1))
     done = {
         "number": 1, "rows": 2, "done": True, "stopped": "", "code": "", "exit_code": 0, "requests": 0, "cost": 0.0,
-        "warnings": [],
+        "warnings": (),
     }  # fmt: skip
 
     def judged(spec: ShardSpec) -> tuple[dict[str, Any], bool, bool]:

@@ -35,10 +35,8 @@ def results_of(rows: int, bots: str = "AB") -> list[CaseResult]:
     ]
 
 
-def chosen(
-    folder: Path, results: list[CaseResult], capacity: int, bots: str = "AB"
-) -> list[tuple[int, str, str]]:
-    spool = CaseSpool(str(folder), bots, capacity)
+def chosen(results: list[CaseResult], capacity: int, bots: str = "AB") -> list[tuple[int, str, str]]:
+    spool = CaseSpool(bots, capacity)
     for result in results:
         spool.add(result)
     found = [(result.case.row, result.case.bot, spool.reason) for result in spool.chosen()]
@@ -46,13 +44,13 @@ def chosen(
     return found
 
 
-def test_every_case_is_chosen_if_all_fit(tmp_path: Path) -> None:
-    found = chosen(tmp_path, results_of(5), 10)
+def test_every_case_is_chosen_if_all_fit() -> None:
+    found = chosen(results_of(5), 10)
     assert found == [(row, bot, "") for row in range(2, 7) for bot in "AB"]
 
 
-def test_the_worst_of_each_bot_and_random_queries_are_chosen_in_turn(tmp_path: Path) -> None:
-    found = chosen(tmp_path, results_of(100), 40)
+def test_the_worst_of_each_bot_and_random_queries_are_chosen_in_turn() -> None:
+    found = chosen(results_of(100), 40)
     assert len(found) == 40
     assert found == sorted(found, key=lambda each: (each[0], each[1]))  # in the order of the input
     rows = {why: {row for row, _, of in found if of == why} for why in ("random", "worst")}
@@ -65,12 +63,12 @@ def test_the_worst_of_each_bot_and_random_queries_are_chosen_in_turn(tmp_path: P
     assert turns - 1 <= len(rows["random"]) <= turns
 
 
-def test_each_bot_brings_its_own_worst_query(tmp_path: Path) -> None:
+def test_each_bot_brings_its_own_worst_query() -> None:
     """A is worst on the last rows, B on the first."""
     results = [
         replace(each, rqs=1 - (each.rqs or 0)) if each.case.bot == "B" else each for each in results_of(300)
     ]
-    found = {row for row, *_ in chosen(tmp_path, results, 60)}
+    found = {row for row, *_ in chosen(results, 60)}
     assert {*range(2, 10), *range(294, 302)} <= found
 
 
@@ -86,29 +84,28 @@ def test_sheet_and_page_choose_by_the_same_rule() -> None:
     assert list(ScoredCases(rows[:0], bots[:0], floats[:0]).by_turns()) == []
 
 
-def test_random_queries_are_drawn_from_all_whatever_their_score(tmp_path: Path) -> None:
+def test_random_queries_are_drawn_from_all_whatever_their_score() -> None:
     """A random case stays random even if it is among the worst: else the random ones would be the better ones."""
-    (tmp_path / "other").mkdir()
     rising = [replace(each, rqs=1 - (each.rqs or 0)) for each in results_of(100)]
     rows = [
-        {row for row, _, why in chosen(folder, results, 40) if why == "random"}
-        for folder, results in ((tmp_path, results_of(100)), (tmp_path / "other", rising))
+        {row for row, _, why in chosen(results, 40) if why == "random"}
+        for results in (results_of(100), rising)
     ]
     fewer, more = sorted(rows, key=len)
     assert fewer <= more  # the same order; how many fit depends on how many of them are among the worst
     assert len(more - fewer) <= 2
 
 
-def test_a_case_without_an_rqs_is_not_among_the_worst(tmp_path: Path) -> None:
+def test_a_case_without_an_rqs_is_not_among_the_worst() -> None:
     results = [replace(each, rqs=None) if each.case.row > 90 else each for each in results_of(100, "A")]
-    worst = [row for row, _, why in chosen(tmp_path, results, 10, "A") if why == "worst"]
+    worst = [row for row, _, why in chosen(results, 10, "A") if why == "worst"]
     assert len(worst) >= 4
     assert max(worst) == 90
 
 
 @pytest.mark.parametrize(("cases", "is_cut"), [(10, False), (11, True)])
-def test_the_note_names_the_numbers(tmp_path: Path, cases: int, is_cut: bool) -> None:
-    spool = CaseSpool(str(tmp_path), "A", 10)
+def test_the_note_names_the_numbers(cases: int, is_cut: bool) -> None:
+    spool = CaseSpool("A", 10)
     for result in results_of(cases, "A"):
         spool.add(result)
     assert bool(spool.cut_note) is is_cut

@@ -19,14 +19,15 @@ from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
-from rag_eval.records import TOXICITY
+from rag_eval.records import TOXICITY, CaseResult
 
 if TYPE_CHECKING:
-    from rag_eval.records import CaseResult, RunFacts
+    from rag_eval.records import RunFacts
     from rag_eval.report.outputs import Receiver
     from rag_eval.results.judge_comparison import JudgeComparison, JudgeComparisonTally, JudgeRun
     from rag_eval.results.summary import Summary
     from rag_eval.run.judges import Judges
+    from rag_eval.store.codec import Spool
     from rag_eval.tables.table import Table
 
 
@@ -169,12 +170,13 @@ class JudgeComparisonJob(Job):
 
     def _compare(self, sides: tuple[JudgeSide, JudgeSide], table: "Table") -> ExitCode:
         from rag_eval.results.judge_comparison import JudgeComparisonTally
+        from rag_eval.store.codec import Spool
 
         _load_clients(sides)
         opened: list[_Judged] = []
         keep = True
         try:
-            spool = _ResultSpool()
+            spool: Spool[CaseResult] = Spool(CaseResult, "the scores of judge A")
             a, b = sides
             opened.append(first := self._open(a, table))
             self._judge(first, table, spool)
@@ -289,41 +291,15 @@ class JudgeComparisonJob(Job):
         return ExitCode.LOW_COVERAGE if is_low else ExitCode.COMPLETE
 
 
-class _ResultSpool:
-    """The results of A on disk until B has judged the same cases."""
-
-    def __init__(self) -> None:
-        from rag_eval.tables.spool import Spool
-
-        self._lines = Spool("the scores of judge A", file_size=_SPOOL_SIZE)
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def add(self, result: "CaseResult") -> None:
-        from rag_eval.results.stored import to_json
-
-        self._lines.add([to_json(result)])
-
-    def at(self, number: int) -> "CaseResult":
-        from rag_eval.results.stored import from_json
-
-        return from_json(self._lines.at(number)[0])
-
-
-_SPOOL_SIZE = 10**9
-"""Bytes; the spool's own limit is 40 times as many. A case with its evidence takes about 10 kB."""
-
-
 class _Pairing:
     """Puts each result of B together with that of A on the same case; cases that A did not reach are left out."""
 
-    def __init__(self, spool: _ResultSpool, tally: "JudgeComparisonTally") -> None:
+    def __init__(self, spool: "Spool[CaseResult]", tally: "JudgeComparisonTally") -> None:
         self._spool = spool
         self._tally = tally
         self._next = 0
 
-    def add(self, result: "CaseResult") -> None:
+    def add(self, result: CaseResult) -> None:
         if self._next < len(self._spool):
             self._tally.add(self._spool.at(self._next), result)
         self._next += 1

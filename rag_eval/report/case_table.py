@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter
-
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.report.column import StreamedTable
 from rag_eval.report.columns import case_columns
 from rag_eval.report.notes import Note, NoteKind
 from rag_eval.report.styles import LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import SHEET_ROWS, SheetTable
+from rag_eval.store.codec import encode
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -25,8 +24,6 @@ CASES = StreamedTable(
     line_height=6 * LINE_HEIGHT,
     frozen=3,
 )
-_UNSHOWN = {"started", "reading", "notes", "usage", "fallbacks", "left_out", "strata"}
-"""Facts that no column of the table depends on."""
 Rendered = tuple["Piece", int, Sequence[tuple[int, int, str, float]]]
 """The XML of rows, how many of their texts were cut, and place, kind and weight of each note: values for a pipe."""
 
@@ -56,7 +53,7 @@ class RenderedCases:
     task = "rag_eval.report.renderer:open_renderer"
 
     def __init__(self, facts: RunFacts) -> None:
-        self.spec = TypeAdapter(RunFacts).dump_python(facts, exclude=_UNSHOWN)
+        self.spec = encode(facts)
         self.take: Callable[[Rendered, Sequence[CaseResult]], None] = lambda *_: None
         """Is given the rows of some cases and their results, in the order of the run; whoever writes them sets it."""
 

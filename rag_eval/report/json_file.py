@@ -22,9 +22,10 @@ from rag_eval.results.findings import Findings, verdict, verdict_on
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change
 from rag_eval.results.pass_rates import BotPassRates
-from rag_eval.results.stored import CASE_RESULT, RUN_FORMAT
+from rag_eval.results.stored import RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
 from rag_eval.retrieval import RetrievalSummary
+from rag_eval.store.codec import to_plain
 from rag_eval.store.replacement import Replacement, output_errors
 
 if TYPE_CHECKING:
@@ -39,12 +40,6 @@ _ENCODER = json.JSONEncoder(
     check_circular=False,
     default=lambda value: _PLAIN.get(type(value), array.tolist)(value),
 )
-_NAMED_BY_KEY: Json = {
-    "scores": {"__all__": {"metric"}},
-    "further": {"__all__": {"metric"}},
-    "toxicity": {"metric"},
-}
-"""The name of a score's metric is the key that the score is under."""
 _ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "fallbacks", "left_out")
 """Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
 _FIRST = ("bots", "leaderboard", "causes", "slices", "rubric", "retrieval", "alignment", "noise", "flagged")
@@ -77,7 +72,9 @@ class JsonReport:
     def add(self, result: CaseResult) -> None:
         """Write one case. Raises OutputError if the disk is full."""
         key = result.case.row, result.case.bot
-        members = CASE_RESULT.dump_python(result, exclude=_NAMED_BY_KEY)
+        members = to_plain(result)
+        for score in (*members["scores"].values(), *members["further"].values(), members["toxicity"]):
+            del score["metric"]  # it is the key that the score is under
         marks = {"flags": self._facts.flags_of(result), "cut_context": self._facts.cut_contexts.get(key, "")}
         self._write((",\n" if self._cases else "\n") + _dump(members.pop("case") | members | marks))
         self._cases += 1

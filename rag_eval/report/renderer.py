@@ -5,9 +5,7 @@ this module, in `book` and in `Formats.fix_numbers`: the file of rows, and the r
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from io import BytesIO, StringIO
-from typing import Any
 
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
@@ -17,9 +15,10 @@ from rag_eval.report.book import deflated
 from rag_eval.report.case_table import Rendered, case_table
 from rag_eval.report.notes import Note, SheetNotes
 from rag_eval.report.styles import Formats, Look
+from rag_eval.store.codec import decode
 
 
-def open_renderer(spec: dict[str, Any]) -> Callable[[int, Sequence[CaseResult]], Rendered]:
+def open_renderer(spec: bytes) -> Callable[[int, Sequence[CaseResult]], Rendered]:
     """What renders results, given the number of cases of the run that come before them."""
     book = Workbook(BytesIO(), {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False})
     worksheet = book.add_worksheet()
@@ -27,7 +26,7 @@ def open_renderer(spec: dict[str, Any]) -> Callable[[int, Sequence[CaseResult]],
     worksheet.fh = worksheet.row_data_fh = StringIO()
     formats = Formats(book)
     formats.fix_numbers()
-    table = case_table(worksheet, RunFacts(**spec, started=datetime.now(UTC)), formats)
+    table = case_table(worksheet, decode(RunFacts, spec), formats)
 
     def render(before: int, results: Sequence[CaseResult]) -> Rendered:
         worksheet.fh = worksheet.row_data_fh = StringIO()

@@ -3,23 +3,22 @@
 import math
 from array import array
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from rag_eval.records import CaseResult
 from rag_eval.results.row_choice import ScoredCases
-from rag_eval.results.stored import from_json, to_json
+from rag_eval.store.codec import Spool
 
 
 class CaseSpool:
-    """Told of every result in order; holds a few bytes for each in memory, the rest in a file of its own."""
+    """Told of every result in order; holds a few bytes for each in memory, the rest on disk."""
 
-    def __init__(self, folder: str, bots: Sequence[str], capacity: int) -> None:
-        """`capacity` is how many cases the sheet can have; the file is in `folder`."""
+    def __init__(self, bots: Sequence[str], capacity: int) -> None:
+        """`capacity` is how many cases the sheet can have."""
         self.reason = ""
         """Why the case that `chosen` gave last is there: WORST or RANDOM; empty if every case is."""
         self._capacity = capacity
         self._numbers = {bot: number for number, bot in enumerate(bots)}
-        self._file = (Path(folder) / "cases").open("w+b")
+        self._results: Spool[CaseResult] = Spool(CaseResult, "the cases")
         self._rows, self._bots, self._rqs = array("I"), array("H"), array("d")
         self._last_row: int | None = None
 
@@ -29,7 +28,7 @@ class CaseSpool:
         self._rows.append((self._rows[-1] if self._rows else -1) + is_new_row)
         self._rqs.append(math.nan if result.rqs is None else result.rqs)
         self._bots.append(self._numbers[result.case.bot])
-        self._file.write(to_json(result).encode() + b"\n")
+        self._results.add(result)
 
     @property
     def cut_note(self) -> str:
@@ -50,11 +49,10 @@ class CaseSpool:
         is_cut = len(self._rows) > self._capacity
         columns = [np.frombuffer(column, column.typecode) for column in (self._rows, self._bots, self._rqs)]
         reasons = ScoredCases(*columns).fitting(self._capacity) if is_cut else []
-        self._file.seek(0)
-        for row, line in zip(self._rows, self._file, strict=True):
+        for case, row in enumerate(self._rows):
             self.reason = reasons[row] if is_cut else ""
             if self.reason or not is_cut:
-                yield from_json(line)
+                yield self._results.at(case)
 
     def close(self) -> None:
-        self._file.close()
+        self._results.close()

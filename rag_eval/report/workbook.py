@@ -1,7 +1,6 @@
 """The Excel report: three sheets, written as the results come and moved into place once they are complete."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -125,8 +124,7 @@ class ExcelReport:
         """None if every case fits, so that cases are written as they come."""
         if facts.rows * len(facts.bots) <= capacity:
             return None
-        with output_errors(self._target):
-            return CaseSpool(self._workbook.scratch.name, facts.bots, capacity)
+        return CaseSpool(facts.bots, capacity)
 
     def _reason(self, _: CaseResult) -> str:
         return self._spool.reason if self._spool else ""
@@ -177,8 +175,7 @@ class ExcelReport:
     def discard(self) -> None:
         """Leave nothing behind."""
         if self._spool:
-            with suppress(OSError):  # what is still in a buffer may not fit on the disk
-                self._spool.close()
+            self._spool.close()
         self._workbook.abandon()
         self._replacement.discard()
 

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import TypeAdapter
-
 from rag_eval.records import CaseResult
+from rag_eval.store.codec import from_plain, to_plain
 from rag_eval.texts.display import shorten
 
 State = Mapping[str, Any]
 """Values that JSON knows, numbers that are not finite included, arrays and bytearrays; nested as one likes."""
 
-CASE_RESULT = TypeAdapter(CaseResult)
-"""Turns a case with its scores into plain values, and back."""
 _ARRAY = "\0array"
 """A key that no bot and no metric has as its name."""
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
@@ -65,12 +62,13 @@ _ROUNDING_ERROR = 1e-9
 
 def to_json(result: CaseResult) -> str:
     """A line of ASCII that `from_json` makes the same result of, whatever its texts hold."""
-    return json.dumps(CASE_RESULT.dump_python(result, mode="json"), check_circular=False)
+    return json.dumps(to_plain(result), check_circular=False)
 
 
 def from_json(line: str | bytes) -> CaseResult:
     """Raises ValueError for anything but a line of `to_json`."""
-    return CASE_RESULT.validate_python(json.loads(line))
+    result: CaseResult = from_plain(CaseResult, json.loads(line))
+    return result
 
 
 def save_state(file: IO[bytes], state: State) -> None:

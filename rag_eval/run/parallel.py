@@ -1,23 +1,20 @@
 """Rows judged by several processes of this machine: the same results, in the same order, as by one.
 
 Only the offline judge is spread like this. The main process reads, tallies and writes; the workers judge parts of the
-input. What crosses the pipes are settings without secrets, rows and what was found out about them.
+input. What crosses the pipes are settings without secrets, rows and their results.
 """
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
 from itertools import chain, islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.providers import PROVIDERS
-from rag_eval.records import Case, CaseResult, Evidence, FailureMode, Outcome, Row, Score
+from rag_eval.records import CaseResult, Row
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
 from rag_eval.run.processes import Processes, function_named
@@ -58,6 +55,12 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+_Part = tuple[int, list[Row]]
+"""What a worker gets: the number of cases of the run that come before some rows, and the rows."""
+_Judged = tuple[list[tuple[CaseResult, ...]], Any]
+"""What it gives back: the results of each row, and what the renderer made of them."""
+
+
 class Renderer(Protocol):
     """What the workers make of the results of each part, in addition to handing them over."""
 
@@ -87,7 +90,7 @@ def start_workers(settings: Settings, path: Path, renderer: str) -> Processes | 
 
 
 def workers(number: int, *, forks: bool = False) -> Processes:
-    return Processes(f"{__name__}:{open_worker.__name__}", number, ahead=1, forks=forks)
+    return Processes(f"{__name__}:{open_worker.__name__}", number, result=_Judged, ahead=1, forks=forks)
 
 
 def open_evaluation(
@@ -138,20 +141,17 @@ class ParallelEvaluation(Evaluation):
 
     def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
         """As in one process. After a stop the rows that are with the workers still come, and no others."""
-        under_way: deque[Sequence[Row]] = deque()
 
-        def parts() -> Iterator[tuple[str, Any]]:
+        def parts() -> Iterator[tuple[str, _Part]]:
             before = 0
             for part in _parts(rows, self._part_rows):
-                under_way.append(part)
-                yield _name(part), (before, plain_rows(part))
+                yield _name(part), (before, part)
                 before += sum(len(row.cases) for row in part)
 
         for judged, made in self._processes.map(parts()):
-            part = [results_of(row, *found) for row, found in zip(under_way.popleft(), judged, strict=True)]
             if self._renderer:
-                self._renderer.take(made, list(chain.from_iterable(part)))
-            yield from part
+                self._renderer.take(made, list(chain.from_iterable(judged)))
+            yield from judged
         self._processes.end()
 
     def request_stop(self, reason: RunStoppedError) -> None:
@@ -174,21 +174,18 @@ def specification(settings: Settings) -> dict[str, Any]:
 
 def open_worker(
     spec: tuple[dict[str, Any], tuple[str, Any] | None],
-) -> Callable[[tuple[int, Sequence[Any]]], tuple[list[Any], Any]]:
+) -> Callable[[_Part], _Judged]:
     """In a worker process: what judges a part of the input by the settings of `spec`, and what renders its results."""
     plain, renderer = spec
     settings = Settings.model_validate(plain)
     evaluation = Evaluation(Judges.offline(settings), settings)
     make = function_named(renderer[0])(renderer[1]) if renderer else None
 
-    def judge(part: tuple[int, Sequence[Any]]) -> tuple[list[Any], Any]:
-        before, plain_ones = part
-        rows = (
-            Row(number, query, tuple(Case(*case) for case in cases)) for number, query, cases in plain_ones
-        )
+    def judge(part: _Part) -> _Judged:
+        before, rows = part
         judged = list(evaluation.results(rows))
         made = make(before, list(chain.from_iterable(judged))) if make else None
-        return list(map(_plain, judged)), made
+        return judged, made
 
     return judge
 
@@ -205,7 +202,7 @@ def _characters(rows: Sequence[Row]) -> float:
     return math.fsum(map(_weight, sample)) / len(sample) * len(rows) if sample else 0
 
 
-def _parts(rows: Iterable[Row], most_rows: int) -> Iterator[Sequence[Row]]:
+def _parts(rows: Iterable[Row], most_rows: int) -> Iterator[list[Row]]:
     """The rows in groups of at most so many, and of few characters."""
     part: list[Row] = []
     weight = 0
@@ -230,75 +227,3 @@ def _weight(row: Row) -> int:
 def _name(part: Sequence[Row]) -> str:
     first, last = part[0].number, part[-1].number
     return f"row {first}" if first == last else f"rows {first} to {last}"
-
-
-# Plain values for the pipe: tuples in the order of the fields
-
-
-_OF_CASE = attrgetter(*(field.name for field in fields(Case)))
-_OF_EVIDENCE = attrgetter("subject", "text", "verdict", "favourable", "reason", "rank")
-_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
-_MODES = {str(mode): mode for mode in FailureMode}
-
-
-def plain_rows(rows: Iterable[Row]) -> list[Any]:
-    """What a worker needs of rows."""
-    return [(row.number, row.query, list(map(_OF_CASE, row.cases))) for row in rows]
-
-
-def _plain(results: Sequence[CaseResult]) -> Any:
-    """The toxicity of a row, and the rest of each result without its case."""
-    return _plain_score(results[0].toxicity) if results else None, [
-        (
-            result.rqs,
-            list(map(str, result.failure_modes)),
-            [_plain_score(score) for score in result.scores.values()],
-            [_plain_score(score) for score in result.further.values()],
-            result.recommendation,
-        )
-        for result in results
-    ]
-
-
-def _plain_score(score: Score) -> Any:
-    return (
-        score.metric,
-        str(score.outcome),
-        score.value,
-        score.reason,
-        score.code,
-        list(map(_OF_EVIDENCE, score.evidence)),
-        score.samples,
-    )
-
-
-def results_of(row: Row, toxicity: Any, found: Sequence[Any]) -> tuple[CaseResult, ...]:
-    """The results of a row from what a worker found out about it."""
-    if not found:
-        return ()
-    shared = _score(*toxicity)
-    return tuple(
-        CaseResult(
-            case=case,
-            rqs=rqs,
-            failure_modes=tuple(_MODES[mode] for mode in modes),
-            scores={score[0]: _score(*score) for score in scores},
-            further={score[0]: _score(*score) for score in further},
-            toxicity=shared,
-            recommendation=recommendation,
-        )
-        for case, (rqs, modes, scores, further, recommendation) in zip(row.cases, found, strict=True)
-    )
-
-
-def _score(
-    metric: str,
-    outcome: str,
-    value: float | None,
-    reason: str,
-    code: str,
-    evidence: Sequence[Any],
-    samples: tuple[float, ...],
-) -> Score:
-    seen = [Evidence(one, text, what, good, why, rank=rank) for one, text, what, good, why, rank in evidence]
-    return Score(metric, _OUTCOMES[outcome], value, reason, code, tuple(seen), samples)

@@ -1,9 +1,8 @@
 """Worker processes of this machine under supervision: one that dies costs the item that it worked on.
 
 `Processes` starts workers, gives each of them items over a pipe, and takes the results back. What crosses the pipes are
-plain values (marshal): None, booleans, numbers, texts, bytes, and tuples, lists and dictionaries of them. It knows
-nothing of what an item is. A worker is a fresh interpreter, or a fork of this process where that is wanted and safe: a
-fork has imported already what takes a fresh one a second.
+values that `store.codec` encodes; it knows nothing of what an item is. A worker is a fresh interpreter, or a fork of
+this process where that is wanted and safe: a fork has imported already what takes a fresh one a second.
 
 A worker ends when its standard input ends, so none outlives the process that started it, however that one ended.
 """
@@ -12,7 +11,6 @@ import contextlib
 import gc
 import itertools
 import logging
-import marshal
 import multiprocessing
 import os
 import queue
@@ -27,15 +25,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.process import BaseProcess
-from typing import IO, Any
+from typing import IO, Any, get_type_hints
 
 from rag_eval.errors import ExitCode, RagEvalError
+from rag_eval.store.codec import decode, encode, read_record, write_record
 
 log = logging.getLogger(__name__)
 
 MOST_DEATHS = 3
 """So many workers may die on one item, or one after the other before they are ready."""
-_HEAD = 8  # bytes of a frame's length
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.run.processes import serve; serve(sys.argv[1])"
 )
@@ -55,14 +53,19 @@ class WorkerError(RagEvalError):
 class Processes:
     """A fixed number of worker processes. `close` ends them; as a context it does so at the end."""
 
-    def __init__(self, task: str, number: int, *, ahead: int = 0, forks: bool = False) -> None:
+    def __init__(
+        self, task: str, number: int, *, result: Any = Any, ahead: int = 0, forks: bool = False
+    ) -> None:
         """Start `number` workers, which have the module of `task`, 'module:function', and wait for `open`.
+
+        `result` is the type of a result, and an item has the type that the annotation of the parameter says.
 
         `ahead` items wait in each worker while it works on one: 0 for items that take seconds, 1 for items that take
         milliseconds. With `forks`, workers are copies of this process where that is safe; what it holds open or locked
         at this moment they hold as well. Raises WorkerError if no process can be started.
         """
         self._task = task
+        self._reply = tuple[result | None, str, int]
         self._spec: bytes | None = None
         self._ahead = ahead
         self._news: queue.SimpleQueue[tuple[_Worker, bytes | None] | None] = queue.SimpleQueue()
@@ -80,7 +83,7 @@ class Processes:
 
     def open(self, spec: Any) -> "Processes":
         """Have each worker call the task with `spec`; it gets a function of one item, safe to run twice on an item."""
-        self._spec = marshal.dumps(spec)
+        self._spec = encode(spec)
         for worker in self._workers:
             worker.send(self._spec)
         return self
@@ -98,7 +101,7 @@ class Processes:
         `items` when there is room for it, so few are in memory at a time. Raises WorkerError, which names the item,
         if the function raised an exception or if three workers died on it.
         """
-        source = (_Item(name, marshal.dumps(value)) for name, value in items)
+        source = (_Item(name, encode(value)) for name, value in items)
         under_way: deque[_Item] = deque()
         while True:
             if self._give_up_at is None:
@@ -110,7 +113,8 @@ class Processes:
             done = _first_done(under_way, in_order=in_order)
             if done is not None:
                 under_way.remove(done)
-                yield done.outcome()
+                assert done.result is not None  # noqa: S101 - it is done
+                yield self._outcome(done.name, done.result)
             elif not self._take_news():
                 return
 
@@ -154,6 +158,12 @@ class Processes:
             finished += item.result is not None
         return at_once - unfinished if not in_order or finished < 2 * at_once else 0
 
+    def _outcome(self, name: str, frame: bytes) -> Any:
+        value, problem, code = decode(self._reply, frame)
+        if problem:
+            raise WorkerError(f"{name}: {problem}", ExitCode(code))
+        return value
+
     def _take_news(self) -> bool:
         """Wait for one thing that a worker did; False when the time to wait after a stop is over."""
         patience = None if self._give_up_at is None else max(0.0, self._give_up_at - time.monotonic())
@@ -171,7 +181,7 @@ class Processes:
         else:
             worker.is_ready = True
             self._false_starts = 0
-            _outcome("A worker process", frame)
+            self._outcome("A worker process", frame)
         return True
 
     def _replace(self, dead: "_Worker") -> None:
@@ -207,21 +217,10 @@ class _Item:
     deaths: int = 0
     result: bytes | None = None
 
-    def outcome(self) -> Any:
-        assert self.result is not None  # noqa: S101 - asked of finished items only
-        return _outcome(self.name, self.result)
-
 
 def _first_done(under_way: deque[_Item], *, in_order: bool) -> _Item | None:
     candidates = itertools.islice(under_way, 1) if in_order else under_way
     return next((item for item in candidates if item.result is not None), None)
-
-
-def _outcome(name: str, frame: bytes) -> Any:
-    value, problem, code = marshal.loads(frame)  # noqa: S302 - by a process that we started, over a pipe of ours
-    if problem:
-        raise WorkerError(f"{name}: {problem}", ExitCode(code))
-    return value
 
 
 def _how_it_ended(code: int) -> str:
@@ -273,7 +272,8 @@ class _Worker:
         assert pipe is not None  # noqa: S101 - it was asked for
         with contextlib.suppress(OSError):  # who died is known from the other pipe
             while (frame := self._outbox.get()) is not None:
-                _write_frame(pipe, frame)
+                write_record(pipe, frame)
+                pipe.flush()
         with contextlib.suppress(OSError):
             pipe.close()
 
@@ -281,7 +281,7 @@ class _Worker:
         pipe = self.process.stdout
         assert pipe is not None  # noqa: S101 - it was asked for
         with pipe:
-            while (frame := _read_frame(pipe)) is not None:
+            while (frame := _received(pipe)) is not None:
                 self.news.put((self, frame))
         self._outbox.put(None)
         self.news.put((self, None))
@@ -345,21 +345,12 @@ class _Fork:
         return self._process.exitcode
 
 
-def _write_frame(pipe: IO[bytes], frame: bytes) -> None:
-    pipe.write(len(frame).to_bytes(_HEAD, "big"))
-    pipe.write(frame)
-    pipe.flush()
-
-
-def _read_frame(pipe: IO[bytes]) -> bytes | None:
-    """None at the end, and for a frame that was not written to its end."""
+def _received(pipe: IO[bytes]) -> bytes | None:
+    """None when nothing more comes that can be read."""
     try:
-        head = pipe.read(_HEAD)
-        length = int.from_bytes(head, "big")
-        frame = pipe.read(length) if len(head) == _HEAD else b""
-    except OSError:
+        return read_record(pipe)
+    except (OSError, ValueError):
         return None
-    return frame if frame and len(frame) == length else None
 
 
 # In a worker process
@@ -389,19 +380,20 @@ def serve(task: str) -> None:
     threading.Thread(target=_receive, args=(inbox,), daemon=True).start()
     with contextlib.suppress(Exception):  # what is wrong with it is said when it is called
         function_named(task)
-    do = None
+    do, kind = None, Any
     while (frame := inbox.get()) is not None:
         try:
-            value = marshal.loads(frame)  # noqa: S302 - from the process that started this one
             if do is None:
-                do, result = function_named(task)(value), None
+                do, result = function_named(task)(decode(Any, frame)), None
+                kind = next(iter(get_type_hints(do).values()), Any)
             else:
-                result = do(value)
-            reply = marshal.dumps((result, "", 0))
+                result = do(decode(kind, frame))
+            reply = encode((result, "", 0))
         except Exception as error:  # noqa: BLE001 - whatever it is, the other process ends the run with it
-            reply = marshal.dumps((None, *_problem(error)))
+            reply = encode((None, *_problem(error)))
         try:
-            _write_frame(replies, reply)
+            write_record(replies, reply)
+            replies.flush()
         except BrokenPipeError:
             os._exit(0)  # nobody listens, and what the buffer holds cannot be written at the end either
 
@@ -427,7 +419,7 @@ def _private_output() -> IO[bytes]:
 def _receive(inbox: "queue.SimpleQueue[bytes | None]") -> None:
     """Take in frames until the input ends; then nobody wants a result any more."""
     pipe = os.fdopen(os.dup(0), "rb")
-    while (frame := _read_frame(pipe)) is not None:
+    while (frame := _received(pipe)) is not None:
         inbox.put(frame)
     inbox.put(None)
     time.sleep(_GRACE)

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from rag_eval.errors import InputError
 from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.report.recorded import rescored
@@ -14,8 +12,7 @@ from rag_eval.results.baseline import PastRun
 from rag_eval.results.tallies import Tallies
 from rag_eval.shards.folder import RunFolder, about_results, read_results, read_state
 from rag_eval.shards.judge_shard import scoring_of
-
-_USAGE = TypeAdapter(Usage)
+from rag_eval.store.codec import from_plain
 
 
 class Fold:
@@ -30,7 +27,7 @@ class Fold:
             facts,
             flags={(row, bot): tuple(marks) for each in about for row, bot, marks in each["flags"]},
             cut_contexts={(row, bot): words for each in about for row, bot, words in each["cuts"]},
-            usage=_together(_USAGE.validate_python(each["usage"]) for each in about),
+            usage=_together(from_plain(Usage, each["usage"]) for each in about),
             seconds=sum(each["seconds"] for each in about),
             fallbacks=sum((Counter(each["fallbacks"]) for each in about), Counter[str]()),
         )

@@ -9,15 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from rag_eval.errors import InputError, OutputError, how_to_install
 from rag_eval.records import TOXICITY, CaseResult, Row, RunFacts
 from rag_eval.results.stored import State, from_json, load_state, save_state
+from rag_eval.store.codec import from_plain, to_plain
 from rag_eval.store.leftovers import sweep
 from rag_eval.store.replacement import Replacement, write_text
 
-_ROW = TypeAdapter(Row)
 _LINES = 500
 """Rows or results that are in memory at a time."""
 
@@ -112,14 +110,14 @@ def write_rows(target: Path, rows: Sequence[Row]) -> str:
     """The rows of one shard, as they were read. Returns the file's fingerprint. Raises OutputError."""
     from pyarrow import schema, string
 
-    lines = ({"row": json.dumps(_ROW.dump_python(row, mode="json"))} for row in rows)
+    lines = ({"row": json.dumps(to_plain(row))} for row in rows)
     _replace(target, lambda path: _write(path, schema([("row", string())]), lines, dict))
     return fingerprint_of_file(target)
 
 
 def read_rows(path: Path) -> list[Row]:
     """What `write_rows` wrote. Raises ValueError or OSError for anything else."""
-    return [_ROW.validate_python(json.loads(line)) for line in _column(path, "row")]
+    return [from_plain(Row, json.loads(line)) for line in _column(path, "row")]
 
 
 def write_results(

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from rag_eval import __version__
 from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
-from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
+from rag_eval.records import CaseResult, Outcome, Row, RunFacts
 from rag_eval.report.recorded import rescored
 from rag_eval.results.stored import State, to_json
 from rag_eval.results.tallies import Tallies
@@ -34,8 +32,8 @@ from rag_eval.shards.folder import (
     write_state,
 )
 from rag_eval.shards.spec import ShardSpec
+from rag_eval.store.codec import to_plain
 
-_USAGE = TypeAdapter(Usage)
 GRANT_USED = "grant_used"
 """Code of a shard whose requests and money were given to a worker that died."""
 
@@ -78,7 +76,7 @@ def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
             code=error.code if isinstance(error, RunStoppedError) else type(error).__name__,
             exit_code=int(error.exit_code),
         )
-    plain: dict[str, Any] = TypeAdapter(ShardOutcome).dump_python(outcome, mode="json")
+    plain: dict[str, Any] = to_plain(outcome)
     return plain
 
 
@@ -214,7 +212,7 @@ class _Shard:
             "scoring": scoring_of(facts),
             "failed": failed,
             "seconds": evaluation.seconds,
-            "usage": _USAGE.dump_python(evaluation.usage, mode="json"),
+            "usage": to_plain(evaluation.usage),
             "adaptations": list(evaluation.judges.judge.adaptations),
             "outdated": evaluation.outdated,
             "fallbacks": dict(evaluation.fallbacks),

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rag_eval.configuration.effective import secrets_of
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import InputError
 from rag_eval.judge.addresses import safe_path, safe_url
 from rag_eval.judge.providers import PROVIDERS
-from rag_eval.records import RunFacts, Usage
+from rag_eval.records import RunFacts
 from rag_eval.shards.folder import fingerprint
+from rag_eval.store.codec import from_plain, to_plain
 
-_FACTS = TypeAdapter(RunFacts)
-_OF_THE_RUN: Mapping[str, Any] = {"flags": {}, "cut_contexts": {}, "usage": Usage()}
+_OF_THE_RUN = ("flags", "cut_contexts", "usage")
 """Facts that are counted while the run is judged."""
 
 _TALLIES = 2
@@ -99,7 +99,8 @@ class ShardSpec(BaseModel):
         )
 
     def facts_of_run(self) -> RunFacts:
-        return _FACTS.validate_python({**self.facts, **_OF_THE_RUN})
+        facts: RunFacts = from_plain(RunFacts, self.facts)
+        return facts
 
 
 def read_spec(path: Path) -> ShardSpec:
@@ -119,8 +120,8 @@ def read_spec(path: Path) -> ShardSpec:
 
 def plain_facts(facts: RunFacts) -> dict[str, Any]:
     """The facts at the start of a run, in values that JSON knows."""
-    plain: dict[str, Any] = _FACTS.dump_python(facts, mode="json", exclude=set(_OF_THE_RUN))
-    return plain
+    plain: dict[str, Any] = to_plain(facts)
+    return {name: value for name, value in plain.items() if name not in _OF_THE_RUN}
 
 
 def plain_settings(settings: Settings) -> dict[str, Any]:

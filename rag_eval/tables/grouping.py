@@ -1,6 +1,6 @@
 """Rows that speak of one query to one row each: a row per bot (long form), or a row per passage.
 
-The rows of a query may be anywhere in the file, so all of them go through a spool first.
+The rows of a query may be anywhere in the file, so all of them are kept on disk first.
 """
 
 import json
@@ -16,7 +16,7 @@ from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
 from rag_eval.tables.names import folded
-from rag_eval.tables.spool import Spool
+from rag_eval.tables.rows import Lines
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
 
@@ -49,10 +49,10 @@ class _LongLine(NamedTuple):
 
 
 def group(
-    place: str, rows: Rows, columns: Columns, spool: Spool, report: Callable[[int, int, str], None]
+    place: str, rows: Rows, columns: Columns, lines: Lines, report: Callable[[int, int, str], None]
 ) -> Grouped:
     """`report` takes what is wrong with a cell: its row, its column and the problem."""
-    grouping = _Grouping(place, columns, spool, report)
+    grouping = _Grouping(place, columns, lines, report)
     for number, cells in rows:
         grouping.take(number, cells)
     return grouping.result()
@@ -62,11 +62,11 @@ class _Grouping:
     """Takes the rows of a file, and gives them back query by query."""
 
     def __init__(
-        self, place: str, columns: Columns, spool: Spool, report: Callable[[int, int, str], None]
+        self, place: str, columns: Columns, lines: Lines, report: Callable[[int, int, str], None]
     ) -> None:
         self._place = place
         self._columns = columns
-        self._spool = spool
+        self._lines = lines
         self._report = report
         self._used = sorted({*columns.names, *columns.ids})
         self._is_long = columns.bot is not None
@@ -82,7 +82,7 @@ class _Grouping:
 
     def take(self, number: int, cells: Sequence[Cell]) -> None:
         values = [cell_at(cells, index) for index in self._used]
-        self._spool.add([number, *map(_stored, values)])
+        self._lines.add([number, *map(_stored, values)])
         for index, seen in self._ids.items():
             digest = _digest(cell_at(cells, index))
             if digest in seen:
@@ -105,7 +105,7 @@ class _Grouping:
         order = self._order()
         has_passages = self._context is not None and self._are_passages(order)
         if not self._is_long and not has_passages:
-            order = [[number] for number in range(len(self._spool))]
+            order = [[number] for number in range(len(self._lines))]
         shape = LONG if self._is_long else PASSAGES if has_passages else ONE
         self._check_bots()
         layout = _Layout(self._columns, list(self._bots.values()))
@@ -158,7 +158,7 @@ class _Grouping:
         return is_found
 
     def _line(self, number: int) -> _LongLine:
-        row, *values = self._spool.at(number)
+        row, *values = self._lines.at(number)
         return _LongLine(row, dict(zip(self._used, map(_restored, values), strict=True)))
 
     def _unit(self, layout: "_Layout", lines: list[_LongLine], has_passages: bool) -> Unit:

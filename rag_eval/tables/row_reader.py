@@ -1,4 +1,4 @@
-"""The cells of a row: checked, split into chunks, and spooled. Collects what is wrong with them."""
+"""The cells of a row: checked, split into chunks, and kept. Collects what is wrong with them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,7 +39,7 @@ from rag_eval.tables.remarks import (
     Repeats,
     counted,
 )
-from rag_eval.tables.spool import Spool
+from rag_eval.tables.rows import Lines
 
 Value = TypeVar("Value")
 
@@ -69,7 +69,7 @@ _BAR = "'|' as deepeval writes it"
 
 
 class RowReader:
-    """Checks the cells of one row after the other and spools what they hold; collects what is wrong with them."""
+    """Checks the cells of one row after the other and keeps what they hold; collects what is wrong with them."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class RowReader:
         delimiter: str,
         criteria: Collection[str],
         room: Room,
-        spool: Spool,
+        lines: Lines,
     ) -> None:
-        self.spool = spool
+        self.lines = lines
         self.problems: list[str] = []
         """The first of them."""
         self.problem_count = 0
@@ -115,7 +115,7 @@ class RowReader:
         self._used = sorted(columns.names)
         self._contexts = sorted({*columns.contexts.values()})
         self._documents = sorted(columns.documents)
-        # In the order in which a line of the spool has them.
+        # In the order in which a line has them.
         self._roles = {
             columns.query: QUERY,
             **({} if columns.reference is None else {columns.reference: REFERENCE}),
@@ -140,7 +140,7 @@ class RowReader:
         """How many rows beyond `max_rows` there are, which are not looked at."""
         cut_rows = 0
         for unit in units:
-            if len(self.spool) == max_rows:
+            if len(self.lines) == max_rows:
                 cut_rows += 1
                 continue
             self._read(unit)
@@ -173,14 +173,14 @@ class RowReader:
             found.append((texts[index], context.chunks))
         found += [(texts[index], ids) for index, ids in zip(self._documents, documents, strict=True)]
         found += [(texts[index], texts[index]) for index in columns.kept.values()]
-        values: list[Any] = [number, *self.spool.share(found)]
+        values: list[Any] = [number, *self.lines.share(found)]
         if columns.human:
             values.append(self._labels(number, texts))
         if self._takes_ids:
             ids = [context.ids for context in contexts]
             self.has_ids = self.has_ids or any(ids)
             values.append(ids)
-        self.spool.add(values)
+        self.lines.add(values)
 
     def report_broken_lists(self) -> None:
         """What begins like a list and is none is an error where other cells of the column are lists."""

@@ -1,27 +1,118 @@
-"""Rows of cases, made again from what was spooled of them."""
+"""The rows of a file, kept on disk as they were read, and the rows of cases that are made of them."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from rag_eval.errors import TableError
 from rag_eval.records import Case, Row
+from rag_eval.store.codec import Spool
 from rag_eval.tables.columns import Columns
-from rag_eval.tables.spool import Spool
+
+_SHARED = 200
+"""Characters from which on a value is worth sharing."""
+_RECENT = 4_000_000
+"""Characters of the values that may be shared with coming rows."""
+_VALUE = "v"
+
+
+class Lines:
+    """Lists of texts, numbers, None, and lists of such; but no bare number in the place of a shared value.
+
+    A long value that a line shares with one shortly before it is written once.
+    """
+
+    def __init__(self, name: str, file_size: int, *, shares: bool = False) -> None:
+        """`name` is how messages call the input, `file_size` its size in bytes.
+
+        `shares` says that a small file may hold one long value for many rows; looking for such ones takes time.
+        """
+        self._name = name
+        self._shares = shares
+        self._most = 1_000_000_000 + 40 * file_size
+        self._spool: Spool[list[Any]] = Spool(list[Any], name)
+        self._known: dict[str, int] = {}
+        self._recent: deque[tuple[str, int]] = deque()
+        self._recent_size = self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._spool)
+
+    def share(self, found: Iterable[tuple[str, Any]]) -> list[Any]:
+        """What stands in the next line for values, each given with the text that it comes from: it, or a reference."""
+        if not self._shares:
+            return [value for _, value in found]
+        return [self._share(text, value) for text, value in found]
+
+    def _share(self, text: str, value: Any) -> Any:
+        if len(text) < _SHARED:
+            return value
+        if (known := self._known.get(text)) is not None:
+            return known
+        number = self._known[text] = self._count
+        self._count += 1
+        self._recent.append((text, number))
+        self._recent_size += len(text)
+        return {_VALUE: value}
+
+    def add(self, values: list[Any]) -> None:
+        """Raises TableError if the lines take far more than their file, and OutputError if the disk is full."""
+        self._spool.add([self._oldest(), *values] if self._shares else values)
+        if self._spool.size > self._most:
+            raise TableError(
+                f"{self._name}: takes more than {self._most / 1e9:,.0f} GB when it is read, far more than its size on "
+                "disk; split the file, or lower max_rows in [evaluation]"
+            )
+        while self._recent_size > _RECENT:
+            text, _ = self._recent.popleft()
+            self._recent_size -= len(text)
+            del self._known[text]
+
+    def _oldest(self) -> int:
+        return self._recent[0][1] if self._recent else self._count
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        """The lines from the first on, each with the values it shares in place. Nothing is shared any more."""
+        if not self._shares:
+            yield from self._spool
+            return
+        self._known.clear()
+        self._recent.clear()
+        self._recent_size = 0
+        values: dict[int, Any] = {}
+        oldest = count = 0
+        for first, *line in self._spool:
+            for place, value in enumerate(line):
+                if isinstance(value, dict):
+                    its = value[_VALUE]
+                    line[place] = values[count] = tuple(its) if isinstance(its, list) else its
+                    count += 1
+                elif isinstance(value, int) and place:
+                    line[place] = values[value]
+            for number in range(oldest, first):
+                values.pop(number, None)
+            oldest = first
+            yield line
+
+    def at(self, number: int) -> list[Any]:
+        """One line, of those that share nothing."""
+        return self._spool.at(number)
 
 
 class Rows(Sequence[Row]):
     """The rows of a table, kept on disk. They can be walked over as often as wanted; each time they are made anew."""
 
-    def __init__(self, spool: Spool, columns: Columns) -> None:
-        self._spool = spool
+    def __init__(self, lines: Lines, columns: Columns) -> None:
+        self._lines = lines
         self._columns = columns
 
     def __len__(self) -> int:
-        return len(self._spool)
+        return len(self._lines)
 
     def __iter__(self) -> Iterator[Row]:
         make = _RowMaker(self._columns).row
-        return map(make, self._spool)
+        return map(make, self._lines)
 
     def __getitem__(self, index: Any) -> Any:
         """Walks over all rows before it: for tests and for a look at the first ones."""
@@ -31,7 +122,7 @@ class Rows(Sequence[Row]):
 
 
 class _RowMaker:
-    """Makes rows of what was spooled."""
+    """Makes rows of lines."""
 
     def __init__(self, columns: Columns) -> None:
         self._bots = tuple(columns.responses)

@@ -22,10 +22,9 @@ from rag_eval.tables.header import looks_like_header, read_header
 from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meanings, names_bots
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
-from rag_eval.tables.rows import Rows
+from rag_eval.tables.rows import Lines, Rows
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
 from rag_eval.tables.sheets import ROWS_OF_TITLES, Sheet, open_sheet, place_of
-from rag_eval.tables.spool import Spool
 from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 
@@ -123,8 +122,8 @@ def read_table(
             )
             problems = [*error.problems, *elsewhere, *opened.warnings]
             raise TableError(problems, () if elsewhere else error.roles) from None
-        spool = Spool(path.name, path.stat().st_size, shares=opened.shares_texts)
-        reader = RowReader(place, columns, delimiter, criteria, opened.room, spool)
+        lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
+        reader = RowReader(place, columns, delimiter, criteria, opened.room, lines)
         unused = UnusedColumns(columns, asked, rows)
         known = _Opened(path, place, opened, number, header, columns, unused, selection)
         return _table_of(known, reader, max_rows, on_row)
@@ -190,14 +189,14 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
         sheet=sheet.name,
         columns=columns.uses,
         bots=tuple(reader.columns.responses),
-        rows=Rows(reader.spool, reader.columns),
+        rows=Rows(reader.lines, reader.columns),
         blank_rows=walk.blank_between(opened.header_row, last_row),
         cut_rows=cut_rows,
         chunks=reader.chunks,
         layout=sheet.layout,
         dropped_items=reader.dropped_items,
         warnings=(
-            *cut_warnings(cut_rows, len(reader.spool)),
+            *cut_warnings(cut_rows, len(reader.lines)),
             *sheet.warnings,
             *columns.warnings,
             *opened.unused.warnings(),
@@ -218,7 +217,7 @@ def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iter
     chosen = opened.selection.chosen(opened.place, opened.header, walk.rows(opened.sheet.rows))
     if columns.shape == WIDE:
         return WIDE, (Unit(number, cells, _SAME) for number, cells in chosen)
-    grouped = group(opened.place, chosen, columns, Spool(path.name, path.stat().st_size), reader.report)
+    grouped = group(opened.place, chosen, columns, Lines(path.name, path.stat().st_size), reader.report)
     reader.regard(grouped.columns, has_passages=grouped.has_passages)
     return grouped.shape, grouped.units
 
@@ -230,7 +229,7 @@ def _raise_problems(opened: _Opened, reader: RowReader, merged: Sequence[str], *
     """Raise TableError for a table with problems, or without rows. A blank query may well be a merged one."""
     problems = [*opened.sheet.problems, *reader.problems]
     count = len(opened.sheet.problems) + reader.problem_count
-    if not problems and not len(reader.spool):
+    if not problems and not len(reader.lines):
         what = "nothing to judge"
         if opened.selection:
             what = "no row is selected by " + ", ".join(opened.selection.words())

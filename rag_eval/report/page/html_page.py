@@ -3,7 +3,7 @@
 import heapq
 import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +25,6 @@ from rag_eval.report.page.packing import (
     CaseNumbers,
     PackedRows,
     Packer,
-    RowSpool,
 )
 from rag_eval.report.page.row_record import row_record
 from rag_eval.report.page.timeline import history_section
@@ -34,6 +33,7 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.row_choice import RANDOM, WORST
 from rag_eval.results.summary import RQS, Summary, rqs_outcome
 from rag_eval.retrieval import label_of, scores_of_case
+from rag_eval.store.codec import Spool
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.texts.display import decimals, shorten
@@ -76,12 +76,13 @@ class HtmlReport:
         self._row: list[CaseResult] = []
         self._worst: list[tuple[float, int, CaseResult]] = []
         self._left_out: list[str] = []
+        self._records: Spool[bytes] = Spool(bytes, "the rows of the page")
+        self._snippets: Spool[bytes] = Spool(bytes, "the queries of the page")
         with ExitStack() as undo:
             undo.callback(self._replacement.discard)
             with output_errors(target, _OPTION):
                 self._scratch = Scratch(target)
                 undo.callback(self._scratch.cleanup)
-                self._spool = RowSpool(self._scratch.name)
             undo.pop_all()
 
     @property
@@ -113,10 +114,12 @@ class HtmlReport:
             self._end_row()
             before, after = self._static(summary, findings, facts)
             static = sum(map(len, (*before, *after, _json(self._names(facts))))) + _SLACK
-            packer = Packer(self._spool, self._numbers, self._scratch.name, self._room - static)
+            packer = Packer(
+                self._records, self._snippets, self._numbers, self._scratch.name, self._room - static
+            )
             packed = packer.pack(RQS)
             self._left_out = (
-                [self._cut_sentence(packed, static)] if packed.row_count < len(self._spool) else []
+                [self._cut_sentence(packed, static)] if packed.row_count < len(self._records) else []
             )
             with self._replacement.path.open("wb") as file:
                 for part in before:
@@ -133,8 +136,8 @@ class HtmlReport:
         self._replacement.discard()
 
     def _close(self) -> None:
-        with suppress(OSError):  # what is still in a buffer may not fit on the disk
-            self._spool.close()
+        self._records.close()
+        self._snippets.close()
         self._scratch.cleanup()
 
     def _end_row(self) -> None:
@@ -146,8 +149,12 @@ class HtmlReport:
         self._numbers.slices.append(self._slices.setdefault(name, len(self._slices)))
         record = row_record(self._row, self._facts) if self._has_texts else "0"
         snippet = shorten(case.query, _SNIPPET) if self._has_texts else ""
-        with output_errors(self._target, _OPTION):
-            self._spool.append(record, json.dumps(snippet, ensure_ascii=False))
+        for spool, text in (
+            (self._records, record),
+            (self._snippets, json.dumps(snippet, ensure_ascii=False)),
+        ):
+            # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
+            spool.add(text.encode("utf-8", "backslashreplace"))
         self._row.clear()
 
     def _flag_bits(self, result: CaseResult) -> int:
@@ -189,7 +196,7 @@ class HtmlReport:
             )
         return (
             f"The page contains {self._numbers.count(packed.choice):,} of {len(self._numbers.bots):,} cases "
-            f"({packed.row_count:,} of {len(self._spool):,} rows), because {allowed}: rows with the lowest RQS of a "
+            f"({packed.row_count:,} of {len(self._records):,} rows), because {allowed}: rows with the lowest RQS of a "
             f"bot ({packed.choice.count(REASON_BITS[WORST]):,}) and rows drawn at random "
             f"({packed.choice.count(REASON_BITS[RANDOM]):,}). All means count every case."
         )

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from rag_eval.results.row_choice import RANDOM, WORST, ScoredCases
+from rag_eval.store.codec import Spool
 
 REASON_BITS = {WORST: 1, RANDOM: 2}
 """Bits that say why a row was chosen; both are possible."""
@@ -23,35 +24,6 @@ def packed(parts: Iterable[bytes]) -> bytes:
     """Deflated (RFC 1951, raw) and in base64: letters that no HTML parser takes for anything else."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     return base64.b64encode(b"".join([*map(deflate.compress, parts), deflate.flush()]))
-
-
-class RowSpool:
-    """Two texts for each row, on disk: its record, and the JSON of the snippet that the table shows."""
-
-    def __init__(self, folder: str) -> None:
-        self._file = Path(folder, "rows").open("w+b")  # noqa: SIM115 (open as long as the run)
-        self._ends = array("Q", [0])
-
-    def __len__(self) -> int:
-        return len(self._ends) // 2
-
-    def append(self, record: str, snippet: str) -> None:
-        for text in (record, snippet):
-            # A lone surrogate, which UTF-8 has no bytes for, becomes its JSON escape.
-            self._ends.append(self._ends[-1] + self._file.write(text.encode("utf-8", "backslashreplace")))
-
-    def record(self, row: int) -> bytes:
-        return self._read(2 * row)
-
-    def snippet(self, row: int) -> bytes:
-        return self._read(2 * row + 1)
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _read(self, index: int) -> bytes:
-        self._file.seek(self._ends[index])
-        return self._file.read(self._ends[index + 1] - self._ends[index])
 
 
 class CaseNumbers:
@@ -171,24 +143,28 @@ class PackedRows:
 class Packer:
     """Chooses the rows that fit into `room` bytes of the page, and packs them."""
 
-    def __init__(self, spool: RowSpool, numbers: CaseNumbers, folder: str, room: int) -> None:
-        self._spool = spool
+    def __init__(
+        self, records: Spool[bytes], snippets: Spool[bytes], numbers: CaseNumbers, folder: str, room: int
+    ) -> None:
+        """Of each row, `records` has the JSON of its texts, and `snippets` that of the start of its query."""
+        self._records = records
+        self._snippets = snippets
         self._numbers = numbers
         self._texts = Path(folder, "texts")
         self._room = room
 
     def pack(self, column: str) -> PackedRows:
         """All rows if they fit; otherwise the worst of each bot by `column` and random ones, in turn."""
-        in_order = ((row, 0) for row in range(len(self._spool)))
+        in_order = ((row, 0) for row in range(len(self._records)))
         everything = self._fill(in_order)
-        if len(everything.choice.rows()) == len(self._spool):
+        if len(everything.choice.rows()) == len(self._records):
             return everything
         turns = self._numbers.scored_cases(column).by_turns()
         return self._fill((row, REASON_BITS[why]) for row, why in turns)
 
     def _fill(self, order: Iterable[tuple[int, int]]) -> PackedRows:
         """As many rows in this order as fit."""
-        choice = Choice(len(self._spool))
+        choice = Choice(len(self._records))
         sizes = []
         with self._texts.open("wb") as file:
             for block in self._blocks(order, choice):
@@ -196,7 +172,7 @@ class Packer:
                 if sum(sizes) > self._room:
                     break
         while True:
-            numbers, snippets = self._numbers.packed(choice), self._snippets(choice)
+            numbers, snippets = self._numbers.packed(choice), self._packed_snippets(choice)
             size = sum(sizes[: choice.block_count]) + len(numbers) + len(snippets)
             if size <= self._room or not choice.block_count:
                 return PackedRows(choice, numbers, snippets, self._texts)
@@ -209,7 +185,7 @@ class Packer:
         for row, why in order:
             if not choice.add(number, row, why):
                 continue
-            block.append(self._spool.record(row))
+            block.append(self._records.at(row))
             size += len(block[-1])
             if size >= _BLOCK_BYTES or len(block) >= _BLOCK_ROWS:
                 yield block
@@ -217,8 +193,8 @@ class Packer:
         if block:
             yield block
 
-    def _snippets(self, choice: Choice) -> bytes:
+    def _packed_snippets(self, choice: Choice) -> bytes:
         """A JSON list of the chosen rows' snippets."""
         separators = chain([b"["], repeat(b","))
-        pairs = zip(separators, map(self._spool.snippet, choice.rows()), strict=False)
+        pairs = zip(separators, map(self._snippets.at, choice.rows()), strict=False)
         return packed(chain.from_iterable([*pairs, (b"]",)] if len(choice.rows()) else [(b"[]",)]))

@@ -1,0 +1,242 @@
+"""Values of ours as bytes: in pipes, in part files and in temporary files.
+
+A value is one of `rag_eval.records`, or a plain one: None, booleans, numbers, texts, bytes, dates, and tuples, lists
+and mappings of them. Its bytes are MessagePack. A record of a file is a head with length and checksums, then such
+bytes: a file of records can be appended to, and a record that was not written to its end is known as such.
+"""
+
+import functools
+import struct
+import tempfile
+import weakref
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Generic, TypeVar
+
+import msgspec
+
+from rag_eval.errors import OutputError
+
+_Value = TypeVar("_Value")
+
+# Bytes
+
+
+def encode(value: Any) -> bytes:
+    """The bytes that `decode` makes an equal value of. Raises TypeError for a value of another kind."""
+    try:
+        return _encoder.encode(value)
+    except (UnicodeEncodeError, OverflowError):  # half a surrogate pair, or a number of more than 64 bits
+        plain = msgspec.to_builtins(value, str_keys=False, builtin_types=_KEPT, enc_hook=_plainer)
+        return _OTHERWISE + _encoder.encode(_known(plain))
+
+
+def decode(kind: Any, data: bytes) -> Any:
+    """The value of this type, such as CaseResult or tuple[int, str]. Raises ValueError for the bytes of any other.
+
+    Where the type is Any, tuples are lists, and of our own values are the members.
+    """
+    if data[:1] == _OTHERWISE:
+        plain = _original(msgspec.msgpack.decode(data[1:]))
+        return msgspec.convert(plain, kind, builtin_types=_KEPT)
+    return _decoder(kind).decode(data)
+
+
+def to_plain(value: Any) -> Any:
+    """The same in values that JSON knows, numbers that are not finite included."""
+    return msgspec.to_builtins(value, enc_hook=_plainer)
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """What `to_plain` was given. Raises ValueError for anything else."""
+    return msgspec.convert(value, kind)
+
+
+def _plainer(value: Any) -> Any:
+    """What stands for a value of a derived class."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    for plain in (str, float):
+        if isinstance(value, plain):
+            return plain(value)
+    raise TypeError(f"a value of the class {type(value).__name__} has no bytes")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_plainer)
+_decoder = functools.cache(msgspec.msgpack.Decoder)
+_OTHERWISE = b"\xc1"
+"""First byte of a value with something that MessagePack does not know; no other value begins with it."""
+_KEPT = (bytes,)
+
+
+def _known(value: Any) -> Any:
+    """Each text as bytes, bytes as an extension, and a long number as a text."""
+    match value:
+        case str():
+            return value.encode("utf-8", "surrogatepass")
+        case bytes():
+            return msgspec.msgpack.Ext(0, value)
+        case int() if value.bit_length() > 63:
+            return f"{value:x}"
+        case dict():
+            return {_known(name): _known(each) for name, each in value.items()}
+        case list() | tuple():
+            return tuple(map(_known, value))
+    return value
+
+
+def _original(value: Any) -> Any:
+    match value:
+        case bytes():
+            return value.decode("utf-8", "surrogatepass")
+        case msgspec.msgpack.Ext():
+            return bytes(value.data)
+        case str():
+            return int(value, 16)
+        case dict():
+            return {_original(name): _original(each) for name, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(_original, value))
+    return value
+
+
+# Records
+
+
+_HEAD = struct.Struct(">QII")
+"""Length of the bytes, their CRC-32, and the CRC-32 of the two."""
+
+
+def record_of(data: bytes) -> bytes:
+    return _head(data) + data
+
+
+def write_record(file: IO[bytes], data: bytes) -> None:
+    file.write(_head(data))
+    file.write(data)
+
+
+def read_record(file: IO[bytes]) -> bytes | None:
+    """The bytes of the next record; None at the end, and for a record that was not written to its end.
+
+    Raises ValueError for a damaged one.
+    """
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    length, checksum = _read_head(head)
+    data = file.read(length)
+    if len(data) < length:
+        return None
+    _check(data, checksum)
+    return data
+
+
+def _head(data: bytes) -> bytes:
+    head = _HEAD.pack(len(data), zlib.crc32(data), 0)
+    return head[:-4] + zlib.crc32(head[:-4]).to_bytes(4, "big")
+
+
+def _read_head(head: bytes) -> tuple[int, int]:
+    length, checksum, own = _HEAD.unpack(head)
+    if zlib.crc32(head[:-4]) != own:
+        raise ValueError("a record is damaged: its head has another checksum")
+    return length, checksum
+
+
+def _check(data: bytes, checksum: int) -> None:
+    if zlib.crc32(data) != checksum:
+        raise ValueError("a record is damaged: its bytes have another checksum")
+
+
+# Files
+
+
+class Spool(Generic[_Value]):
+    """Values in a temporary file, so that memory does not grow with them; read as often as wanted, in order or singly.
+
+    The file has no name, belongs to this user only (0600) and goes with the process; a small one stays in memory.
+    """
+
+    def __init__(self, kind: Any, name: str) -> None:
+        """`kind` is the type of the values, see `decode`; `name` says in messages whose values they are."""
+        self._kind = kind
+        self._name = name
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="rag-eval-")  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._ends = array("Q", [0])
+        self._waiting: list[bytes] = []
+        self._written = 0
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of all values."""
+        return self._ends[-1]
+
+    def add(self, value: _Value) -> None:
+        """Raises OutputError if the disk is full."""
+        record = record_of(encode(value))
+        self._waiting.append(record)
+        self._ends.append(self._ends[-1] + len(record))
+        if self._ends[-1] - self._written >= _BLOCK:
+            self._flush()
+
+    def __iter__(self) -> Iterator[_Value]:
+        """The values from the first on. Raises OutputError for a file that is damaged."""
+        self._flush()
+        block, begin = b"", 0
+        for number in range(len(self)):
+            start, end = self._ends[number], self._ends[number + 1]
+            if end > begin + len(block):
+                block, begin = self._read(start, max(_BLOCK, end - start)), start
+            yield self._value(block[start - begin : end - begin])
+
+    def at(self, number: int) -> _Value:
+        self._flush()
+        start, end = self._ends[number], self._ends[number + 1]
+        return self._value(self._read(start, end - start))
+
+    def close(self) -> None:
+        """Give back the space; nothing can be read any more."""
+        self._waiting.clear()
+        self._file.close()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        records = b"".join(self._waiting)
+        self._waiting.clear()
+        try:
+            self._file.seek(0, 2)
+            self._file.write(records)
+            self._file.flush()
+        except OSError as error:
+            raise OutputError(
+                f"writing {self._name} to temporary disk space failed: {error.strerror or error}; free some space in "
+                f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
+            ) from error
+        self._written = self._ends[-1]
+
+    def _read(self, start: int, length: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(length)
+
+    def _value(self, record: bytes) -> _Value:
+        try:
+            _, checksum = _read_head(record[: _HEAD.size])
+            _check(data := record[_HEAD.size :], checksum)
+        except (ValueError, struct.error) as error:
+            raise OutputError(
+                f"reading {self._name} from temporary disk space in {tempfile.gettempdir()} failed: {error}"
+            ) from error
+        value: _Value = decode(self._kind, data)
+        return value
+
+
+_IN_MEMORY = 2**20
+"""Bytes up to which no file is made."""
+_BLOCK = 2**18
