@@ -63,5 +63,7 @@ def _range(change: Change) -> str:
 
 
 _ABOUT_VERDICT = "Better or worse: significant after Holm correction over all rows (5%)."
-_ABOUT_ONLY = "Queries of the bot that are not compared, because the other run does not have them."
+_ABOUT_ONLY = (
+    "Queries of the bot that are not compared, because the other run, or its sheet, does not have them."
+)
 _ABOUT_INTERVAL = "Simultaneous 95% CI of the change. It excludes 0 only if the change is significant."

@@ -198,11 +198,11 @@ class BaselineComparison:
                 sentences.append(
                     f"Not compared, because their query occurs more than once: {repeated:,} cases."
                 )
+        else:
+            compared = {bot: queries for bot, queries in self.common.items() if queries.before}
+            sentences += queries_words(compared, "the baseline")
         if missing := {key[2] for key in self._past.values} - set(map(comparable, self._queries)):
             sentences.append(f"In the baseline, but not in this run: {', '.join(sorted(missing))}.")
-        sentences += queries_words(
-            {bot: queries for bot, queries in self.common.items() if queries.before}, "the baseline"
-        )
         if new_bots := [bot for bot, queries in self.common.items() if not queries.before]:
             sentences.append(f"In this run, but not in the baseline: {', '.join(new_bots)}.")
         then, now = self._paired.then, self._paired.now
