@@ -104,7 +104,7 @@ WIDTHS = {
     "Disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
     "vs Baseline": (
         "Bot 12, Metric 20, Baseline 10, Now 10, Change 10, 95 % low 10, 95 % high 10, Queries compared "
-        "10, Queries in all 10, Verdict 14"
+        "10, Queries in all 10, Only in baseline 10, Only in this run 10, Verdict 14"
     ),
     "Retrieval": (
         "Bot 12, Doc Recall 10, Doc Precision 10, Doc F1 10, NDCG@10 10, MRR 10, MAP 10, Doc Recall@5 "
@@ -113,8 +113,9 @@ WIDTHS = {
     ),
     "History": (
         "Bot 20, Run 16, Avg RQS 7, RQS 95 % low 7, RQS 95 % high 7, Scored 7, Total Queries 7, Change "
-        "7, Since the run before 34, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context "
-        "Precision 7, Context Recall 7, Failures 7, Judge 34, Input 24, Cost 7, Day 7 hidden, Below 7 "
+        "7, Queries compared 7, Only before 7, Only now 7, Since the run before 34, Answer Correctness 7, "
+        "Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Failures 7, "
+        "Judge 34, Input 24, Cost 7, Day 7 hidden, Below 7 "
         "hidden, Above 7 hidden"
     ),
     "Side by Side": (

@@ -40,11 +40,11 @@ from rag_eval.report.book import check_readable
 from rag_eval.report.column import Column
 from rag_eval.report.columns import bot_columns, case_columns, standing_columns
 from rag_eval.report.styles import Formats
-from rag_eval.report.workbook import ExcelReport, check_writable
+from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import SheetTable
 from rag_eval.results.findings import Findings, find, verdict, verdict_on
 from rag_eval.results.intervals import bootstrap_mean_interval
-from rag_eval.store.replacement import Replacement
+from rag_eval.store.replacement import Replacement, check_writable
 from rag_eval.texts.display import shorten
 
 CASES, BOTS, STANDINGS = SHEETS = ("Per-Query Metrics", "Bot Summary", "Leaderboard")

@@ -201,12 +201,12 @@ def test_the_prefix_of_bot_columns_can_be_set(
     ("headers", "expected"),
     [
         (
-            ["Frage", "Bot_A"],
+            ["Otázka", "Bot_A"],
             [
-                r"No Query column found; name it Query, .* --map COLUMN=query \(found: 'Frage' \(A\), 'Bot_A' \(B\)\)"
+                r"No Query column found; name it Query, .* --map COLUMN=query \(found: 'Otázka' \(A\), 'Bot_A' \(B\)\)"
             ],
         ),
-        (["Query", "Antwort"], [r"No Bot_\* columns found, .*strip_prefix in \[bots\].*'Antwort' \(B\)"]),
+        (["Query", "Poznámka"], [r"No Bot_\* columns found, .*strip_prefix in \[bots\].*'Poznámka' \(B\)"]),
         (
             ["Query", "Ground_Truth"],
             [
@@ -227,7 +227,7 @@ def test_the_prefix_of_bot_columns_can_be_set(
                 r"\(A\) and 'query_text' \(B\) could each be the query; .* with --map user_input=query \(query = user_i"
             ],
         ),
-        (["Frage", "Antwort"], ["No Query column found", r"No Bot_\* columns found"]),
+        (["Otázka", "Poznámka"], ["No Query column found", r"No Bot_\* columns found"]),
         (
             ["Query", "Bot_A", "Question"],
             [r"columns 'Query' \(A\) and 'Question' \(C\) could each be the query; rename"],
