@@ -32,36 +32,43 @@ _BLOCK = re.compile(
 )
 
 
-def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, by its full name."""
-    context = click.Context(group, **group.context_settings)
-    for each in group.list_commands(context):
-        found = group.get_command(context, each)
-        if isinstance(found, click.Group):
-            yield from commands(found, f"{name} {each}")
-        elif found is not None:
-            yield f"{name} {each}", found
+ROOT_CONTEXT = click.Context(cli.rag_eval, info_name="rag-eval", **cli.rag_eval.context_settings)
+
+
+def contexts(
+    group: click.Group = cli.rag_eval, above: click.Context = ROOT_CONTEXT
+) -> Iterator[click.Context]:
+    """One for every command that does something. Only below the root's has a command the option -h.
+
+    The full name of a command is the `command_path` of its context.
+    """
+    for name in group.list_commands(above):
+        if command := group.get_command(above, name):
+            context = click.Context(command, above, name)
+            if isinstance(command, click.Group):
+                yield from contexts(command, context)
+            else:
+                yield context
 
 
 def renewed(page: str) -> str:
     """The page with the options that there are now."""
     parts = re.split(r"(?m)^(?=## )", page)
-    every = dict(commands(cli.rag_eval, "rag-eval"))
+    every = {context.command_path: context for context in contexts()}
     shared = _rows(every["rag-eval run"])
-    for name, command in every.items():
+    for name, context in every.items():
         (place,) = (number for number, part in enumerate(parts) if part.startswith(f"## `{name}`\n"))
-        if name == "rag-eval run" and isinstance(command, GroupedCommand):
-            parts[place] = _grouped(parts[place], command)
+        if isinstance(context.command, GroupedCommand) and name == "rag-eval run":
+            parts[place] = _grouped(parts[place], context.command, context)
         else:
-            parts[place] = _with_block(parts[place], _block(_rows(command), shared))
+            parts[place] = _with_block(parts[place], _block(_rows(context), shared))
     return "".join(parts).rstrip() + "\n"
 
 
-def _rows(command: click.Command) -> dict[str, str]:
+def _rows(context: click.Context) -> dict[str, str]:
     """The row of each option but --help, by the option's long name."""
-    context = click.Context(command, **command.context_settings)
     rows = {}
-    for option in command.params:
+    for option in context.command.params:
         if isinstance(option, click.Option) and (record := option.get_help_record(context)):
             rows[long_name(option)] = _row(*record, _key(long_name(option)))
     return rows
@@ -86,12 +93,12 @@ def _key(name: str) -> str:
     return f" ({', '.join(keys)})"
 
 
-def _grouped(section: str, command: GroupedCommand) -> str:
+def _grouped(section: str, command: GroupedCommand, context: click.Context) -> str:
     """A section with a subsection for each group."""
-    rows = _rows(command)
+    rows = _rows(context)
     head, *parts = re.split(r"(?m)^(?=### )", section)
     by_group = {part.partition("\n")[0].removeprefix("### "): part for part in parts}
-    for group, options in command.groups(click.Context(command, **command.context_settings)):
+    for group, options in command.groups(context):
         table = _TABLE + "".join(rows.get(long_name(option), "") for option in options) + "\n"
         by_group[group] = _with_block(by_group.get(group, f"### {group}\n\n"), table)
     return head + "".join(by_group.values())

@@ -201,8 +201,7 @@ def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key(
         "temperature",
     }
     shown = {
-        name.rpartition(" ")[2]: {each.name for each in command.params}
-        for name, command in reference.commands(cli.rag_eval, "rag-eval")
+        context.info_name: {each.name for each in context.command.params} for context in reference.contexts()
     }
     shown["cache"] = shown["show"] & shown["prune"]
     for each in fields(Options):
@@ -222,7 +221,7 @@ def test_every_option_of_the_table_is_one_of_its_commands_and_overrides_its_key(
 
 def test_the_page_has_the_groups_of_help() -> None:
     page = TEXTS["docs/cli.md"].partition("## `rag-eval run`\n")[2].partition("\n## ")[0]
-    shown = list(run_command.groups(click.Context(run_command, **run_command.context_settings)))
+    shown = list(run_command.groups(click.Context(run_command, reference.ROOT_CONTEXT, "run")))
     assert [group for group, _ in shown] == list(GROUPS) == re.findall(r"^### (.*)$", page, re.MULTILINE)
     for group, options in shown:
         rows = page.partition(f"### {group}\n")[2].partition("###")[0]
@@ -251,14 +250,14 @@ CALLS = [(name, words) for name, text in PRESENT.items() for words in command_li
 @pytest.mark.parametrize(("name", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else "")
 def test_every_command_of_the_documents_is_taken(name: str, words: list[str]) -> None:
     command: click.Command = cli.rag_eval
-    context = click.Context(command, **command.context_settings)
+    context = reference.ROOT_CONTEXT
     if words[0] not in {*cli.rag_eval.list_commands(context), "--version", "--help"}:
         words = ["run", *words]
     while isinstance(command, click.Group) and not words[0].startswith("-"):
         found = command.get_command(context, words[0])
         assert found, words[0]
-        command, words = found, words[1:]
-    command.make_context("rag-eval", list(words))
+        context, command, words = click.Context(found, context, words[0]), found, words[1:]
+    command.make_context(context.info_name, list(words), context.parent)
 
 
 def test_a_recipe_for_cron_needs_no_path() -> None:
@@ -284,19 +283,14 @@ FOREIGN = {
 """Options of pip, of servers, and of our scripts and benchmarks."""
 
 
-def every_option(command: click.Command) -> Iterator[str]:
-    context = click.Context(command, **command.context_settings)
-    for parameter in command.get_params(context):
-        yield from (*parameter.opts, *parameter.secondary_opts)
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            if found:
-                yield from every_option(found)
+def every_option() -> Iterator[str]:
+    for context in (reference.ROOT_CONTEXT, *reference.contexts()):
+        for parameter in context.command.get_params(context):
+            yield from (*parameter.opts, *parameter.secondary_opts)
 
 
 def test_every_option_that_is_named_exists() -> None:
-    known = {*every_option(cli.rag_eval), *FOREIGN}
+    known = {*every_option(), *FOREIGN}
     named = {
         (name, option)
         for name, text in PRESENT.items()
@@ -360,11 +354,12 @@ def test_the_names_for_selecting_cases_are_listed() -> None:
 
 def test_help_is_short_and_whole() -> None:
     """click cuts longer summaries off."""
-    for name, command in reference.commands(cli.rag_eval, "rag-eval"):
-        assert len(command.get_short_help_str(limit=200)) <= 45, name
-        for parameter in command.params:
+    for context in reference.contexts():
+        assert len(context.command.get_short_help_str(limit=200)) <= 45, context.command_path
+        for parameter in context.command.params:
             if isinstance(parameter, click.Option) and parameter.help:
-                assert len(parameter.help.partition("  [default")[0]) <= 60, (name, parameter.name)
+                shown = parameter.help.partition("  [default")[0]
+                assert len(shown) <= 60, (context.command_path, parameter.name)
 
 
 # --- numbers and outputs -------------------------------------------------------------------------------------
@@ -652,8 +647,8 @@ def habits(text: str) -> Counter[str]:
 
 def literals() -> Iterator[tuple[str, str]]:
     """The texts of the program: its help, and every string that is not a docstring, with its place."""
-    for name, command in reference.commands(cli.rag_eval, "rag-eval"):
-        yield f"{name} --help", command.get_help(click.Context(command, **command.context_settings))
+    for context in reference.contexts():
+        yield f"{context.command_path} --help", context.get_help()
     for path in sorted((ROOT / "rag_eval").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
