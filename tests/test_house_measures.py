@@ -70,8 +70,8 @@ def tree(tmp_path: Path) -> Path:
 
 def test_each_measure_of_a_small_package(tree: Path) -> None:
     found = {
-        measure.name: (round(measure.value, 3), list(measure.names))
-        for measure in house_measures.measures(house_measures.read(tree))
+        measure.name: (measure.value, list(measure.names))
+        for measure in house_measures.measures(house_measures.read(tree), 5)
     }
     calls, table = "rag_eval/judge/calls.py", "rag_eval/tables/table.py"
     public = ["rag_eval/errors.py:6 Wrong", f"{calls}:4 Call", f"{calls}:17 ask", f"{table}:5 Call"]
@@ -86,19 +86,19 @@ def test_each_measure_of_a_small_package(tree: Path) -> None:
     assert found["arrows between rooms"] == (3, arrows)
     assert found["floors"][0] == 3
     assert found["rooms in circles"][0] == 0  # an import for types alone closes none
-    assert found["public concepts per 1,000 code lines"] == (round(4000 / 21, 3), public)
-    assert found["helpers with a single caller"] == (20, [f"{calls}:5 _once"])
+    assert (found["lines"][0], found["lines of tests"][0]) == (39, 5)
+    assert found["public names"] == (4, public)
+    assert found["helpers with a single caller"] == (1, [f"{calls}:5 _once"])
+    assert found["import depth"][0] == 3
     assert found["module stems used twice"] == (1, [f"table: rag_eval/judge/table.py, {table}"])
     assert found["class names used twice"] == (1, [f"Call: {calls}:4, {table}:5"])
-    assert found["median length of functions"][0] == 2
-    assert found["p90 of it"][0] == 3
     assert found["private names of other packages"] == (2, foreign)
 
 
 def test_rooms_that_import_each_other_when_the_program_runs_are_a_circle(tree: Path) -> None:
     path = tree / "rag_eval" / "judge" / "table.py"
     path.write_text("def late():\n    from rag_eval.tables import table\n")
-    found = {each.name: each for each in house_measures.measures(house_measures.read(tree))}
+    found = {each.name: each for each in house_measures.measures(house_measures.read(tree), 5)}
     assert list(found["rooms in circles"].names) == ["rag_eval.judge", "rag_eval.tables"]
     assert not found["rooms in circles"].is_met
 
@@ -106,8 +106,8 @@ def test_rooms_that_import_each_other_when_the_program_runs_are_a_circle(tree: P
 def test_goals_stand_beside_the_numbers_and_names_behind_those_that_are_not_met(tree: Path) -> None:
     lines: list[str] = []
     house_measures.main([str(tree), "--names"], lines.append)
-    assert lines[0].split() == ["modules", "7"]
-    assert " ".join(lines[1].split()) == "rooms 4 at most 21 met"
+    assert " ".join(lines[0].split()) == "modules 7 at most 200 met"
+    assert lines[6].split() == ["rooms", "4"]
     twice = next(number for number, line in enumerate(lines) if line.startswith("class names"))
     assert " ".join(lines[twice].split()) == "class names used twice 1 at most 0 not met"
     assert lines[twice + 1].strip().startswith("Call: ")
