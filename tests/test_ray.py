@@ -64,7 +64,7 @@ def test_a_run_survives_the_loss_of_a_node(
     run = subprocess.Popen(command, env=world, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     parts = tmp_path / "out/results"
     wait_for(lambda: len(list(parts.glob("part-*.parquet"))) > 1 or run.poll() is not None)
-    assert run.poll() is None
+    assert run.poll() is None, run.stderr and run.stderr.read()
     assert cluster.stdin is not None
     print("kill", file=cluster.stdin, flush=True)
     assert line_of(cluster) == "killed"
