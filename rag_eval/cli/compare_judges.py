@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,33 +138,14 @@ class JudgeComparisonJob(Job):
                 check_writable(path, option)
 
     def _estimate_both(self, sides: tuple[JudgeSide, JudgeSide], table: "Table") -> ExitCode:
-        from rag_eval.cli.dry_run import show_estimate
-        from rag_eval.run.evaluation import redactor_of
+        from rag_eval.cli.dry_run import DryRun
+        from rag_eval.configuration.effective import store_path
 
         for side in sides:
             self._say(f"{side.heading}:", bold=True)
-            settings = side.settings.without_entra()
-            if settings.provider.is_offline:
-                self._say("The offline judge sends nothing and costs nothing.")
-                continue
-            side.check_cap()
-            options = side.options
-            show_estimate(
-                settings,
-                table,
-                side.target,
-                self._say,
-                self._rubric,
-                fresh=options.fresh,
-                retry_errors=options.retry_errors,
-                strict_cache=options.strict_cache,
-            )
-            if redactor := redactor_of(settings):
-                self._say(f"A run would redact before sending: {redactor.subjects}.")
-            try:
-                side.loaded.require_credentials()
-            except InputError as lacking:
-                warn(f"A run would stop here: {lacking}")
+            part = ((store_path(side.settings, side.target),), table.rows)
+            for line in DryRun(side.loaded, side.options, self._rubric).lines(table, partial(iter, (part,))):
+                self._say(line)
         return ExitCode.COMPLETE
 
     # The two evaluations

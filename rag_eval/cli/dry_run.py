@@ -1,121 +1,193 @@
 """--dry-run: what would be sent where, and what it would cost, without sending anything."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_eval.cli.console import warn
 from rag_eval.cli.facts import fallback_notes
+from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import duration
-from rag_eval.configuration.effective import endpoint_of, prices_of, store_path
-from rag_eval.errors import OVER_LIMIT
+from rag_eval.configuration.effective import budget_of, endpoint_of, prices_of
+from rag_eval.errors import OVER_LIMIT, InputError
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
 from rag_eval.judge.transport import Transport
 from rag_eval.records import PROMPT_FORMS
 from rag_eval.run.estimate import DryRunStore, Estimate, EstimatingJudge, Range
-from rag_eval.run.evaluation import Evaluation
+from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
-from rag_eval.run.waves import WaveJudge
+from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
 
 if TYPE_CHECKING:
-    from rag_eval.configuration.settings import Settings
+    from rag_eval.configuration.loading import LoadedSettings
+    from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
+    from rag_eval.records import Row
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.tables.table import Table
 
+Parts = Callable[[], Iterable[tuple[Sequence[Path], Sequence["Row"]]]]
+"""The rows of each part of a run, with the files that may have stored replies for them, from the beginning whenever it
+is called.
+"""
 
-def show_estimate(
-    settings: "Settings",
-    table: "Table",
-    target: Path,
-    say: Callable[[str], None],
-    rubric: "EvaluationRubric | None" = None,
-    *,
-    fresh: bool = False,
-    retry_errors: bool = False,
-    strict_cache: bool = False,
-    in_batches: bool = False,
-) -> None:
-    """Run the whole evaluation over a judge that makes its replies up, and say what it came to.
 
-    `fresh` and `retry_errors` leave stored replies out as they would in the run, and `strict_cache` stops at damaged
-    ones. The store stays as it is.
-    """
-    endpoint = endpoint_of(settings)
-    path = store_path(settings, target)
-    stored = None
-    if path.exists():
-        on_damage = None if strict_cache else warn
-        stored = Store(path, on_damage=on_damage, fresh=fresh, retry_errors=retry_errors, is_dry=True)
-    store = DryRunStore(stored)
-    transport = Transport(endpoint, store)
-    limits = None
-    if in_batches:
-        from rag_eval.run.batches import batch_limits_of
+class _Total:
+    """What all parts come to."""
 
-        limits = batch_limits_of(settings)
-    judge = WaveJudge(transport, store, limits) if limits else EstimatingJudge(transport, endpoint.model)
-    judges = Judges.llm(settings, judge, store, rubric)
-    try:
-        evaluation = _evaluated(judges, judge, settings, table)
-    finally:
-        store.end(keep=True)
-    prices = limits.prices if limits else prices_of(settings)
-    made_up = sum(wave.calls for wave in judge.waves) if isinstance(judge, WaveJudge) else 0
-    cached = evaluation.usage.cached - made_up
-    say(f"Rows: {len(table.rows)}, bots: {len(table.bots)}. Cached replies: {cached}.")
-    if evaluation.outdated:
-        say(f"Stored replies that are empty or unusable and would be requested again: {evaluation.outdated}.")
-    if (form := settings.judge.prompts) != "ragas":
-        say(f"Prompts: {form} ({PROMPT_FORMS[form]}).")
-    for line in fallback_notes(evaluation.fallbacks, sum(len(row.cases) for row in table.rows)):
-        say(line)
-    for line in call_lines(judge.estimate):
-        say(line)
-    if isinstance(judge, WaveJudge):
-        for line in _wave_lines(judge):
-            say(line)
-    if too_long := evaluation.usage.failures.get(OVER_LIMIT):
-        say(f"Not sent because they exceed [limits] max_prompt_tokens: {too_long} calls.")
-    say(cost_line(judge.estimate.cost(prices), settings.prices.currency))
-    for line in () if in_batches else time_lines(judge.estimate, settings):
-        say(line)
-    say(sending_line(table, endpoint))
-    if in_batches:
-        say(
-            f"{_place(endpoint)} keeps the texts of a batch until its results are stored here, and at most "
-            f"{KEPT_SECONDS // 86_400} days."
+    def __init__(self) -> None:
+        self.estimate = Estimate()
+        self.calls: list[int] = []
+        """Of each part."""
+        self.rows = self.cases = self.cached = self.outdated = self.too_long = 0
+        self.fallbacks: Counter[str] = Counter()
+        self.waves: list[Wave] = []
+
+
+class DryRun:
+    """A whole run over a judge that makes its replies up. Stored replies are left as they are."""
+
+    def __init__(self, loaded: "LoadedSettings", options: Options, rubric: "EvaluationRubric | None") -> None:
+        """`options` say which stored replies are left out, if damaged ones end it, and if it is a run in batches."""
+        self._loaded = loaded
+        self._settings = loaded.settings.without_entra()
+        self._options = options
+        self._rubric = rubric
+        self._limits: BatchLimits | None = None
+
+    def lines(self, table: "Table", parts: Parts, *, files: int = 0, is_shared: bool = True) -> Iterator[str]:
+        """What the run would do, and what would stop it as a warning.
+
+        `table` has the columns and bots of all `files`, if the run is one in shards; its rows are not looked at.
+        `is_shared` says whether the parts share what they are replied. Raises InputError for a cap that cannot be kept.
+        """
+        settings = self._settings
+        if settings.provider.is_offline:
+            yield "The offline judge sends nothing and costs nothing."
+            return
+        budget_of(settings)
+        yield from self._estimated(table, parts, files, is_shared=is_shared)
+        if redactor := redactor_of(settings):
+            yield f"A run would redact before sending: {redactor.subjects}."
+        try:
+            self._loaded.require_credentials()
+        except InputError as lacking:
+            warn(f"A run would stop here: {lacking}")
+
+    def _estimated(self, table: "Table", parts: Parts, files: int, *, is_shared: bool) -> Iterator[str]:
+        settings, endpoint = self._settings, endpoint_of(self._settings)
+        if self._options.batch:
+            from rag_eval.run.batches import batch_limits_of
+
+            self._limits = batch_limits_of(settings)
+        prices = self._limits.prices if self._limits else prices_of(settings)
+        found = self._count(parts, endpoint, is_shared=is_shared)
+        shards = (
+            f" in {len(found.calls):,} shards of {files:,} file{'s' if files > 1 else ''}" if files else ""
+        )
+        yield f"Rows: {found.rows:,}{shards}, bots: {len(table.bots)}. Cached replies: {found.cached:,}."
+        if found.outdated:
+            yield f"Stored replies that are empty or unusable and would be requested again: {found.outdated}."
+        if (form := settings.judge.prompts) != "ragas":
+            yield f"Prompts: {form} ({PROMPT_FORMS[form]})."
+        yield from fallback_notes(found.fallbacks, found.cases)
+        yield from _call_lines(found.estimate)
+        if files and found.calls:
+            yield f"Calls per shard: {min(found.calls):,} to {max(found.calls):,}."
+        if self._limits:
+            yield from _wave_lines(found.waves)
+        if found.too_long:
+            yield f"Not sent because they exceed [limits] max_prompt_tokens: {found.too_long} calls."
+        currency = settings.prices.currency
+        yield _cost_line(found.estimate.cost(prices), currency)
+        yield from () if self._limits else self._time_lines(found.estimate)
+        if not is_shared and len(found.calls) > 1:
+            shared = self._count(parts, endpoint, is_shared=True)
+            yield (
+                "Each shard has its own store. With [cache] enabled on a disk that all shards use: "
+                f"{sum(found.calls) - sum(shared.calls):,} calls fewer. "
+                f"{_cost_line(shared.estimate.cost(prices), currency)}"
+            )
+        sent = ", ".join(column.header for column in table.columns if column.is_judged)
+        yield f"A run would send the columns {sent} to {_place(endpoint)}. This dry run sent nothing."
+        if self._limits:
+            yield (
+                f"{_place(endpoint)} keeps the texts of a batch until its results are stored here, and at most "
+                f"{KEPT_SECONDS // 86_400} days."
+            )
+
+    def _count(self, parts: Parts, endpoint: "Endpoint", *, is_shared: bool) -> _Total:
+        found, made_up = _Total(), dict[str, str]()
+        for stores, rows in parts():
+            store = DryRunStore(self._stored(stores), made_up if is_shared else None)
+            transport = Transport(endpoint, store)
+            judge = (
+                WaveJudge(transport, store, self._limits)
+                if self._limits
+                else EstimatingJudge(transport, endpoint.model)
+            )
+            try:
+                evaluation = self._evaluated(judge, store, rows)
+            finally:
+                store.end(keep=True)
+            found.rows += len(rows)
+            found.cases += sum(len(row.cases) for row in rows)
+            found.calls.append(sum(judge.estimate.calls.values()))
+            found.estimate.merge(judge.estimate)
+            found.cached += store.cached
+            found.outdated += evaluation.outdated
+            found.too_long += evaluation.usage.failures.get(OVER_LIMIT, 0)
+            found.fallbacks.update(evaluation.fallbacks)
+            found.waves += judge.waves if isinstance(judge, WaveJudge) else ()
+        return found
+
+    def _evaluated(self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row]") -> Evaluation:
+        """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
+        judges = Judges.llm(self._settings, judge, store, self._rubric)
+        while True:
+            # with one worker all bundles are full but the last
+            evaluation = Evaluation(judges, self._settings, workers=1, in_batches=bool(self._limits))
+            try:
+                for _ in evaluation.results(rows):
+                    pass  # the results are made up; what was asked for is what counts
+            finally:
+                evaluation.close()
+            if not (isinstance(judge, WaveJudge) and judge.end_wave()):
+                return evaluation
+
+    def _stored(self, stores: Sequence[Path]) -> Store | None:
+        """Whatever earlier runs left, in up to two files."""
+        paths = [path for path in stores if path.exists()]
+        if not paths:
+            return None
+        options = self._options
+        return Store(
+            paths[0],
+            another=paths[1] if len(paths) > 1 else None,
+            on_damage=None if options.strict_cache else warn,
+            fresh=options.fresh,
+            retry_errors=options.retry_errors,
+            is_dry=True,
         )
 
-
-def sending_line(table: "Table", endpoint: "Endpoint") -> str:
-    sent = ", ".join(column.header for column in table.columns if column.is_judged)
-    return f"A run would send the columns {sent} to {_place(endpoint)}. This dry run sent nothing."
-
-
-def _evaluated(judges: Judges, judge: EstimatingJudge, settings: "Settings", table: "Table") -> Evaluation:
-    """Once, or in batches as often as there are waves; the last evaluation, in which everything is replied to."""
-    is_last = False
-    while not is_last:
-        in_batches = isinstance(judge, WaveJudge)
-        # with one worker all bundles are full but the last
-        evaluation = Evaluation(judges, settings, workers=1, in_batches=in_batches)
-        try:
-            for _ in evaluation.results(table.rows):
-                pass  # the results are made up; what was asked for is what counts
-        finally:
-            evaluation.close()
-        is_last = not (isinstance(judge, WaveJudge) and judge.end_wave())
-    return evaluation
+    def _time_lines(self, estimate: Estimate) -> Iterator[str]:
+        """How long the calls would take; nothing if the speed of the judge is not known."""
+        judge = self._settings.judge
+        if not (judge.prompt_tokens_per_second and judge.reply_tokens_per_second):
+            return
+        time = estimate.seconds(judge.prompt_tokens_per_second, judge.reply_tokens_per_second)
+        low, expected, high = (duration(each) for each in (time.low, time.expected, time.high))
+        yield f"Time: about {expected} ({low} to {high}) at the speed in [judge], one call at a time"
 
 
-def _wave_lines(judge: WaveJudge) -> Iterator[str]:
-    waves = "1 wave" if len(judge.waves) == 1 else f"{len(judge.waves)} waves"
-    yield f"Batches: {waves}, each up to a day; each needs the replies of the wave before it."
-    for number, wave in enumerate(judge.waves, start=1):
+def _wave_lines(waves: Sequence[Wave]) -> Iterator[str]:
+    number_of = "1 wave" if len(waves) == 1 else f"{len(waves)} waves"
+    yield f"Batches: {number_of}, each up to a day; each needs the replies of the wave before it."
+    for number, wave in enumerate(waves, start=1):
         files = f"{wave.files} file{'s' if wave.files > 1 else ''}"
         yield f"  wave {number}: about {wave.calls:,} calls in {files}, {wave.size / 1e6:,.1f} MB"
 
@@ -128,7 +200,7 @@ def _place(endpoint: "Endpoint") -> str:
     )
 
 
-def call_lines(estimate: Estimate) -> Iterator[str]:
+def _call_lines(estimate: Estimate) -> Iterator[str]:
     for deployment in estimate.deployments:
         calls = {task: count for (name, task), count in estimate.calls.items() if name == deployment}
         yield f"Calls to {deployment}: about {sum(calls.values())}, plus retries"
@@ -138,20 +210,10 @@ def call_lines(estimate: Estimate) -> Iterator[str]:
         yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
 
 
-def cost_line(cost: Range | None, currency: str) -> str:
+def _cost_line(cost: Range | None, currency: str) -> str:
     if cost is None:
         return "Cost: unknown (set [prices] input and output)"
     return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
-
-
-def time_lines(estimate: Estimate, settings: "Settings") -> Iterator[str]:
-    """How long the calls would take; nothing if the speed of the judge is not known."""
-    judge = settings.judge
-    if not (judge.prompt_tokens_per_second and judge.reply_tokens_per_second):
-        return
-    time = estimate.seconds(judge.prompt_tokens_per_second, judge.reply_tokens_per_second)
-    low, expected, high = (duration(each) for each in (time.low, time.expected, time.high))
-    yield f"Time: about {expected} ({low} to {high}) at the speed in [judge], one call at a time"
 
 
 def _range(tokens: Range) -> str:

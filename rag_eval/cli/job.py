@@ -202,37 +202,13 @@ class Job:
 
     def _estimate(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         """What a run would do and cost. Printed even with --quiet: it is what --dry-run asks for."""
-        settings = loaded.settings.without_entra()
-        if settings.provider.is_offline:
-            say("The offline judge sends nothing and costs nothing.")
-            return ExitCode.COMPLETE
-        from rag_eval.configuration.effective import budget_of
-        from rag_eval.run.evaluation import redactor_of
+        from rag_eval.cli.dry_run import DryRun
+        from rag_eval.configuration.effective import store_path
 
-        budget_of(settings)  # a cap that could not be kept is an error here as well
-        self._tell_estimate(settings, table)
-        if redactor := redactor_of(settings):
-            say(f"A run would redact before sending: {redactor.subjects}.")
-        try:
-            loaded.require_credentials()
-        except InputError as lacking:
-            warn(f"A run would stop here: {lacking}")
+        stores = (store_path(loaded.settings, self._paths.report),)
+        for line in DryRun(loaded, self._options, self._rubric).lines(table, lambda: [(stores, table.rows)]):
+            say(line)
         return ExitCode.COMPLETE
-
-    def _tell_estimate(self, settings: "Settings", table: "Table") -> None:
-        from rag_eval.cli.dry_run import show_estimate
-
-        show_estimate(
-            settings,
-            table,
-            self._paths.report,
-            say,
-            self._rubric,
-            fresh=self._options.fresh,
-            retry_errors=self._options.retry_errors,
-            strict_cache=self._options.strict_cache,
-            in_batches=self._options.batch,
-        )
 
     def _announce(self, settings: "Settings", facts: "RunFacts", judges: "Judges") -> None:
         weights = ", ".join(f"{METRIC_LABELS[name]} {weight:.4f}" for name, weight in facts.weights.items())

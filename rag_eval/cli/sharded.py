@@ -1,7 +1,7 @@
 """The main job over many shards: read once, judge the shards on any number of processes, report what is there."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,18 +16,21 @@ from rag_eval.cli.shard_inputs import files_of, folder_of
 from rag_eval.cli.shard_report import ShardReport
 from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key
 from rag_eval.cli.terminal import progress
+from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import output_errors
 
 if TYPE_CHECKING:
-    from rag_eval.cli.shard_dry_run import Shards
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
+    from rag_eval.records import Row
     from rag_eval.results.gates import Gate
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables.table import Table
+
+    _Shards = Callable[[], Iterable[tuple[int, Sequence[Row]]]]
 
 
 class ShardedJob(ShardReport):
@@ -38,7 +41,6 @@ class ShardedJob(ShardReport):
     def __init__(self, inputs: Sequence[Path], options: Options) -> None:
         super().__init__(folder_of(inputs, options.output), options)
         self._inputs = inputs
-        self._shards: Shards = tuple
 
     def run(self) -> ExitCode:
         """Everything that can be wrong with the input is found before the first paid call."""
@@ -113,35 +115,41 @@ class ShardedJob(ShardReport):
 
     def _estimate_all(self, loaded: "LoadedSettings") -> ExitCode:
         """Of the shards that a run would judge now. Nothing is written."""
+        from rag_eval.cli.dry_run import DryRun
+
+        table, shards = self._to_estimate(loaded)
+        cache, replies = loaded.settings.cache, self._folder.replies
+        shared = [cache.directory / CACHE_NAME] if cache.enabled else []
+        lines = DryRun(loaded, self._options, self._rubric).lines(
+            table,
+            lambda: (([*shared, replies(None), replies(number)], rows) for number, rows in shards()),
+            files=len(self._files),
+            is_shared=cache.enabled or self._options.engine in (None, "local"),
+        )
+        for line in lines:
+            say(line)
+        return ExitCode.COMPLETE
+
+    def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards]":
         from rag_eval.shards.folder import read_rows
-        from rag_eval.shards.plan import read_plan
+        from rag_eval.shards.plan import SHARD_ROWS, cut, read_plan
+
+        def cut_again(shard_rows: int) -> "tuple[Table, _Shards]":
+            tables = self._tables(loaded)
+            return tables[0], lambda: enumerate(cut(tables, loaded.settings.evaluation.max_rows, shard_rows))
 
         if read_plan(self._folder) is None:
-            return self._estimate_new(loaded)
+            return cut_again(self._options.shard_rows or SHARD_ROWS)
         plan, before = self._plan(loaded)
         run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
         if before:
             run.keep_what_was_paid(before, self._options)
         numbers = run.numbers_to_judge(self._options)
-        if run.damaged_inputs(self._options):
-            every, wanted = self._cut(self._tables(loaded), loaded, plan.shard_rows), set(numbers)
-            self._shards = lambda: (shard for shard in every() if shard[0] in wanted)
-        else:
-            self._shards = lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
-        return self._estimate(loaded, plan.table_without_rows())
-
-    def _estimate_new(self, loaded: "LoadedSettings") -> ExitCode:
-        from rag_eval.shards.plan import SHARD_ROWS
-
-        tables = self._tables(loaded)
-        self._shards = self._cut(tables, loaded, self._options.shard_rows or SHARD_ROWS)
-        return self._estimate(loaded, tables[0])
-
-    @staticmethod
-    def _cut(tables: "Sequence[Table]", loaded: "LoadedSettings", shard_rows: int) -> "Shards":
-        from rag_eval.shards.plan import cut
-
-        return lambda: enumerate(cut(tables, loaded.settings.evaluation.max_rows, shard_rows))
+        table = plan.table_without_rows()
+        if not run.damaged_inputs(self._options):
+            return table, lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
+        _, every = cut_again(plan.shard_rows)
+        return table, lambda: (shard for shard in every() if shard[0] in set(numbers))
 
     def _tables(self, loaded: "LoadedSettings") -> "list[Table]":
         from rag_eval.shards.plan import require_same_bots
@@ -155,13 +163,6 @@ class ShardedJob(ShardReport):
             tables.append(table)
             left -= min(left, len(table.rows))
         return tables
-
-    def _tell_estimate(self, settings: "Settings", table: "Table") -> None:
-        from rag_eval.cli.shard_dry_run import ShardEstimate
-
-        estimate = ShardEstimate(settings, self._folder, self._rubric, self._options)
-        for line in estimate.lines(table, self._shards, len(self._files)):
-            say(line)
 
     def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
         from rag_eval.tables.delimited import TextForm

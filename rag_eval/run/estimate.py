@@ -130,8 +130,13 @@ class DryRunStore:
         self._store = store
         self._others = {} if others is None else others
         self._made_up: dict[str, str] = {}
-        self.used = set[str]()
-        """Keys of real replies that were served."""
+        self._served = set[str]()
+        """Keys of real replies."""
+
+    @property
+    def cached(self) -> int:
+        """Real replies that were served and taken."""
+        return len(self._served - self._made_up.keys())
 
     def reply(self, key: str) -> str | None:
         """What was made up comes first: it stands for a stored reply that would not be taken."""
@@ -140,7 +145,7 @@ class DryRunStore:
             return made_up
         reply = self._store.reply(key)
         if reply is not None:
-            self.used.add(key)
+            self._served.add(key)
         return reply
 
     def failure(self, key: str) -> tuple[str, str] | None:
