@@ -138,11 +138,12 @@ class DryRun:
             found.cases += sum(len(row.cases) for row in rows)
             found.calls.append(sum(judge.estimate.calls.values()))
             found.estimate.merge(judge.estimate)
-            found.cached += store.cached
+            waves = judge.waves if isinstance(judge, WaveJudge) else ()
+            found.cached += evaluation.usage.cached - len(store.shared) - sum(wave.calls for wave in waves)
             found.outdated += evaluation.outdated
             found.too_long += evaluation.usage.failures.get(OVER_LIMIT, 0)
             found.fallbacks.update(evaluation.fallbacks)
-            found.waves += judge.waves if isinstance(judge, WaveJudge) else ()
+            found.waves += waves
         return found
 
     def _evaluated(self, judge: EstimatingJudge, store: DryRunStore, rows: "Sequence[Row]") -> Evaluation:

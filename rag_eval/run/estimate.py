@@ -130,23 +130,17 @@ class DryRunStore:
         self._store = store
         self._others = {} if others is None else others
         self._made_up: dict[str, str] = {}
-        self._served = set[str]()
-        """Keys of real replies."""
-
-    @property
-    def cached(self) -> int:
-        """Real replies that were served and taken."""
-        return len(self._served - self._made_up.keys())
+        self.shared = set[str]()
+        """Keys of replies that were served and made up for other parts."""
 
     def reply(self, key: str) -> str | None:
         """What was made up comes first: it stands for a stored reply that would not be taken."""
-        made_up = self._made_up.get(key) or self._others.get(key)
-        if made_up is not None or not self._store:
+        if (made_up := self._made_up.get(key)) is not None:
             return made_up
-        reply = self._store.reply(key)
-        if reply is not None:
-            self._served.add(key)
-        return reply
+        if (made_up := self._others.get(key)) is not None:
+            self.shared.add(key)
+            return made_up
+        return self._store.reply(key) if self._store else None
 
     def failure(self, key: str) -> tuple[str, str] | None:
         return self._store.failure(key) if self._store else None
