@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from rag_eval.judge.addresses import is_loopback, safe_path
+from rag_eval.judge.addresses import is_loopback, safe_url
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -71,22 +71,21 @@ class Provider:
             return "the URL contains white space, a backslash or a non-ASCII character"
         try:
             parts = urlsplit(url)
-            host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-            origin = f"{parts.scheme}://{host}" + (f":{parts.port}" if parts.port else "")
+            host, _ = parts.hostname, parts.port
         except ValueError:
             return "this is not a URL"
-        if not parts.hostname or parts.scheme not in ("https", "http"):
+        if not host or parts.scheme not in ("https", "http"):
             return "the URL must begin with https:// and name a host"
-        if parts.scheme == "http" and not is_loopback(parts.hostname):
+        if parts.scheme == "http" and not is_loopback(host):
             return "the URL must begin with https://; http is only for localhost, 127.0.0.0/8 and ::1"
         if "@" in parts.netloc:
             return "the URL must not contain a user name or password"
         if re.search(r"[<>]|\byour[-_]resource", parts.netloc, re.IGNORECASE):
             return "this is a placeholder, not the URL of a resource"
         if appended := self.of_a_request.search(parts.path):
-            kept = safe_path(parts.path[: appended.start()]) or "/"
-            return f"this is the URL of a request; keep only {origin}{kept}"
-        if "?" in url or "#" in url:
+            kept = parts._replace(path=parts.path[: appended.start()] or "/")
+            return f"this is the URL of a request; keep only {safe_url(kept.geturl())}"
+        if re.search("[?#]", url):
             return "the URL must not contain a query (?…) or fragment (#…)"
         return None
 

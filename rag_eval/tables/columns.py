@@ -75,6 +75,10 @@ class Asked:
     bot_name: str = ""
     """Of the bot in a table with one column of responses."""
 
+    def gives(self, role: str, header: str) -> bool:
+        """Whether somebody gave the column this role, a word of --map."""
+        return any(each.role == role and matches(header, each.column) for each in self.named)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnUse:

@@ -20,7 +20,6 @@ from rag_eval.tables.columns import (
     Problem,
     listed,
     map_option,
-    matches,
 )
 from rag_eval.tables.names import (
     BOT,
@@ -115,8 +114,8 @@ def _shape(uses: _Uses, columns: Mapping[Claim, int], asked: Asked) -> str:
 
 
 def _speaks_of_passage(use: ColumnUse, asked: Asked) -> bool:
-    given = [each.role for each in asked.named if matches(use.header, each.column)]
-    return "passage" in given or (is_passage(use.header) and "context" not in given)
+    is_given = asked.gives("passage", use.header)
+    return is_given or (is_passage(use.header) and not asked.gives("context", use.header))
 
 
 def looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:

@@ -230,33 +230,41 @@ class Meaning(NamedTuple):
     a plain column), and a place among names that are used together."""
 
 
-def meanings(header: str, *, has_prefixed: bool) -> tuple[Meaning, ...]:
-    """What the name of a column may mean; () for nothing known.
+def meaning_of(header: str, *, has_prefixed: bool) -> Meaning | None:
+    """What the name of a column may mean; None for nothing known.
 
     `has_prefixed` says that other columns name bots by their prefix; then a name says nothing about responses.
     """
-    parts = [squeezed(part) for part in (header.split(".") if _PATH.fullmatch(header) else [header])]
-    depth = len(parts)
-    name = parts.pop()
-    if any(part.endswith(_OF_NUMBERS) for part in parts):
-        return ()
-    if name in _WRAPPINGS and parts:
-        name = parts.pop()
-    elif name in _LABELS and parts and parts[-1] in _BOTS and not has_prefixed:
-        return (Meaning(BOT, (1, depth, _LABELS.index(name))),)
-    role = _ROLES.get(name, "")
-    if role and not (parts and _is_expected(parts)):
-        aside = role == CONTEXT and not has_prefixed
-        rank = int(depth > 1 or name not in _FIRST or aside)
-        return (Meaning(role, (rank, depth, _place(name) if role == CONTEXT and rank else 0)),)
+    found = _meaning(header, has_prefixed=has_prefixed)
+    return None if has_prefixed and found and found.role in (RESPONSE, BOT, ID) else found
+
+
+def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
+    *parents, name = [squeezed(part) for part in (header.split(".") if _PATH.fullmatch(header) else [header])]
+    depth = len(parents) + 1
+    if any(part.endswith(_OF_NUMBERS) for part in parents):
+        return None
+    if name in _LABELS and parents[-1:] and parents[-1] in _BOTS:
+        return Meaning(BOT, (1, depth, _LABELS.index(name)))
+    if name in _WRAPPINGS and parents:
+        name = parents.pop()
+    is_expected = REFERENCE in map(_ROLES.get, parents)  # as in `reference_outputs.answer`
+    if name in _ROLES and not is_expected:
+        role = _ROLES[name]
+        if depth == 1 and name in _FIRST and (has_prefixed or role != CONTEXT):
+            return Meaning(role, (0, depth, 0))
+        return Meaning(role, (1, depth, _place(name) if role == CONTEXT else 0))
     if name in _ANSWERS or (name.endswith(ANSWER_ENDS) and not name.startswith(_ABOUT_ANSWERS)):
-        if parts and _is_expected(parts):
-            return (Meaning(REFERENCE, (1, depth, 0)),)
-        return () if has_prefixed else (Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS))),)
-    role = BOT if name in _BOTS else ID if name in _IDS else ""
-    found = Meaning(role or _ABROAD.get(_unaccented(name), ""), (0 if role else 2, depth, 0))
-    is_idle = has_prefixed and found.role in (RESPONSE, BOT, ID)
-    return (found,) if found.role and not is_idle else ()
+        is_known = name in _ANSWERS
+        return (
+            Meaning(REFERENCE, (1, depth, 0))
+            if is_expected
+            else Meaning(RESPONSE, (0, depth, int(not is_known)))
+        )
+    if role := _OF_ROWS.get(name, ""):
+        return Meaning(role, (0, depth, 0))
+    role = _ABROAD.get(_unaccented(name), "")
+    return Meaning(role, (2, depth, 0)) if role else None
 
 
 def is_answer(header: str) -> bool:
@@ -300,11 +308,6 @@ def likely_role(header: str, missing: Collection[str]) -> str:
     return ""
 
 
-def _is_expected(parts: list[str]) -> bool:
-    """Whether a field lies inside one that holds what was expected: `reference_outputs.answer`."""
-    return any(_ROLES.get(part) == REFERENCE for part in parts)
-
-
 def _place(name: str) -> int:
     """Among the names of a context, those that say the most about it first."""
     if name in _RETRIEVED_FIRST:
@@ -318,7 +321,8 @@ def _squeezed_all(names: Iterable[str]) -> frozenset[str]:
 
 _ROLES = {squeezed(name): role for names in (FIRST, SECOND) for role, its in names.items() for name in its}
 _FIRST = _squeezed_all(name for names in FIRST.values() for name in names)
-_ANSWERS, _BOTS, _IDS = _squeezed_all(ANSWERS), _squeezed_all(BOTS), _squeezed_all(IDS)
+_ANSWERS, _BOTS = _squeezed_all(ANSWERS), _squeezed_all(BOTS)
+_OF_ROWS = {**dict.fromkeys(_squeezed_all(IDS), ID), **dict.fromkeys(_BOTS, BOT)}
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
 _TRUTHS = frozenset(
     ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")

@@ -22,7 +22,7 @@ from rag_eval.tables.names import (
     Meaning,
     after_prefix,
     folded,
-    meanings,
+    meaning_of,
     names_bots,
     nearest,
     squeezed,
@@ -114,14 +114,15 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
         is_of_none = (
             each.role in (CONTEXT, RETRIEVED) and not _short_and_whole(each.owner, asked.prefix) & bots
         )
-        if is_of_none and (meanings(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES):
+        if is_of_none and (meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES):
             each.role, each.owner = UNUSED, ""
 
 
 def _own_role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, str]:
     """Role, bot and metric."""
     name = folded(header)
-    if any(meaning.rank[0] == 0 for meaning in meanings(header, has_prefixed=True)):
+    meaning = meaning_of(header, has_prefixed=True)
+    if meaning and meaning.rank[0] == 0:
         return UNUSED, "", ""
     for words, role in _OF_BOTS.items():
         if name.startswith(f"{words} "):
@@ -169,9 +170,9 @@ def _take_meanings(columns: Collection[_Column]) -> None:
     has_prefixed = any(each.role == RESPONSE and not each.given for each in columns)
     found: dict[str, list[tuple[Meaning, _Column]]] = defaultdict(list)
     for each in columns:
-        if each.role == UNUSED and not each.given:
-            for meaning in meanings(each.header, has_prefixed=has_prefixed):
-                found[meaning.role].append((meaning, each))
+        meaning = meaning_of(each.header, has_prefixed=has_prefixed)
+        if meaning and each.role == UNUSED and not each.given:
+            found[meaning.role].append((meaning, each))
     for role, candidates in found.items():
         best, first = min((meaning.rank, place) for place, (meaning, _) in enumerate(candidates))
         for meaning, each in candidates:

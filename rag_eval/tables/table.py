@@ -19,7 +19,7 @@ from rag_eval.tables.columns import WIDE, Asked, Columns, ColumnUse, Named, matc
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import looks_like_header, read_header
-from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meanings, names_bots
+from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meaning_of, names_bots
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
@@ -155,9 +155,8 @@ def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:
     given = [each.column for each in asked.named if each.role == "bot"]
     if any(column.startswith(f"{name}.") for column in given for name in names if name):
         return False
-    return bool(given) or any(
-        meaning.role == RESPONSE for name in names for meaning in meanings(name, has_prefixed=False)
-    )
+    meanings = (meaning_of(name, has_prefixed=False) for name in names)
+    return bool(given) or any(each.role == RESPONSE for each in meanings if each)
 
 
 class _Opened(NamedTuple):

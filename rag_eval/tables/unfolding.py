@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any
 
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
-from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meanings
+from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meaning_of
 from rag_eval.tables.nested import flattened, last_turn, parse_json
 from rag_eval.tables.sheets import value_cell
 
@@ -26,7 +26,7 @@ def columns_of_objects(header: Sequence[Cell], rows: Rows, *, with_chats: bool) 
     found = [
         index
         for index, name in enumerate(header)
-        if isinstance(name, str) and _ROLES & {each.role for each in meanings(name, has_prefixed=False)}
+        if isinstance(name, str) and _has_role(name)
         if fields_of([index], header, iter(first))
     ]
     return [index for index in found if _is_wanted(index, first, with_chats)], chain(first, rows)
@@ -52,12 +52,13 @@ def fields_of(columns: Sequence[int], header: Sequence[Cell], rows: Rows) -> dic
     return {
         index: list(its)
         for index, its in paths.items()
-        if any(
-            each.role in _ROLES
-            for path in its
-            for each in meanings(f"{header[index]}.{path}", has_prefixed=False)
-        )
+        if any(_has_role(f"{header[index]}.{path}") for path in its)
     }
+
+
+def _has_role(name: str) -> bool:
+    meaning = meaning_of(name, has_prefixed=False)
+    return meaning is not None and meaning.role in _ROLES
 
 
 def unfolded(header: Sequence[Cell], rows: Rows, fields: dict[int, list[str]]) -> tuple[list[Cell], Rows]:

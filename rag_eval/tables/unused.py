@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
+from statistics import fmean
 from typing import NamedTuple
 
 from rag_eval.tables.bounds import MAX_BOT_NAME, first_of
@@ -22,13 +23,13 @@ from rag_eval.tables.columns import (
     listed,
     map_entry,
     map_option,
-    matches,
 )
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
     GOLD,
     HINTED,
+    ID,
     NAMED,
     NEARLY_PREFIXED,
     QUERY,
@@ -41,7 +42,7 @@ from rag_eval.tables.names import (
     likely_bots,
     likely_role,
     may_be_truth,
-    meanings,
+    meaning_of,
 )
 from rag_eval.tables.roles import bot_of
 
@@ -119,6 +120,12 @@ class FirstRows:
             and 4 * its.mean >= like.mean
         )
 
+    def confirmed(self, kind: str, index: int, others: int | None) -> str:
+        """What is left of the evidence of a name when the texts are looked at: the same kind, a weaker one or ''."""
+        if not self.may_be_responses(index, others):
+            return HINTED if kind == NEARLY_PREFIXED and self.seen(index).lengths else ""
+        return HINTED if kind == NAMED and not self.are_like(index, others) else kind
+
     def are_as_long(self, index: int, others: int | None, least: float) -> bool:
         """The same, and they are half as long, and have `least` characters, so that they may be whatever their name."""
         its = self.seen(index)
@@ -129,67 +136,60 @@ class FirstRows:
 class _LeftOut(NamedTuple):
     """Columns without a use that may be responses of bots, by their position."""
 
-    nearly: Mapping[int, ColumnUse]
+    nearly: dict[int, ColumnUse]
     """Their names nearly have the prefix."""
-    named: Mapping[int, ColumnUse]
+    named: dict[int, ColumnUse]
     """Their names say so as well, or in another way."""
-    hinted: Mapping[int, ColumnUse]
+    hinted: dict[int, ColumnUse]
     """The same, with words that may mean something else, or without looking much like responses."""
-    lengthy: Mapping[int, ColumnUse]
+    lengthy: dict[int, ColumnUse]
     """Only their texts say so."""
 
 
+def _free(uses: Mapping[int, ColumnUse], asked: Asked) -> dict[int, ColumnUse]:
+    """The columns without a use that nobody set aside."""
+    return {
+        index: use
+        for index, use in uses.items()
+        if use.role == UNUSED and not asked.gives("ignore", use.header)
+    }
+
+
 def _left_out(
-    uses: Mapping[int, ColumnUse],
-    asked: Asked,
+    free: Mapping[int, ColumnUse],
+    prefix: str,
     rows: FirstRows,
     others: int | None,
     *,
-    kept: Collection[int] = (),
     least: float = _SENTENCE,
     with_blank: bool = False,
 ) -> _LeftOut:
-    """The columns that nobody set aside; those without any text only if `with_blank`: a bot that never answered.
+    """What may be left out of `free`; columns without any text only if `with_blank`: a bot that never answered.
 
     `others` is the column that these would be like, if there is one, and `least` how many characters texts have that
     may be responses whatever the name of their column.
     """
-    ignored = [each.column for each in asked.named if each.role == "ignore"]
-    unused = {
-        index: use
-        for index, use in uses.items()
-        if use.role == UNUSED
-        and index not in kept
-        and len(use.header) <= MAX_BOT_NAME
-        and not any(matches(use.header, column) for column in ignored)
-    }
-    kinds = likely_bots({index: use.header for index, use in unused.items()}, asked.prefix)
-    blank = {index for index in kinds if with_blank and rows.is_blank(index)}
-    possible = {index for index in kinds if rows.may_be_responses(index, others)}
-    possible |= {index for index in blank if kinds[index] != HINTED}
-    nearly = {index for index in possible if kinds[index] == NEARLY_PREFIXED}
-    named = nearly | {
-        index
-        for index in possible
-        if kinds[index] == NAMED and (index in blank or rows.are_like(index, others))
-    }
-    doubtful = {
-        index for index, kind in kinds.items() if kind == NEARLY_PREFIXED and rows.seen(index).lengths
-    }
-    hinted = (possible | doubtful) - named
-    lengthy = {
-        index
-        for index, use in unused.items()
-        if rows.are_as_long(index, others, least)
-        and not is_about(use.header)
-        and not likely_role(use.header, (QUERY, REFERENCE, CONTEXT))
-    }
-    return _LeftOut(
-        *(
-            {index: unused[index] for index in sorted(its)}
-            for its in (nearly, named, hinted, lengthy - named - hinted)
-        )
-    )
+    found = _LeftOut({}, {}, {}, {})
+    headers = {index: use.header for index, use in free.items() if len(use.header) <= MAX_BOT_NAME}
+    by_name = likely_bots(headers, prefix)
+    for index, header in headers.items():
+        kind = by_name.get(index, "")
+        is_blank = with_blank and kind != HINTED and rows.is_blank(index)
+        if kind and not is_blank:
+            kind = rows.confirmed(kind, index, others)
+        if kind == NEARLY_PREFIXED:
+            found.nearly[index] = free[index]
+        if kind in (NEARLY_PREFIXED, NAMED):
+            found.named[index] = free[index]
+        elif kind == HINTED:
+            found.hinted[index] = free[index]
+        elif rows.are_as_long(index, others, least) and not (is_about(header) or likely_role(header, _TOLD)):
+            found.lengthy[index] = free[index]
+    return found
+
+
+_TOLD = (QUERY, REFERENCE, CONTEXT)
+"""What a text is rather than a response if its name says so."""
 
 
 def missing_roles(
@@ -202,33 +202,50 @@ def missing_roles(
     """A query or bots that are missing, or that would be left out. Of the cells, only the first `rows` are known."""
     query, reference = (next(iter(claims.get((role, None, ""), ())), None) for role in (QUERY, REFERENCE))
     responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
+    free = {index: use for index, use in _free(uses, asked).items() if index not in kept}
     if query is None:
         yield _no_query(uses, rows)
-    if not responses:
-        # A response is like a ground truth; without one, it has at least the length of a sentence.
-        others, least = (query, _SENTENCE) if reference is None else (reference, 0)
-        found = _left_out(uses, asked, rows, others, kept=kept, least=least)
-        if query is None:
-            found = found._replace(lengthy={})  # any of them may be the query
-        is_test_set = query is not None and reference is not None
-        yield _no_responses(uses, asked.prefix, found, is_test_set=is_test_set)
+    if responses:
+        found = _left_out(free, asked.prefix, rows, responses[0], with_blank=True)
+        names_bots = (BOT, None, "") in claims
+        yield from _doubtful(
+            uses, responses, asked, rows, found, names_bots=names_bots, has_reference=reference is not None
+        )
         return
-    given = [each.column for each in asked.named if each.role == "bot"]
+    # A response is like a ground truth; without one, it has at least the length of a sentence.
+    others, least = (query, _SENTENCE) if reference is None else (reference, 0)
+    found = _left_out(free, asked.prefix, rows, others, least=least)
+    if query is None:
+        found = found._replace(lengthy={})  # any of them may be the query
+    is_test_set = query is not None and reference is not None
+    yield _no_responses(uses, asked.prefix, found, is_test_set=is_test_set)
+
+
+def _doubtful(
+    uses: Mapping[int, ColumnUse],
+    responses: Sequence[int],
+    asked: Asked,
+    rows: FirstRows,
+    found: _LeftOut,
+    *,
+    names_bots: bool,
+    has_reference: bool,
+) -> Iterator[Problem]:
+    """Bots that would be left out next to these responses, and responses that may be none."""
+    has_given = any(each.role == "bot" for each in asked.named)
     guessed = {
         index: uses[index]
         for index in responses
-        if not bot_of(uses[index].header, asked.prefix)
-        and not any(matches(uses[index].header, column) for column in given)
+        if not bot_of(uses[index].header, asked.prefix) and not asked.gives("bot", uses[index].header)
     }
-    found = _left_out(uses, asked, rows, responses[0], kept=kept, with_blank=True)
-    if len(guessed) == 1 and not given:
-        guessed |= _as_good(guessed, uses, rows, has_reference=reference is not None)
+    if len(guessed) == 1 and not has_given:
+        guessed |= _as_good(guessed, uses, rows, has_reference=has_reference)
     if len(guessed) > 1:
-        yield _several_answers({**guessed, **found.named}, has_reference=reference is not None)
-    elif given or (BOT, None, "") in claims:
+        yield _several_answers({**guessed, **found.named}, has_reference=has_reference)
+    elif has_given or names_bots:
         return
     elif guessed and found.named:
-        yield _lone_answer(guessed, found.named, asked.prefix, has_reference=reference is not None)
+        yield _lone_answer(guessed, found.named, asked.prefix, has_reference=has_reference)
     elif found.nearly and not guessed:
         yield Problem(
             f"{_looking(found.nearly)}, without the prefix '{asked.prefix}'; rename each to {asked.prefix}<name>, or "
@@ -261,13 +278,13 @@ def _as_good(
     """Columns whose names only end as that of the one response does, where this may be their ground truth, or one of
     several answers: then its exact name says too little."""
     ((place, lone),) = guessed.items()
-    rank = [meaning.rank[:2] for meaning in meanings(lone.header, has_prefixed=False)]
+    known = meaning_of(lone.header, has_prefixed=False)
+    its = None if known is None else (RESPONSE, known.rank[:2])
     others = {
         index: use
         for index, use in uses.items()
         if use.why and rows.are_like(index, place)
-        if [each.rank[:2] for each in meanings(use.header, has_prefixed=False) if each.role == RESPONSE]
-        == rank
+        if (also := meaning_of(use.header, has_prefixed=False)) and (also.role, also.rank[:2]) == its
     }
     return others if len(others) > 1 or (may_be_truth(lone.header) and not has_reference) else {}
 
@@ -360,16 +377,11 @@ class UnusedColumns:
     """Says which columns have no use although they look as if they should have one."""
 
     def __init__(self, columns: Columns, asked: Asked, rows: FirstRows) -> None:
-        ignored = [each.column for each in asked.named if each.role == "ignore"]
         self._columns = columns
         self._rows = rows
-        self._looked_at = {
-            index: use
-            for index, use in zip(columns.positions, columns.uses, strict=True)
-            if use.role == UNUSED and not any(matches(use.header, column) for column in ignored)
-        }
+        self._looked_at = _free(dict(zip(columns.positions, columns.uses, strict=True)), asked)
         others = next(iter(columns.responses.values()), None)
-        self._left_out = _left_out(self._looked_at, asked, rows, others, with_blank=True)
+        self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
 
     def warnings(self) -> list[str]:
         """One for each column, the first of them, with the option that would use it."""
@@ -381,39 +393,41 @@ class UnusedColumns:
         return first_of([warning for warning in found if warning])
 
     def _warning(self, index: int, use: ColumnUse, missing: Sequence[str]) -> str:
-        lengths, shape = self._rows.seen(index).lengths, self._columns.shape
         if self._is_copy(use):
             return ""
-        if shape != LONG and (index in self._left_out.named or index in self._left_out.hinted):
+        may_be_bot = index in self._left_out.named or index in self._left_out.hinted
+        if may_be_bot and self._columns.shape != LONG:
             return self._sentence(use, "looks like the responses of a bot and was not used", [RESPONSE])
-        if not lengths:
+        if not self._rows.seen(index).lengths:
             return ""
-        texts = [role for role in missing if role in (REFERENCE, CONTEXT)]
-        others = [role for role in texts if role == REFERENCE]
-        role = next((each.role for each in meanings(use.header, has_prefixed=shape == WIDE)), "")
-        if use.why and role in (QUERY, REFERENCE, CONTEXT, RESPONSE, GOLD, RETRIEVED):
-            wanted = [RESPONSE, *others] if role == RESPONSE else [role]
-            return self._sentence(use, f"looks like the {role} and was not used, because {use.why}", wanted)
-        if shape == WIDE and is_answer(use.header):
-            return self._sentence(use, "looks like a response and was not used", [RESPONSE, *others])
+        problem, roles = self._by_name(use, missing) or self._by_texts(index, use, missing) or ("", [])
+        return self._sentence(use, problem, roles) if problem else ""
+
+    def _by_name(self, use: ColumnUse, missing: Sequence[str]) -> tuple[str, list[str]] | None:
+        """What a column looks like by its name, and the roles that it could have; None if the name does not tell."""
+        is_wide = self._columns.shape == WIDE
+        as_response = [RESPONSE, *(role for role in missing if role == REFERENCE)]
+        meaning = meaning_of(use.header, has_prefixed=is_wide)
+        if use.why and meaning and meaning.role not in (BOT, ID):
+            wanted = as_response if meaning.role == RESPONSE else [meaning.role]
+            return f"looks like the {meaning.role} and was not used, because {use.why}", wanted
+        if is_wide and is_answer(use.header):
+            return "looks like a response and was not used", as_response
         if role := likely_role(use.header, missing):
             verb = "has" if role in (GOLD, RETRIEVED) else "is"
-            problem = f"looks like the {role} and was not used; no column {verb} the {role}"
-            return self._sentence(use, problem, [role])
+            return f"looks like the {role} and was not used; no column {verb} the {role}", [role]
+        return None
+
+    def _by_texts(self, index: int, use: ColumnUse, missing: Sequence[str]) -> tuple[str, list[str]] | None:
+        texts = [role for role in missing if role in (REFERENCE, CONTEXT)]
+        seen, shape = self._rows.seen(index), self._columns.shape
         if shape == ONE and index in self._left_out.lengthy:
-            return self._sentence(
-                use, "contains texts like those of the responses and was not used", [RESPONSE, *texts]
-            )
-        is_long = sum(lengths) / len(lengths) >= _LONG
-        if is_long and texts and shape != LONG:
-            is_structure = self._rows.seen(index).is_structure
-            may_be_bot = shape == ONE and not is_structure and not is_about(use.header)
-            return self._sentence(
-                use,
-                f"contains long texts and was not used; no column is the {' or the '.join(texts)}",
-                [RESPONSE, *texts] if may_be_bot else texts,
-            )
-        return ""
+            return "contains texts like those of the responses and was not used", [RESPONSE, *texts]
+        if not texts or shape == LONG or fmean(seen.lengths) < _LONG:
+            return None
+        may_be_bot = shape == ONE and not seen.is_structure and not is_about(use.header)
+        problem = f"contains long texts and was not used; no column is the {' or the '.join(texts)}"
+        return problem, [RESPONSE, *texts] if may_be_bot else texts
 
     def _is_copy(self, use: ColumnUse) -> bool:
         """Whether a field is called as one that is used and less deep: promptfoo writes its tests twice."""

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.connection import Response
-from rag_eval.judge.outcomes.classes import Action, Fault, one_line
+from rag_eval.judge.outcomes.classes import Action, Fault, mapping, one_line
 from rag_eval.judge.outcomes.connections import timed_out, unreachable
 from rag_eval.judge.outcomes.statuses import read_status
 from rag_eval.judge.transport import Transport
@@ -57,29 +57,29 @@ class Batch:
     @classmethod
     def read(cls, document: Any) -> "Batch | None":
         """None for what does not describe a batch."""
-        if not isinstance(document, dict) or not _is_name(document.get("id")):
+        described = mapping(document)
+        if not _is_name(described.get("id")):
             return None
-        errors = document.get("errors")
-        listed = errors.get("data") if isinstance(errors, dict) else errors
-        problems = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        words = "; ".join(
-            f"{each.get('code') or ''} {each.get('message') or ''}".strip() for each in problems[:3]
-        )
-        metadata, expires = document.get("metadata"), document.get("expires_at")
-        files = [document.get("output_file_id"), document.get("error_file_id")]
-        counts = document.get("request_counts")
-        completed, failed = (_count(counts, name) for name in ("completed", "failed"))
+        expires = described.get("expires_at")
+        files = [described.get("output_file_id"), described.get("error_file_id")]
+        counts = mapping(described.get("request_counts"))
+        words = _words_of(described.get("errors"))
         return cls(
-            document["id"],
-            str(document.get("status")),
-            tuple(str(name) for name in files if _is_name(name)),
+            described["id"],
+            str(described.get("status")),
+            tuple(filter(_is_name, files)),
             one_line(words)[:500],
             bool(_QUEUE_IS_FULL.search(words)),
             float(expires) if isinstance(expires, int) and 0 < expires < 10**11 else 0.0,
-            str(metadata.get(_TOKEN)) if isinstance(metadata, dict) else "",
-            completed,
-            failed or 0,
+            str(mapping(described.get("metadata")).get(_TOKEN, "")),
+            _count(counts.get("completed")),
+            _count(counts.get("failed")) or 0,
         )
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether it failed before any of its requests was answered."""
+        return self.status == "failed" and not self.files and not self.completed
 
 
 class BatchClient:
@@ -325,11 +325,17 @@ def _seconds(size: int) -> float:
     return size / _BYTES_PER_SECOND
 
 
-def _count(counts: object, name: str) -> int | None:
+def _words_of(errors: object) -> str:
+    """The first errors of a batch: a list, or an object that has it as `data`."""
+    listed = mapping(errors).get("data", errors)
+    problems = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return "; ".join(f"{each.get('code') or ''} {each.get('message') or ''}".strip() for each in problems[:3])
+
+
+def _count(value: object) -> int | None:
     """None for what is not a count. JSON's true is an int here."""
-    count = counts.get(name) if isinstance(counts, dict) else None
-    return count if type(count) is int and count >= 0 else None
+    return value if type(value) is int and value >= 0 else None
 
 
-def _is_name(value: object) -> bool:
+def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None and ".." not in value

@@ -198,31 +198,32 @@ class BatchQueue:
 
     def _poll(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
         found = self._client.batch(batch.id) or self._client.find(batch.token, batch.id)
-        if found is None and batch.state is BatchState.ENDED:
-            found = Batch(batch.id, "completed")  # its files may be there nevertheless
-        if found is None:
+        is_awaited = batch.state is BatchState.SUBMITTED
+        if found is None and is_awaited:
             if self._is_gone(batch, f"Batch {batch.id}: the provider does not find it with this key"):
                 self._end(batch, _open(self._records.calls_of_batch(batch.token)), "batch_incomplete")
             return job
-        if batch.misses and batch.state is BatchState.SUBMITTED:
+        if batch.misses and is_awaited:
             batch = self._put(batch, misses=0)
-        if found.status not in _ENDED:
-            return job
-        has_done_nothing = not found.files and not found.completed and batch.state is BatchState.SUBMITTED
-        if found.status == "failed" and has_done_nothing:
-            if found.is_queue_full:
-                return self._put_off(batch, job)
-            self._give_up(batch)
-            reason = self._client.masked(found.problem) or "no reason given"
-            raise RunStoppedError(
-                "batch_refused",
-                f"batch {batch.id} was refused ({reason}); nothing in it was judged or billed. Remove the cause and "
-                "run the same command again",
-            )
-        if found.status == "cancelled":
-            self._say(f"Batch {batch.id} was cancelled; its finished replies are kept.")
-        self._store(batch, found)
+        found = found or Batch(
+            batch.id, "completed"
+        )  # the files of one that has ended may be there nevertheless
+        if found.did_nothing and is_awaited:
+            return self._failed(batch, found, job)
+        if found.status in _ENDED:
+            self._store(batch, found)
         return job
+
+    def _failed(self, batch: BatchRecord, found: Batch, job: JobRecord) -> JobRecord:
+        if found.is_queue_full:
+            return self._put_off(batch, job)
+        self._give_up(batch)
+        reason = self._client.masked(found.problem) or "no reason given"
+        raise RunStoppedError(
+            "batch_refused",
+            f"batch {batch.id} was refused ({reason}); nothing in it was judged or billed. Remove the cause and "
+            "run the same command again",
+        )
 
     def _put_off(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
         """The provider's queue is full: send less at a time, or later."""
@@ -273,6 +274,8 @@ class BatchQueue:
 
     def _store(self, batch: BatchRecord, found: Batch) -> None:
         """Store all results that are there as they are. Unless some are missing, the batch is done then."""
+        if found.status == "cancelled":
+            self._say(f"Batch {batch.id} was cancelled; its finished replies are kept.")
         batch = self._put(
             batch, state=BatchState.ENDED, files=tuple(dict.fromkeys((*batch.files, *found.files)))
         )

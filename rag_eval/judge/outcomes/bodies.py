@@ -24,23 +24,25 @@ def read_body(body: str) -> Completion | Fault:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return _not_json(body)
-    choices = document.get("choices") if isinstance(document, dict) else None
-    error = ErrorBody.of(document)
-    if not choices and error.exceeds_context:
-        return read_status(400, {}, body)  # some servers say 200 to everything
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+    answer = mapping(document)
+    choices = answer.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(first, dict):
+        error = ErrorBody.of(document)
+        if not choices and error.exceeds_context:
+            return read_status(400, {}, body)  # some servers say 200 to everything
         return Fault(
             Action.RETRY,
             "no_choices",
             f"HTTP 200 without a completion{error.quoted()}: check that the endpoint serves chat completions",
             possibly_billed=True,
         )
-    usage = mapping(document.get("usage"))
+    usage = mapping(answer.get("usage"))
     prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    is_counted = prompt > 0 and (reply > 0 or not _has_text(choices[0]))
+    is_counted = prompt > 0 and (reply > 0 or not _has_text(first))
     tokens = Tokens(prompt, reply, are_counted=is_counted)
-    read = _read_choice(choices[0], tokens)
-    model = document.get("model")
+    read = _read_choice(first, tokens)
+    model = answer.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read
 
 

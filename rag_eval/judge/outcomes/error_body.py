@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,17 +36,17 @@ class ErrorBody:
 
     @classmethod
     def of(cls, document: Any) -> "ErrorBody":
-        error = document.get("error") or document if isinstance(document, dict) else document
+        error = mapping(document).get("error") or document
         if not isinstance(error, dict):
             return cls(message=str(error) if error else "")
-        inner = mapping(error.get("innererror") or error.get("inner_error"))
-        results = mapping(inner.get("content_filter_result") or inner.get("content_filter_results"))
+        inner = mapping(_first(error, "innererror", "inner_error"))
+        results = mapping(_first(inner, "content_filter_result", "content_filter_results"))
         context, prompt, reply = _lengths(error)
         return cls(
-            code=str(error.get("code") or ""),
-            message=str(error.get("message") or error.get("detail") or ""),
-            parameter=str(error.get("param") or ""),
-            type=str(error.get("type") or ""),
+            code=str(_first(error, "code")),
+            message=str(_first(error, "message", "detail")),
+            parameter=str(_first(error, "param")),
+            type=str(_first(error, "type")),
             filtered=tuple(str(name) for name, hit in results.items() if mapping(hit).get("filtered")),
             is_filtered="content_filter" in (error.get("code"), error.get("type"))
             or inner.get("code") == "ResponsibleAIPolicyViolation",
@@ -91,6 +92,11 @@ class ErrorBody:
         return None
 
 
+def _first(error: Mapping[str, Any], *names: str) -> Any:
+    """The first of these members that says anything; '' for none."""
+    return next(filter(None, map(error.get, names)), "")
+
+
 def _lengths(error: dict[str, Any]) -> tuple[int | None, int | None, int | None]:
     """Tokens of the model's context, of the prompt and of the reply, as far as they are told.
 
@@ -99,7 +105,7 @@ def _lengths(error: dict[str, Any]) -> tuple[int | None, int | None, int | None]
     if isinstance(context := error.get("n_ctx"), int):
         prompt = error.get("n_prompt_tokens")
         return context, prompt if isinstance(prompt, int) else None, None
-    text = str(error.get("message") or error.get("detail") or "")[:1000]
+    text = str(_first(error, "message", "detail"))[:1000]
     if not (found := _CONTEXT.search(text)):
         return None, None, None
     prompt, reply = (form.search(text) for form in (_PROMPT, _REPLY))
