@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_network_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-85, R-118: a connection to anything but loopback fails the test; no real key is seen."""
+    """A connection to anything but loopback fails the test; no real key is seen."""
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: Any) -> None:

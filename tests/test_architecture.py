@@ -72,7 +72,7 @@ def test_only_the_command_line_prints_reads_the_environment_and_exits() -> None:
     assert offenders == []
 
 
-def test_r60_no_pickle_eval_or_unsafe_yaml() -> None:
+def test_no_pickle_eval_or_unsafe_yaml() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in modules())
     assert not any(word in text for word in ("import pickle", "pickle.load", " eval(", "yaml.load(", "exec("))
 

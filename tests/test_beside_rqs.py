@@ -180,7 +180,7 @@ def test_a_dry_run_foretells_the_calls(run_cli: Run, judge: FakeJudge, tmp_path:
 def test_personal_data_is_hidden_from_the_rubric_and_the_evaluators_too(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """R-86: whatever asks the judge sees the redacted case."""
+    """Whatever asks the judge sees the redacted case."""
     (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
     row = [
         "Who answers in Paris?",
@@ -438,7 +438,7 @@ def test_a_csv_folder_without_optional_tables_has_three(run_cli: Run, tmp_path: 
 
 
 def test_hostile_names_stay_text(run_cli: Run, tmp_path: Path, judge: FakeJudge) -> None:
-    """R-100: criteria, documents and queries come from others; none becomes a formula or a link."""
+    """Criteria, documents and queries come from others; none becomes a formula or a link."""
     criteria = [{"id": "=1+1", "rubric": "Paris"}]
     (tmp_path / "config.ini").write_text(rubric(tmp_path, metrics=criteria))
     with (tmp_path / "in.csv").open("w", newline="") as file:

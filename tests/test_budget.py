@@ -42,7 +42,7 @@ def planned(text: str) -> dict[str, int]:
     return {task: int(count) for task, count in re.findall(r"^  ([a-z_.]+): (\d+)$", text, re.MULTILINE)}
 
 
-def test_r19_a_dry_run_makes_no_request_and_writes_nothing(
+def test_a_dry_run_makes_no_request_and_writes_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
@@ -228,7 +228,7 @@ def test_the_planned_range_of_tokens_holds_what_is_used(
     assert re.search(r"Cost: about 0\.\d\d USD \(", text)
 
 
-def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
+def test_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
@@ -249,7 +249,7 @@ def test_r18_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
 
 
-def test_r18_max_cost_is_never_exceeded(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_max_cost_is_never_exceeded(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(PRICES)
     sheet_of(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--max-cost", "0.08", **azure(judge))

@@ -42,7 +42,6 @@ from rag_eval.tables.chunking import (
     ],
 )
 def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...]) -> None:
-    """R-104, R-105."""
     assert split_cell(cell).chunks == chunks
 
 
@@ -60,7 +59,7 @@ def test_a_json_list_holds_one_chunk_an_item(cell: str, chunks: tuple[str, ...])
     ],
 )
 def test_items_that_hold_nothing_are_counted(cell: str, dropped: int) -> None:
-    """R-105: null and blank items of a JSON list, nested ones too; blank parts of other cells are no items."""
+    """Null and blank items of a JSON list, nested ones too; blank parts of other cells are no items."""
     assert split_cell(cell).dropped == dropped
 
 
@@ -78,7 +77,7 @@ def test_an_explicit_delimiter_knows_no_items() -> None:
     ],
 )
 def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
-    """R-105: nothing of a list is dropped silently but null and empty texts."""
+    """Nothing of a list is dropped silently but null and empty texts."""
     with pytest.raises(InputError, match=message):
         split_cell(cell)
 
@@ -110,7 +109,7 @@ def test_an_item_without_text_is_an_error(cell: str, message: str) -> None:
     ],
 )
 def test_a_bracket_alone_makes_no_list(cell: str, is_suspect: bool) -> None:
-    """R-104: what is no JSON list as a whole is text; what looks like a damaged one is told apart."""
+    """What is no JSON list as a whole is text; what looks like a damaged one is told apart."""
     assert looks_like_broken_list(cell) is is_suspect
     whole = {'["a list"]': ("a list",), "['a Python list', 'read as one']": ("a Python list", "read as one")}
     assert split_cell(cell).chunks == whole.get(cell, (cell.strip(),))
@@ -218,7 +217,6 @@ def test_ids_of_documents_are_read_where_every_chunk_has_one(cell: str, ids: tup
     ],
 )
 def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
-    """R-106, R-107."""
     assert split_cell(cell).chunks == chunks
 
 
@@ -250,7 +248,7 @@ def test_pipes_between_white_space_separate_chunks(cell: str, chunks: tuple[str,
     ],
 )
 def test_pipes_that_read_as_code_stay_whole(cell: str) -> None:
-    """R-106: the operator of a passage about programming is no separator."""
+    """The operator of a passage about programming is no separator."""
     assert split_cell(cell).chunks == (cell,)
 
 
@@ -269,7 +267,7 @@ def test_pipes_that_read_as_code_stay_whole(cell: str) -> None:
     ],
 )
 def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None:
-    """R-107: whatever the line ends; the text inside a chunk is left as it is."""
+    """Whatever the line ends; the text inside a chunk is left as it is."""
     assert split_cell(cell).chunks == chunks
 
 
@@ -288,7 +286,7 @@ def test_blank_lines_separate_chunks(cell: str, chunks: tuple[str, ...]) -> None
     ],
 )
 def test_an_explicit_delimiter_is_taken_literally(cell: str, delimiter: str, chunks: tuple[str, ...]) -> None:
-    """R-106: it always wins, over JSON as well."""
+    """It always wins, over JSON as well."""
     assert split_cell(cell, delimiter).chunks == chunks
 
 

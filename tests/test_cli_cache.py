@@ -28,7 +28,7 @@ def age(path: Path, days: float, task: str) -> None:
         connection.execute("UPDATE replies SET stored_at = stored_at - ? WHERE task = ?", (days * DAY, task))
 
 
-def test_r62_only_what_is_older_is_removed_and_only_when_asked_for(
+def test_only_what_is_older_is_removed_and_only_when_asked_for(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ROW)

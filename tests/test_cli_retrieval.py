@@ -143,7 +143,7 @@ def test_the_folder_of_the_output_is_made(rag_eval: Run, tmp_path: Path) -> None
     assert (tmp_path / "new" / "folder" / "s.csv").exists()
 
 
-def test_r75_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
+def test_ids_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     """Direction characters in an id, and escape sequences in a header, are shown and have no effect."""
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\nz\u202e9\tfaq\n", encoding="utf-8")
     ended = rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl")

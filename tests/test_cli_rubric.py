@@ -125,7 +125,7 @@ def test_many_ids_on_one_side_are_counted(rag_eval: Run, tmp_path: Path) -> None
 def test_an_input_error_is_a_line_for_each_problem_and_code_2(
     rag_eval: Run, tmp_path: Path, words: str, messages: list[str]
 ) -> None:
-    """R-75: and no escape sequence of the data reaches the terminal."""
+    """And no escape sequence of the data reaches the terminal."""
     (tmp_path / "bad.csv").write_text("id,grounded,direct,disclaimer\nq1,\x1b[31mx,no,\n")
     ended = rag_eval(*words.split())
     assert (ended.code, ended.out) == (2, "")
@@ -136,7 +136,7 @@ def test_an_input_error_is_a_line_for_each_problem_and_code_2(
     assert "\x1b" not in ended.err
 
 
-def test_r75_criteria_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
+def test_criteria_cannot_steer_the_terminal(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(
         'rubric_id: r\npassing_score_threshold: 0\nmetrics: [{id: a, rubric: "x \\e[31m y"}]\n'
     )

@@ -81,7 +81,7 @@ def in_parallel(numbers: range, size: int = 3) -> Iterator[range]:
 
 
 @pytest.mark.slow
-def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
+def test_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Up to the saving of the report, which the next test takes apart: a rerun completes.
 
     Odd steps fail alone, even ones and all that need room from then on.
@@ -118,7 +118,7 @@ def test_r48_every_step_of_a_judged_run_may_fail(forker: Forker, judge: FakeJudg
 
 
 @pytest.mark.slow
-def test_r48_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
+def test_every_step_of_saving_a_report_may_fail(offline_forker: Forker, memory_path: Path) -> None:
     """The steps of an offline run, which are those of its report. Each failure leaves the folder as it was."""
     forker = offline_forker
     small_job(memory_path / "0")
@@ -200,7 +200,7 @@ def after(number: int, act: Callable[[], None]) -> Callable[[Request], Answer | 
     return script
 
 
-def test_r49_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) -> None:
+def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=6)
     write_sheet(disk / "r.xlsx", OLD)
     asked_until_full: list[int] = []
@@ -225,7 +225,7 @@ def test_r49_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Pa
     assert once_each <= 6 * 16 + asked - 30 + WORKERS  # what could not be stored any more
 
 
-def test_r49_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """A limit of the operating system or a quota, where no disk is full."""
     sheet_of(tmp_path / "in.xlsx", rows=6)
     write_sheet(tmp_path / "r.xlsx", OLD)
@@ -239,7 +239,7 @@ def test_r49_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path
     assert not has_old_report(tmp_path)
 
 
-def test_r49_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge, disk: Path) -> None:
+def test_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=1)
     (disk / "filler").write_bytes(b"x" * 30_000_000)
     ended = run(forker, disk, judge)
@@ -248,7 +248,7 @@ def test_r49_a_disk_that_is_full_costs_nothing(forker: Forker, judge: FakeJudge,
     assert f"{LEAST_SPACE / 1e6:.0f} MB" in ended.err
 
 
-def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Path, tmp_path: Path) -> None:
+def test_temporary_files_need_room_as_well(offline_forker: Forker, disk: Path, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     (disk / "filler").write_bytes(b"x" * 30_000_000)
     ended = offline_forker.run(tmp_path, "in.xlsx", "--judge", "offline", variables={"TMPDIR": str(disk)})
@@ -256,9 +256,7 @@ def test_r49_temporary_files_need_room_as_well(offline_forker: Forker, disk: Pat
     assert str(disk) in ended.complaints[0]
 
 
-def test_r49_a_page_on_another_disk_needs_room_there(
-    offline_forker: Forker, disk: Path, tmp_path: Path
-) -> None:
+def test_a_page_on_another_disk_needs_room_there(offline_forker: Forker, disk: Path, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     (disk / "filler").write_bytes(b"x" * 30_000_000)
     ended = offline_forker.run(tmp_path, "in.xlsx", "--judge", "offline", "--html", disk / "page.html")
@@ -266,7 +264,7 @@ def test_r49_a_page_on_another_disk_needs_room_there(
     assert str(disk) in ended.complaints[0]
 
 
-def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
+def test_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
     least = -(-LEAST_SPACE // 4096) * 4096
     (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - least))
     assert (shutil.disk_usage(disk).free, LEAST_SPACE) == (least, 20_000_000)
@@ -277,7 +275,7 @@ def test_r49_a_disk_needs_twenty_million_bytes_and_no_more(disk: Path) -> None:
         check_space(disk)
 
 
-def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:
+def test_a_disk_without_room_is_an_error_that_names_it() -> None:
     full = Path("/proc")  # a file system that has no free blocks, ever
     with pytest.raises(OutputError, match=r"/proc: only 0\.0 MB are free"):
         check_space(full)
@@ -288,7 +286,7 @@ def test_r49_a_disk_without_room_is_an_error_that_names_it() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"garbage, not a database" * 100])
 @pytest.mark.parametrize("is_cache", [False, True])
-def test_r57_a_damaged_store_is_set_aside_and_the_run_goes_on(
+def test_a_damaged_store_is_set_aside_and_the_run_goes_on(
     forker: Forker, judge: FakeJudge, tmp_path: Path, content: bytes, is_cache: bool
 ) -> None:
     folder = tmp_path / "job"
@@ -307,7 +305,7 @@ def test_r57_a_damaged_store_is_set_aside_and_the_run_goes_on(
     assert not has_old_report(folder)
 
 
-def test_r57_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+def test_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     small_job(tmp_path / "job")
     (tmp_path / "job" / "r.xlsx.journal").write_bytes(b"garbage")
     ended = run(forker, tmp_path / "job", judge, "--strict-cache")
@@ -355,7 +353,7 @@ def test_a_damaged_reply_is_asked_for_again_and_shown_to_nobody(
 # What is asked again
 
 
-def test_r43_the_same_command_serves_lasting_failures_and_retry_errors_asks_again(
+def test_the_same_command_serves_lasting_failures_and_retry_errors_asks_again(
     forker: Forker, judge: FakeJudge, tmp_path: Path
 ) -> None:
     def block(request: Request) -> Answer | None:
@@ -379,9 +377,7 @@ def test_r43_the_same_command_serves_lasting_failures_and_retry_errors_asks_agai
     assert not (tmp_path / "job" / "r.xlsx.journal").exists()
 
 
-def test_r43_fresh_asks_everything_anew_and_replaces_it(
-    forker: Forker, judge: FakeJudge, tmp_path: Path
-) -> None:
+def test_fresh_asks_everything_anew_and_replaces_it(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     small_job(folder)
     (folder / "config.ini").write_text(ONE_METRIC + "[cache]\nenabled = yes\n")
@@ -405,7 +401,7 @@ def stored_at(folder: Path) -> float:
 # What killed runs left
 
 
-def test_r61_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path: Path) -> None:
+def test_only_our_own_old_temporary_files_are_swept(forker: Forker, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     names = {
         ".rag-eval-0123456789ab.tmp": True, ".rag-eval-0123456789ab.tmp.xlsx": False, "0123456789ab.tmp": False,

@@ -1,4 +1,4 @@
-"""Marks of text that addresses the judge: found in attacks, not in ordinary texts, and never slow (J-4)."""
+"""Marks of text that addresses the judge: found in attacks, not in ordinary texts, and never slow."""
 
 import re
 import time

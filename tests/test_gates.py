@@ -71,7 +71,7 @@ def test_every_bot_must_reach_every_gate() -> None:
 @pytest.mark.parametrize(
     "values", [[flat(FAILED)] * 5, [flat(None)] * 5, [flat(0.9)] * 5 + [flat(FAILED)] * 5]
 )
-def test_r39_a_gate_never_passes_on_what_was_not_judged(
+def test_a_gate_never_passes_on_what_was_not_judged(
     gate_on: GateOn, values: list[tuple[object, ...]]
 ) -> None:
     (result,) = evaluate([Gate("rqs", 0.0)], summarise({"A": values}), gate_on, 0.95)  # type: ignore[dict-item]

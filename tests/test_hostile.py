@@ -110,7 +110,7 @@ def assert_harmless(ended: Ended, code: int | tuple[int, ...] = 0) -> None:
 
 
 def assert_only_text(path: Path) -> None:
-    """R-65, R-72, R-73: no formula, link, error or boolean in any cell, nothing that reaches outside, all of it XML."""
+    """No formula, link, error or boolean in any cell, nothing that reaches outside, all of it XML."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not name.endswith((".xml", ".rels", ".vml")):
@@ -127,10 +127,10 @@ def assert_only_text(path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["offline", "azure"])
-def test_r65_payloads_in_every_cell_are_judged_and_reported_as_text(
+def test_payloads_in_every_cell_are_judged_and_reported_as_text(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, who: str
 ) -> None:
-    """R-65, R-66, R-68, R-100: in query, reference, response and context."""
+    """In query, reference, response and context."""
 
     texts = (*PAYLOADS, *MARKED)
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n")
@@ -150,7 +150,7 @@ def test_r65_payloads_in_every_cell_are_judged_and_reported_as_text(
 
 
 def _assert_whole_in_json(path: Path, texts: tuple[str, ...]) -> None:
-    """R-35, R-115: strict, and every text as it came."""
+    """Strict, and every text as it came."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -160,7 +160,7 @@ def _assert_whole_in_json(path: Path, texts: tuple[str, ...]) -> None:
 
 
 def _assert_no_formula_in_csv(path: Path, texts: tuple[str, ...]) -> None:
-    """R-69: no cell begins with what a spreadsheet program would run; the text itself is whole."""
+    """No cell begins with what a spreadsheet program would run; the text itself is whole."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert not [
@@ -170,7 +170,7 @@ def _assert_no_formula_in_csv(path: Path, texts: tuple[str, ...]) -> None:
         assert row["Response"].removeprefix("'") in (as_shown(text), as_shown(text).removeprefix("'"))
 
 
-def test_r65_what_a_judge_writes_is_text_as_well(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_what_a_judge_writes_is_text_as_well(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Reasons, statements, generated questions, recommendations and refusals come from outside like any cell."""
     payload = '=HYPERLINK("http://evil.example") <r><t>x</t></r> \x1b[2J ]]>'
 
@@ -198,7 +198,7 @@ def test_r65_what_a_judge_writes_is_text_as_well(run_cli: Run, judge: FakeJudge,
     assert "evil.example" in parts
 
 
-def test_r115_texts_reach_the_judge_to_the_byte(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_texts_reach_the_judge_to_the_byte(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Emoji, CJK, right-to-left, combining marks, every line end, and cells of 100,000 characters."""
     texts = [
         "👩\u200d👩\u200d👧 🇫🇷 ❤\ufe0f 𝒳",
@@ -237,7 +237,7 @@ def _texts(document: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def test_r67_longer_than_a_cell(run_cli: Run, tmp_path: Path) -> None:
+def test_longer_than_a_cell(run_cli: Run, tmp_path: Path) -> None:
     """Cut with a mark, said on no terminal page after page, and the run is complete."""
     texts = ["x" * 32_767, "x" * 32_768, "😀" * 16_384, "=" * 100_000]
     rows = [["q?", text, text] for text in texts]
@@ -275,9 +275,7 @@ NAMES = (
 )
 
 
-def test_r70_r71_r75_bot_names_are_names_and_nothing_else(
-    run_cli: Run, judge: FakeJudge, tmp_path: Path
-) -> None:
+def test_bot_names_are_names_and_nothing_else(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """No sheet, file, formula or escape sequence is made of them; each is one line of the leaderboard."""
     header = ["Query", "Context", *(f"Bot_{name}" for name in NAMES)]
     write_csv(tmp_path / "in.csv", header, ["q?", "Paris is big.", *["Paris is big."] * len(NAMES)])
@@ -307,7 +305,7 @@ def test_r70_r71_r75_bot_names_are_names_and_nothing_else(
         "{0}%s",
     ],
 )
-def test_r71_r75_names_of_files(run_cli: Run, tmp_path: Path, stem: str) -> None:
+def test_names_of_files(run_cli: Run, tmp_path: Path, stem: str) -> None:
     """A file name is shown, in the report and on the terminal, and obeyed nowhere."""
     write_csv(tmp_path / f"{stem}.csv", ["Query", "Bot_A", "Context"], ["q?", "Paris.", "Paris."])
     ended = run_cli("--judge", "offline", "--json", "r.json", "--", f"{stem}.csv")
@@ -339,7 +337,7 @@ ERRORS: tuple[tuple[str, list[str], dict[str, str]], ...] = (
 @pytest.mark.parametrize(
     ("arguments", "files"), [case[1:] for case in ERRORS], ids=[case[0] for case in ERRORS]
 )
-def test_r75_messages_show_what_they_quote(
+def test_messages_show_what_they_quote(
     run_cli: Run, tmp_path: Path, arguments: list[str], files: dict[str, str]
 ) -> None:
     for name, text in files.items():
@@ -353,19 +351,19 @@ def test_r75_messages_show_what_they_quote(
 
 
 @pytest.mark.parametrize("break_", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\r"])
-def test_r75_a_quoted_text_cannot_begin_a_line(run_cli: Run, tmp_path: Path, break_: str) -> None:
+def test_a_quoted_text_cannot_begin_a_line(run_cli: Run, tmp_path: Path, break_: str) -> None:
     """Else a file name could speak in the program's name."""
     ended = run_cli(f"x{break_}rag-eval: all is well.csv", "--judge", "offline")
     assert_harmless(ended, 2)
     assert len(ended.err.splitlines()) == 1
 
 
-def test_r75_a_quoted_line_break_cannot_begin_a_line(run_cli: Run, tmp_path: Path) -> None:
+def test_a_quoted_line_break_cannot_begin_a_line(run_cli: Run, tmp_path: Path) -> None:
     ended = run_cli("x\nrag-eval: all is well.csv", "--judge", "offline")
     assert len(ended.err.splitlines()) == 1
 
 
-def test_r75_what_an_endpoint_says_is_shown_and_not_obeyed(
+def test_what_an_endpoint_says_is_shown_and_not_obeyed(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     write_csv(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
@@ -397,14 +395,14 @@ def test_many_columns_and_very_long_headers(run_cli: Run, tmp_path: Path) -> Non
 def test_halves_of_surrogate_pairs_in_what_an_endpoint_says(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, answer: Answer
 ) -> None:
-    """R-14, R-68: JSON can spell them out. They fail their call, and not the run."""
+    """JSON can spell them out. They fail their call, and not the run."""
     judge.always = lambda request: answer if request.task == "question" else None
     write_csv(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
     assert_harmless(run_cli("in.csv", "-o", "r.xlsx", **azure(judge)), 3)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_r114_marks_and_line_ends_of_a_csv_are_not_part_of_its_texts(
+def test_marks_and_line_ends_of_a_csv_are_not_part_of_its_texts(
     run_cli: Run, tmp_path: Path, encoding: str
 ) -> None:
     rows = '"Query";"Bot_A"\r\n"é?";"two\r\nlines"\r\n'
@@ -431,7 +429,7 @@ def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail(tmp_path: Pat
 def test_halves_of_surrogate_pairs_that_json_spells_out(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """R-68: they become U+FFFD on the way in, so that requests and report can hold the rest of the text."""
+    """They become U+FFFD on the way in, so that requests and report can hold the rest of the text."""
     write_csv(
         tmp_path / "in.csv", ["Query", "Bot_A", "Context"], ["q?", "Paris.", '["Paris \\ud800 and \\udc00"]']
     )

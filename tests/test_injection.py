@@ -1,4 +1,4 @@
-"""Text that tells the judge what to say changes nothing: J-1, J-3, J-6, through the real command line.
+"""Text that tells the judge what to say changes nothing, through the real command line.
 
 The judge of these tests is honest but careless: it does what it is asked and is not swayed, yet it quotes what
 it reads, planted verdicts included, in every text that it writes.
@@ -147,7 +147,7 @@ ONE_PLACE = [_row(attack, place) for attack in ATTACKS[18:20] for place in PLACE
 def test_attacked_rows_score_what_the_same_row_scores_without(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, attacked_rows: list[list[str]], form: str
 ) -> None:
-    """J-1, J-3: a planted verdict is never taken for the judge's, wherever it is planted and however it is quoted."""
+    """A planted verdict is never taken for the judge's, wherever it is planted and however it is quoted."""
     judge.always = quoting = QuotingJudge()
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n[judge]\nmax_attempts = 1\n")
     header = ["Query", "Ground_Truth", "Bot_A", "Context"]
@@ -168,7 +168,7 @@ def _csv(rows: list[list[str]]) -> str:
 
 
 def _assert_fenced(judge: FakeJudge) -> None:
-    """J-3, J-6: others' words stand in the user role alone, inside one JSON document; nothing but text is asked."""
+    """Others' words stand in the user role alone, inside one JSON document; nothing but text is asked."""
     for request in judge.requests:
         assert set(request.body) == {"model", "messages", "max_tokens", "temperature", "response_format"}
         *ours, theirs = request.body["messages"]
@@ -227,7 +227,7 @@ PLANTED = {
 def test_a_judge_that_only_repeats_a_planted_verdict_has_not_judged(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, around: str
 ) -> None:
-    """J-1: a reply is one JSON object or none; it is never searched for one. No score comes of it, high or low."""
+    """A reply is one JSON object or none; it is never searched for one. No score comes of it, high or low."""
 
     def parrot(request: Request) -> Any:
         planted = PLANTED.get(request.task)
@@ -262,7 +262,7 @@ BUILDERS: tuple[tuple[Callable[..., tuple[Message, ...]], dict[str, Any]], ...] 
 @given(st.data())
 @settings(max_examples=120, deadline=None)
 def test_the_texts_of_a_prompt_are_one_json_document_that_reads_back(data: st.DataObject) -> None:
-    """J-3: whatever the texts are, what stands around them is the same, and they come out as they went in."""
+    """Whatever the texts are, what stands around them is the same, and they come out as they went in."""
     build, fields = data.draw(st.sampled_from(BUILDERS))
     given_texts = {name: data.draw(strategy) for name, strategy in fields.items()}
     (message,) = build(**given_texts)
@@ -281,7 +281,7 @@ def _frame(build: Callable[..., tuple[Message, ...]], fields: dict[str, Any]) ->
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_our_own_prompts_hold_others_words_in_the_user_role_alone(pairs: list[tuple[str, str]]) -> None:
-    """J-3, also for several questions in one call: none can pose as another's or renumber itself."""
+    """Also for several questions in one call: none can pose as another's or renumber itself."""
     for query, question in pairs:
         system, user = answer_relevancy._closeness_prompt(query, question)
         assert (system.role, system.text) == ("system", answer_relevancy._CLOSENESS_TASK)
@@ -299,7 +299,7 @@ def test_our_own_prompts_hold_others_words_in_the_user_role_alone(pairs: list[tu
 @given(TEXT, TEXT, TEXT)
 @settings(max_examples=60, deadline=None)
 def test_evidence_and_response_reach_the_adviser_as_data(query: str, response: str, evidence: str) -> None:
-    """J-3: the prompt for recommendations, whose evidence was written by the judge after reading others' text."""
+    """The prompt for recommendations, whose evidence was written by the judge after reading others' text."""
     seen = (Evidence("statement", evidence, "not supported", False, evidence),)
     case = Case(2, query, query, response, None, None)
     result = CaseResult(
@@ -331,7 +331,7 @@ def _blank(result: CaseResult) -> CaseResult:
 
 
 def test_a_reply_cannot_ask_for_a_tool(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    """J-6: a tool call in a reply is no reply; nothing is run, and the row says that it was not judged."""
+    """A tool call in a reply is no reply; nothing is run, and the row says that it was not judged."""
     tool = {"id": "1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}
 
     def ask_for_tool(request: Request) -> Any:

@@ -434,7 +434,7 @@ def each(names: Iterable[str], of: Callable[[str], Iterable[Any]], quick: Callab
 @pytest.mark.parametrize(
     ("name", "moment"), each(WAYS, lambda name: WAYS[name].moments, lambda name: WAYS[name].middle)
 )
-def test_r41_r42_r52_a_kill_costs_only_the_calls_in_flight(
+def test_a_kill_costs_only_the_calls_in_flight(
     opened: Opened, unbroken: Unbroken, name: str, moment: str
 ) -> None:
     """What was stored is not asked for again, no lock, worker or file stays, and the report is the old one."""
@@ -451,7 +451,7 @@ def test_r41_r42_r52_a_kill_costs_only_the_calls_in_flight(
 
 
 @pytest.mark.parametrize(("name", "number"), each(WAYS, lambda _: CODES, lambda _: signal.SIGINT))
-def test_r54_r55_the_first_signal_reports_what_there_is(
+def test_the_first_signal_reports_what_there_is(
     opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
 ) -> None:
     """Calls in flight are waited for; a command with batches ends at once, and shards pay those calls again."""
@@ -476,7 +476,7 @@ def test_r54_r55_the_first_signal_reports_what_there_is(
         lambda name: signal.SIGTERM if name == "run" else None,
     ),
 )
-def test_r54_the_second_signal_ends_at_once_and_loses_nothing(
+def test_the_second_signal_ends_at_once_and_loses_nothing(
     opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
 ) -> None:
     way = opened(name)
@@ -515,9 +515,7 @@ def test_a_worker_that_is_killed_changes_nothing(opened: Opened, unbroken: Unbro
 
 
 @pytest.mark.slow
-def test_r41_r42_r46_thirty_kills_at_random_moments(
-    forker: Forker, judge: FakeJudge, memory_path: Path
-) -> None:
+def test_thirty_kills_at_random_moments(forker: Forker, judge: FakeJudge, memory_path: Path) -> None:
     """Rounds of kills until a run gets through: nothing but calls in flight is paid twice, and nothing is different.
 
     The moments fall into starting, judging and saving alike. At each of them the report is a whole one.
@@ -570,7 +568,7 @@ def test_r41_r42_r46_thirty_kills_at_random_moments(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 5])
-def test_r54_a_judge_that_does_not_answer_is_waited_for_ten_seconds(opened: Opened, asked: int) -> None:
+def test_a_judge_that_does_not_answer_is_waited_for_ten_seconds(opened: Opened, asked: int) -> None:
     """At the first look at the endpoint as well as later. The judge never answers, and the run ends nevertheless."""
     way = opened("run")
     way.watch(asked)
@@ -582,7 +580,7 @@ def test_r54_a_judge_that_does_not_answer_is_waited_for_ten_seconds(opened: Open
     assert ("PARTIAL" in ended.err) is bool(asked)
 
 
-def test_r55_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
+def test_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
     """As under nohup."""
     way = opened("run")
     way.watch(5)
@@ -593,7 +591,7 @@ def test_r55_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
     assert run.wait().code == 0
 
 
-def test_r54_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_path: Path) -> None:
+def test_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
     lines = [f"Query {n}?,It is {n}.,It is {n}. Surely.,No idea.,It is {n}." for n in range(20_000)]
     (tmp_path / "in.csv").write_text("\n".join([",".join(HEADER), *lines]), encoding="utf-8")

@@ -174,7 +174,7 @@ def test_a_folder_goes_with_all_that_is_in_it_and_its_lock(tmp_path: Path, tempo
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_r61_a_run_removes_what_a_killed_run_of_the_same_report_left(
+def test_a_run_removes_what_a_killed_run_of_the_same_report_left(
     forker: Forker, judge: FakeJudge, tmp_path: Path, temporary: Path
 ) -> None:
     """While another report in the same folder is being written: the judge keeps it waiting."""

@@ -42,7 +42,7 @@ def held_elsewhere(target: Path) -> Iterator["subprocess.Popen[str]"]:
         yield process
 
 
-def test_r52_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     target = tmp_path / "r.xlsx"
     with held_elsewhere(target) as process, pytest.raises(LockedError) as refusal, locked(target):
         pass
@@ -71,7 +71,7 @@ def test_an_error_inside_frees_the_lock(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_r52_the_lock_dies_with_its_process(tmp_path: Path) -> None:
+def test_the_lock_dies_with_its_process(tmp_path: Path) -> None:
     """After kill -9 its file is still there and means nothing."""
     target = tmp_path / "r.xlsx"
     with held_elsewhere(target) as process:
@@ -146,9 +146,7 @@ def test_never_two_holders_however_often_the_file_is_removed(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_r52_a_second_run_on_one_report_pays_nothing(
-    forker: Forker, judge: FakeJudge, tmp_path: Path
-) -> None:
+def test_a_second_run_on_one_report_pays_nothing(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """The judge keeps the first run waiting until the others have come and gone."""
     others_are_done = threading.Event()
     judge.always = lambda request: others_are_done.wait(60) and None
@@ -167,7 +165,7 @@ def test_r52_a_second_run_on_one_report_pays_nothing(
     assert not lock_path(tmp_path / "r.xlsx").exists()
 
 
-def test_r53_two_runs_at_once_share_a_cache(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
+def test_two_runs_at_once_share_a_cache(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """Different reports, one cache: both are complete, and a third run asks for nothing."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[diagnostics]\nenabled = false\n")
     sheet_of(tmp_path / "in.xlsx", rows=2)

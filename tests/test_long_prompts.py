@@ -1,4 +1,4 @@
-"""R-116: what is too long for the judge is known before it is sent, and never cut in silence."""
+"""What is too long for the judge is known before it is sent, and never cut in silence."""
 
 import json
 from dataclasses import replace

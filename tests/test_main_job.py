@@ -253,7 +253,7 @@ def test_other_weights_and_thresholds_cost_no_calls(run_cli: Run, judge: FakeJud
     assert len(judge.requests) == asked
 
 
-def test_r64_a_row_inserted_at_the_top_asks_only_for_itself(
+def test_a_row_inserted_at_the_top_asks_only_for_itself(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
@@ -277,7 +277,7 @@ def test_the_journal_of_a_complete_run_is_removed(run_cli: Run, judge: FakeJudge
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.xlsx", "r.xlsx"]
 
 
-def test_r26_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
+def test_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """The filter blocks one response: no 0 anywhere, exit 3; asking again is one call, and only when it is wanted."""
@@ -308,7 +308,7 @@ def test_r26_a_failed_call_leaves_its_cell_empty_and_the_run_resumable(
     assert not (tmp_path / "r.xlsx.journal").exists()
 
 
-def test_r8_a_wrong_key_costs_one_request_and_leaves_the_old_report(
+def test_a_wrong_key_costs_one_request_and_leaves_the_old_report(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     judge.always = error(401, "401", f"Access denied due to invalid subscription key {KEY}")
@@ -345,7 +345,7 @@ def test_a_quota_used_up_midway_gives_a_partial_report(
     assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
 
 
-def test_r51_a_target_that_cannot_be_written_costs_nothing(
+def test_a_target_that_cannot_be_written_costs_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx")
@@ -418,7 +418,7 @@ def test_a_sheet_longer_than_max_rows_is_cut_and_it_is_said(run_cli: Run, tmp_pa
     assert "max_rows" in ended.err
 
 
-def test_r75_control_characters_in_the_data_do_not_reach_the_terminal(run_cli: Run, tmp_path: Path) -> None:
+def test_control_characters_in_the_data_do_not_reach_the_terminal(run_cli: Run, tmp_path: Path) -> None:
     bot = "Bot_\u202eevil\u200b\x85"
     write_sheet(tmp_path / "in.xlsx", ["Query", bot, "Context"], ["q?", "an answer", "a context"])
     ended = run_cli("in.xlsx", "--judge", "offline")
@@ -426,7 +426,7 @@ def test_r75_control_characters_in_the_data_do_not_reach_the_terminal(run_cli: R
     assert not set(ended.out + ended.err) & {"\u202e", "\u200b", "\x85", "\x1b"}
 
 
-def test_r78_debug_logs_what_is_done_without_keys_and_texts(
+def test_debug_logs_what_is_done_without_keys_and_texts(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     judge.faults.append(completion("no JSON"))
@@ -469,7 +469,7 @@ def test_debug_logs_a_line_for_each_request_and_for_each_stored_reply(
     assert stored.count(("toxicity", "row 3")) == 1
 
 
-def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
+def test_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     plain = ["Q1?", GOOD, GOOD, BAD, CONTEXT]
@@ -494,7 +494,7 @@ def test_j4_text_that_addresses_the_judge_is_flagged_and_changes_no_score(
     assert "Good" not in listed
 
 
-def test_r33_failures_that_hit_one_bot_more_than_another_are_told(
+def test_failures_that_hit_one_bot_more_than_another_are_told(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """What is missing is not missing at random then."""

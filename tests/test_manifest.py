@@ -1,4 +1,4 @@
-"""R-63: the manifest of a run says what it was and how it ended, however that was."""
+"""The manifest of a run says what it was and how it ended, however that was."""
 
 import hashlib
 import json
@@ -118,7 +118,7 @@ def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name
     assert sheet.read_bytes() == before
 
 
-def test_r52_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Path) -> None:
+def test_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Path) -> None:
     write_sheet(tmp_path / "in.xlsx", *SHEET)
     held, over = threading.Event(), threading.Event()
 

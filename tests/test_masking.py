@@ -36,11 +36,11 @@ LOCAL, REMOTE = "http://127.0.0.1:8080/v1", "https://api.example.com/v1"
         ("", ""),
     ],
 )
-def test_r76_an_error_shows_neither_a_key_nor_pieces_of_it_with_a_digit(text: str, expected: str) -> None:
+def test_an_error_shows_neither_a_key_nor_pieces_of_it_with_a_digit(text: str, expected: str) -> None:
     assert masked(text, {SECRET}) == expected
 
 
-def test_r76_of_secrets_that_contain_each_other_the_longest_is_masked_first() -> None:
+def test_of_secrets_that_contain_each_other_the_longest_is_masked_first() -> None:
     secrets = {SECRET, f"{SECRET}-and-more"}
     assert masked(f"{SECRET}-and-more, {SECRET}", secrets) == "[key], [key]"
     assert without_keys(f"{SECRET}-and-more, {SECRET}", secrets) == "[key], [key]"
@@ -111,7 +111,7 @@ def test_which_host_is_this_computer(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-def test_r76_a_result_loses_the_key_wherever_a_judge_wrote_it_and_nothing_else() -> None:
+def test_a_result_loses_the_key_wherever_a_judge_wrote_it_and_nothing_else() -> None:
     told = f"so says {KEY}"
     seen = Evidence("statement", told, "supported", True, f"because {KEY}", rank=3)
     score = Score.scored("faithfulness", 0.5, told, (seen,))

@@ -55,7 +55,7 @@ def outcome(case: ProviderCase) -> Completion | Fault:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_r1_every_answer_falls_into_one_class_with_a_stable_code(case: ProviderCase) -> None:
+def test_every_answer_falls_into_one_class_with_a_stable_code(case: ProviderCase) -> None:
     found = outcome(case)
     if case.action == "ok":
         assert isinstance(found, Completion)
@@ -66,12 +66,12 @@ def test_r1_every_answer_falls_into_one_class_with_a_stable_code(case: ProviderC
     assert case.told in found.message
 
 
-def test_r1_every_row_of_the_provider_table_has_a_case() -> None:
+def test_every_row_of_the_provider_table_has_a_case() -> None:
     assert {case.row for case in CASES} | ROWS_WITHOUT_AN_ANSWER == {f"A{n}" for n in range(1, 33)}
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.status >= 300], ids=lambda case: case.id)
-def test_r22_a_message_names_status_request_and_a_next_step_on_one_line(case: ProviderCase) -> None:
+def test_a_message_names_status_request_and_a_next_step_on_one_line(case: ProviderCase) -> None:
     message = read_status(case.status, case.headers, case.text).message
     assert message.startswith(f"HTTP {case.status}")
     assert f"[request id-{case.id}]" in message
@@ -79,12 +79,12 @@ def test_r22_a_message_names_status_request_and_a_next_step_on_one_line(case: Pr
     assert case.code in ("truncated",) or ": " in message.partition("[request")[2]
 
 
-def test_r22_azures_own_request_id_comes_first() -> None:
+def test_azures_own_request_id_comes_first() -> None:
     headers = {"apim-request-id": "azure-1", "x-request-id": "other"}
     assert "[request azure-1]" in read_status(500, headers, "").message
 
 
-def test_r12_the_categories_that_were_hit_are_named() -> None:
+def test_the_categories_that_were_hit_are_named() -> None:
     case = next(case for case in CASES if case.id == "a05_content_filter")
     message = read_status(400, {}, case.text).message
     assert "(jailbreak)" in message
@@ -213,7 +213,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(status=st.integers(300, 599), body=JSON.map(json.dumps) | st.text(), headers=st.text(max_size=30))
-def test_r14_no_body_whatsoever_raises(status: int, body: str, headers: str) -> None:
+def test_no_body_whatsoever_raises(status: int, body: str, headers: str) -> None:
     told = {"retry-after": headers, "retry-after-ms": headers, "date": headers, "x-request-id": headers}
     fault = read_status(status, told, body)
     assert "\n" not in fault.message
@@ -222,7 +222,7 @@ def test_r14_no_body_whatsoever_raises(status: int, body: str, headers: str) -> 
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"error":' * 50_000, "9" * 5_000])
-def test_r14_bodies_that_break_parsers(body: str) -> None:
+def test_bodies_that_break_parsers(body: str) -> None:
     assert read_status(400, {}, body).code == "bad_request"
     assert isinstance(read_body(body), Fault)
 
@@ -251,12 +251,12 @@ DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
         ({}, "", None),
     ],
 )
-def test_r4_waits_in_all_their_forms(headers: dict[str, str], message: str, expected: float | None) -> None:
+def test_waits_in_all_their_forms(headers: dict[str, str], message: str, expected: float | None) -> None:
     fault = read_status(429, headers, json.dumps({"error": {"message": message}}))
     assert fault.wait == expected
 
 
-def test_r6_a_wait_above_the_cap_may_also_be_told_in_words() -> None:
+def test_a_wait_above_the_cap_may_also_be_told_in_words() -> None:
     assert read_status(429, {}, '{"message": "Please try again in 6m0s."}').code == "exceeds_rate_limit"
 
 
@@ -264,7 +264,7 @@ def test_r6_a_wait_above_the_cap_may_also_be_told_in_words() -> None:
     ("seconds", "code"),
     [("120", "rate_limited"), ("121", "exceeds_rate_limit"), ("9" * 12, "exceeds_rate_limit")],
 )
-def test_r6_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None:
+def test_a_wait_above_the_cap_is_not_waited_for(seconds: str, code: str) -> None:
     assert read_status(429, {"retry-after": seconds}, "").code == code
 
 
@@ -356,15 +356,13 @@ RESET = ConnectionResetError(104, "reset")
         (caused(aiohttp.ClientOSError(104, "x"), RESET), "connection_lost", "ConnectionResetError"),
     ],
 )
-def test_r23_the_root_cause_of_a_failed_connection_is_named(
-    error: BaseException, code: str, told: str
-) -> None:
+def test_the_root_cause_of_a_failed_connection_is_named(error: BaseException, code: str, told: str) -> None:
     fault = unreachable(error)
     assert (fault.action, fault.code) == (Action.RETRY, code)
     assert told in fault.message
 
 
-def test_r17_only_what_may_have_been_sent_is_possibly_billed() -> None:
+def test_only_what_may_have_been_sent_is_possibly_billed() -> None:
     assert timed_out(3).possibly_billed
     assert unreachable(aiohttp.ServerDisconnectedError()).possibly_billed
     assert not unreachable(caused(OSError(), ConnectionRefusedError())).possibly_billed
@@ -396,7 +394,7 @@ def is_reply(text: str) -> bool:
         '{"n": 1, "parts": [{"share": 1}]}',
     ],
 )
-def test_j1_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
+def test_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
     assert is_reply(text)
 
 
@@ -436,13 +434,13 @@ def test_j1_one_object_in_at_most_one_fence_is_a_reply(text: str) -> None:
         '{"n": ' + "9" * 5_000 + "}",
     ],
 )
-def test_r36_anything_else_is_unparseable(text: str) -> None:
+def test_anything_else_is_unparseable(text: str) -> None:
     assert not is_reply(text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(before=st.text(max_size=20), after=st.text(max_size=20))
-def test_j1_a_reply_is_never_searched_for(before: str, after: str) -> None:
+def test_a_reply_is_never_searched_for(before: str, after: str) -> None:
     """Only white space and one fence may stand around the object."""
     assume(before.strip() or after.strip())
     assume(not (before.strip().lower() in ("```", "```json") and after.strip() == "```"))

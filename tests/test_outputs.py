@@ -87,7 +87,7 @@ def test_the_schema_is_a_schema_and_knows_what_is_wrong(tmp_path: Path) -> None:
 def test_every_run_fits_the_schema_and_is_strict_json(
     tmp_path: Path, bots: tuple[str, ...], rows: int
 ) -> None:
-    """R-35: missing is null with an outcome; there is no NaN."""
+    """Missing is null with an outcome; there is no NaN."""
     facts = facts_of(bots, rows)
     document = _json(tmp_path, random_results(bots, rows), facts)
     _assert_valid(document)
@@ -172,14 +172,12 @@ def test_the_leaderboard_is_told_with_its_intervals_and_the_verdict(tmp_path: Pa
     ids=["long", "emoji", "surrogates", "controls", "quotes", "formula", "NaN"],
 )
 def test_texts_are_whole_whatever_they_hold(tmp_path: Path, text: str) -> None:
-    """R-67, R-68, R-115"""
     case = plain_result(response=text, query=text, chunks=(text,), reference=text)
     (told,) = _json(tmp_path, [case], facts_of(["GPT4"], 1))["cases"]
     assert told["response"] == told["query"] == told["reference"] == told["chunks"][0] == text
 
 
 def test_a_partial_run_says_so(tmp_path: Path) -> None:
-    """R-56"""
     facts = facts_of(["GPT4"], 5)
     final = replace(facts, partial="interrupted", notes=("A note.",), seconds=3.5)
     document = _json(tmp_path, [plain_result()], facts, final)
@@ -190,7 +188,7 @@ def test_a_partial_run_says_so(tmp_path: Path) -> None:
 
 
 def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
-    """R-76: not the key, and no password in the URL of a provider that does not judge."""
+    """Not the key, and no password in the URL of a provider that does not judge."""
     (tmp_path / "config.ini").write_text(
         f"[azure]\nendpoint = https://me:{KEY}@example.com/?sig={KEY}\n[openai]\napi_key = {KEY}\n"
         "[thresholds]\nfaithfulness = 0.4\n",
@@ -225,7 +223,6 @@ def test_json_takes_no_memory_for_the_text(tmp_path: Path) -> None:
 
 
 def test_a_number_that_json_has_no_word_for_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    """R-35"""
     with pytest.raises(ValueError, match="not JSON compliant"):
         JsonReport(tmp_path / "r.json", facts_of(["GPT4"], 1, weights={"faithfulness": math.nan}), NOTHING)
     assert os.listdir(tmp_path) == []
@@ -255,11 +252,11 @@ def test_a_table_whose_place_is_a_folder_is_refused(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_r69_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
+def test_a_text_that_could_be_a_formula_is_quoted(text: str, shown: str) -> None:
     assert printable(formula_safe(text)) == shown
 
 
-def test_r69_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
+def test_the_three_tables_hold_the_same_as_the_sheets(tmp_path: Path) -> None:
     """Numbers stay numbers, negative ones too; texts are in quotes, so that no separator can split them."""
     results = [
         plain_result(2, "=GPT4", 0.8, response='=cmd|"x",y;z\r\nnext', query="-1+1"),
@@ -397,7 +394,7 @@ def test_outputs_that_cannot_all_be_opened_leave_nothing(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["json", "csv"])
 @pytest.mark.parametrize("rows", [1, 60])
 def test_a_disk_that_takes_no_more_is_an_output_error(tmp_path: Path, kind: str, rows: int) -> None:
-    """R-48, R-49: a limit on the size of files stands in for a full disk."""
+    """A limit on the size of files stands in for a full disk."""
     facts = facts_of(TWO_BOTS, rows)
     report = (
         JsonReport(tmp_path / "r", facts, NOTHING) if kind == "json" else CsvReport(tmp_path / "r", facts)
@@ -431,7 +428,6 @@ def test_the_command_line_writes_all_of_it(run_cli: Run, tmp_path: Path) -> None
 def test_a_run_with_failures_fits_the_schema_and_shows_no_key(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """R-76"""
     judge.always = lambda request: (
         error(400, "content_filter", "The response was filtered", "prompt")
         if request.task == "verdicts"
@@ -546,7 +542,6 @@ def _usage_in(path: Path) -> dict[str, Any]:
 def test_a_place_that_cannot_be_written_costs_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], code: int, expected: str
 ) -> None:
-    """R-51"""
     write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     (tmp_path / "taken").touch()
     before = (tmp_path / "in.xlsx").read_bytes()

@@ -118,7 +118,7 @@ def test_what_the_columns_mean_is_in_the_page(tmp_path: Path) -> None:
     assert terms == ["RQS", *labels, "Input Toxicity", *modes]
 
 
-def test_r74_the_policy_allows_exactly_the_script_and_style_of_the_page(tmp_path: Path) -> None:
+def test_the_policy_allows_exactly_the_script_and_style_of_the_page(tmp_path: Path) -> None:
     html = page_of(tmp_path / "p.html", random_results(BOTS, 3)).read_text(encoding="utf-8")
     (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
@@ -195,7 +195,7 @@ def test_without_texts_nothing_of_them_is_in_the_file(tmp_path: Path) -> None:
     assert "SECRET" not in page.read_text(encoding="utf-8")
 
 
-def test_r74_texts_from_data_are_escaped_and_what_html_forbids_is_replaced(tmp_path: Path) -> None:
+def test_texts_from_data_are_escaped_and_what_html_forbids_is_replaced(tmp_path: Path) -> None:
     text = "<b>&\"'\0\ud800\x1b\u2028</script>"
     results = [replace(plain_result(2, text, 0.1), recommendation=text)]
     html = page_of(tmp_path / "p.html", results, input_name=text, judge=text, partial=text).read_text("utf-8")

@@ -455,7 +455,7 @@ def hostile_run(text: str) -> list[CaseResult]:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_r74_hostile_texts_have_no_effect_and_are_shown_as_they_are(show: Show, text: str) -> None:
+def test_hostile_texts_have_no_effect_and_are_shown_as_they_are(show: Show, text: str) -> None:
     changes = {
         "input_name": text, "sheet": text, "judge": text, "partial": text, "rubric": text, "criteria": (text,),
         "has_gold": True, "flags": {(2, text): (f"response: {text}",)}, "notes": (text,), "thresholds_from": text,
@@ -577,7 +577,7 @@ def test_without_a_script_there_are_the_verdict_and_the_worst_cases(driver: Any,
     assert "Birch says 4." in shown
 
 
-def test_r74_firefox_shows_the_same_under_the_same_policy(tmp_path: Path) -> None:
+def test_firefox_shows_the_same_under_the_same_policy(tmp_path: Path) -> None:
     page = page_of(tmp_path / "page.html", [*small_run()])
     with firefox(tmp_path / "profile") as browser:
         browser.get(f"{page.as_uri()}#row-4")
@@ -602,7 +602,7 @@ def test_r74_firefox_shows_the_same_under_the_same_policy(tmp_path: Path) -> Non
     assert asked_for <= {page.as_uri(), "about:blank"}  # what it asks of itself is its own affair
 
 
-def test_r74_chromium_refuses_scripts_that_are_not_ours(driver: Any, tmp_path: Path) -> None:
+def test_chromium_refuses_scripts_that_are_not_ours(driver: Any, tmp_path: Path) -> None:
     driver.get(page_of(tmp_path / "page.html", small_run()).as_uri())
     script = """const s = document.createElement("script"); s.textContent = "window.hacked = 1";
         document.body.append(s); document.body.setAttribute("onclick", "window.hacked = 1"); document.body.click();

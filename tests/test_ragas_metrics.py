@@ -197,7 +197,7 @@ def test_an_evasive_response_needs_no_question() -> None:
         ("answer_relevancy", {"question": Q, "closeness": {"reason": "r", "closeness": 0.5}}),
     ],
 )
-def test_r36_an_off_menu_reply_is_a_failure_and_never_a_number(metric: str, replies: dict[str, Any]) -> None:
+def test_an_off_menu_reply_is_a_failure_and_never_a_number(metric: str, replies: dict[str, Any]) -> None:
     result = score(metric, replies)
     assert (result.outcome, result.code, result.value) == (Outcome.FAILED, "unparseable", None)
 
@@ -342,7 +342,7 @@ R, C = "reference", ("a chunk",)
         ("context_recall", "x", R, None, None),
     ],
 )
-def test_r27_cells_that_settle_a_score_without_a_call(
+def test_cells_that_settle_a_score_without_a_call(
     metric: str, response: str, reference: str | None, chunks: tuple[str, ...] | None, expected: float | None
 ) -> None:
     """A failure of the bot is a score; what was never there to judge is not applicable."""

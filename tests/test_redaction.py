@@ -1,4 +1,4 @@
-"""R-86: what is recognised, what is left alone, and that an LLM judge never sees what was to be hidden."""
+"""What is recognised, what is left alone, and that an LLM judge never sees what was to be hidden."""
 
 import time
 import zipfile
@@ -222,7 +222,7 @@ def config(tmp_path: Path, text: str = "") -> None:
     )
 
 
-def test_r86_nothing_that_is_to_be_hidden_is_sent_or_stored(
+def test_nothing_that_is_to_be_hidden_is_sent_or_stored(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """Every request, recommendations included; the report has the texts as they were, and says what was done."""
@@ -245,7 +245,7 @@ def test_r86_nothing_that_is_to_be_hidden_is_sent_or_stored(
     assert note in drawings(tmp_path / "r.xlsx")
 
 
-def test_r86_without_redaction_the_texts_are_sent(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_without_redaction_the_texts_are_sent(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """So that the test above could fail."""
     planted(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", **azure(judge))
@@ -253,7 +253,7 @@ def test_r86_without_redaction_the_texts_are_sent(run_cli: Run, judge: FakeJudge
     assert "Redacted" not in ended.out
 
 
-def test_r86_redaction_is_keyed_into_the_store(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_redaction_is_keyed_into_the_store(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """What was answered about other texts is not taken; the same redaction asks nothing again."""
     config(tmp_path)
     planted(tmp_path / "in.xlsx")
@@ -267,7 +267,7 @@ def test_r86_redaction_is_keyed_into_the_store(run_cli: Run, judge: FakeJudge, t
     assert asked[2:] == [0, 0]
 
 
-def test_r86_the_option_stands_for_both_kinds_and_the_file_may_name_one(
+def test_the_option_stands_for_both_kinds_and_the_file_may_name_one(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     config(tmp_path, "redact = email\n")
@@ -276,14 +276,14 @@ def test_r86_the_option_stands_for_both_kinds_and_the_file_may_name_one(
     assert "e-mail addresses: 6, phone numbers: 6" in run_cli("in.xlsx", "--redact", **azure(judge)).out
 
 
-def test_r86_a_dry_run_says_what_would_be_redacted(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_a_dry_run_says_what_would_be_redacted(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     planted(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--dry-run", "--redact", **azure(judge))
     assert "A run would redact before sending: e-mail addresses, phone numbers." in ended.out
     assert judge.requests == []
 
 
-def test_r86_the_offline_judge_is_shown_everything_and_it_is_said(run_cli: Run, tmp_path: Path) -> None:
+def test_the_offline_judge_is_shown_everything_and_it_is_said(run_cli: Run, tmp_path: Path) -> None:
     planted(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--redact", "--judge", "offline")
     assert ended.code == 0
@@ -292,7 +292,7 @@ def test_r86_the_offline_judge_is_shown_everything_and_it_is_said(run_cli: Run, 
     assert "redacted" not in run_cli("in.xlsx", "--judge", "offline").err
 
 
-def test_r86_a_pattern_that_is_none_is_refused_at_once(run_cli: Run, tmp_path: Path) -> None:
+def test_a_pattern_that_is_none_is_refused_at_once(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[privacy]\nredact_pattern = (\n")
     ended = run_cli("in.xlsx")
     assert ended.code == 2

@@ -171,7 +171,7 @@ def test_the_leaderboard_is_printed_without_its_thresholds_and_with_what_floats_
 
 
 def test_a_mean_over_other_queries_than_rqs_shows_its_count(tmp_path: Path) -> None:
-    """R-28: in the cell, by the format of its number; the value is the mean only. The count of RQS has a column."""
+    """In the cell, by the format of its number; the value is the mean only. The count of RQS has a column."""
     without = plain_result(3, value=0.4, reference=None)
     without = replace(
         without, scores={**without.scores, "context_recall": Score.not_applicable("context_recall", "none")}
@@ -199,7 +199,7 @@ def test_lines_are_in_the_order_of_the_input_and_name_its_rows(tmp_path: Path) -
 
 
 def test_a_scored_case_is_shown_with_typed_values_of_full_precision(tmp_path: Path) -> None:
-    """R-26: numbers are numbers; rounding is display only (decision 17)."""
+    """Numbers are numbers; rounding is display only (decision 17)."""
     third = 1 / 3
     case = Case(7, "GPT4", "Why?", "Because.", "So.", ("one", "two"))
     scores = [Score.scored(metric, third) for metric in METRIC_LABELS]
@@ -238,7 +238,7 @@ def test_a_context_is_shown_by_chunk(
 
 
 def test_what_has_no_value_is_an_empty_cell_with_its_look_and_its_reason(tmp_path: Path) -> None:
-    """R-26: never 0, never a word for nothing; a failure shows its code."""
+    """Never 0, never a word for nothing; a failure shows its code."""
     scores = {metric: Score.scored(metric, 0.8) for metric in METRIC_LABELS}
     scores["faithfulness"] = Score.failed("faithfulness", "content_filter", "the filter refused")
     scores["context_recall"] = Score.not_applicable("context_recall", "the row has no ground truth")
@@ -272,7 +272,7 @@ def test_columns_of_a_switched_off_metric_stay_and_are_empty_and_grey(tmp_path: 
 
 
 def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
-    """R-28, R-30: counts, coverage and, when it is not full, the range that the mean could have."""
+    """Counts, coverage and, when it is not full, the range that the mean could have."""
     failing = result_of(
         Case(4, "GPT4", "q", "a", "r", ("c",)),
         [
@@ -301,7 +301,7 @@ def test_the_summary_shows_means_beside_their_counts(tmp_path: Path) -> None:
 
 
 def test_the_leaderboard_ranks_over_the_queries_that_all_bots_share(tmp_path: Path) -> None:
-    """R-29: the same rows for every bot, and how many; a bot that cannot be ranked has no rank."""
+    """The same rows for every bot, and how many; a bot that cannot be ranked has no rank."""
     unjudged = [Score.failed(metric, "truncated", "cut") for metric in METRIC_LABELS]
     results = [
         result
@@ -443,7 +443,7 @@ def test_of_too_many_low_scores_the_lowest_have_notes_and_the_report_says_so(tmp
 
 
 def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None:
-    """R-11, R-56: what was adapted is said; R-29: over how many queries."""
+    """What was adapted is said, and over how many queries."""
     facts = facts_of(
         TWO_BOTS,
         2,
@@ -523,7 +523,7 @@ def test_the_box_says_what_a_reader_must_know_of_the_run(tmp_path: Path) -> None
 def test_the_verdict_claims_no_more_than_the_scores_support(
     values: dict[str, list[float | None]], expected: str
 ) -> None:
-    """R-30: a lead that chance or what was not judged could explain is not called settled."""
+    """A lead that chance or what was not judged could explain is not called settled."""
     summary = summary_of(_results_of(values), facts_of(list(values), len(values["A"])))
     assert verdict(summary, find(summary)) == expected
 
@@ -741,7 +741,7 @@ def test_what_nothing_could_show_is_not_counted_as_0(tmp_path: Path) -> None:
 
 
 def test_the_leaderboard_says_how_many_of_the_compared_queries_a_mean_leaves_out() -> None:
-    """R-29: failed and not applicable apart, of the compared queries alone."""
+    """Failed and not applicable apart, of the compared queries alone."""
     some = [plain_result(2, "A", 0.9), _without_context(3, "A", 0.9)]
     others = [plain_result(row, "B", 0.5) for row in (2, 3, 4)]
     summary = summary_of([*some, *others], facts_of("AB", 3))
@@ -928,7 +928,6 @@ def test_charts_show_the_tables_own_cells_and_have_alternative_texts(tmp_path: P
 
 
 def test_a_partial_run_says_so_on_every_sheet_in_print_and_in_its_colour(tmp_path: Path) -> None:
-    """R-56"""
     facts = facts_of(["GPT4"], 5)
     whole = _book(tmp_path, [plain_result()], facts)
     final = replace(facts, partial="interrupted & stopped")
@@ -975,7 +974,7 @@ def test_every_sheet_is_set_up_for_reading_and_for_print(tmp_path: Path) -> None
 
 
 def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_text(tmp_path: Path) -> None:
-    """R-65, R-66, R-73: in every place of the workbook that data can reach."""
+    """In every place of the workbook that data can reach."""
     path = _everywhere(tmp_path / "r.xlsx", HOSTILE)
     book = load_workbook(path)
     for row in _rows(book["Evidence"]):
@@ -995,7 +994,7 @@ def test_hostile_text_reads_back_as_it_was_written_and_is_never_anything_but_tex
 
 @pytest.mark.parametrize(("text", "shown"), REPLACED)
 def test_what_xml_cannot_hold_is_replaced_visibly(tmp_path: Path, text: str, shown: str) -> None:
-    """R-68: in every place of the workbook that data can reach; the save never crashes."""
+    """In every place of the workbook that data can reach; the save never crashes."""
     path = _everywhere(tmp_path / "r.xlsx", [text])
     (row,) = _rows(load_workbook(path)[CASES])
     assert {row["Query"], row["Response"], row["Context"], row["Bot"]} == {shown}
@@ -1008,7 +1007,7 @@ def test_what_xml_cannot_hold_is_replaced_visibly(tmp_path: Path, text: str, sho
     ids=["just fits", "letters", "emoji", "emoji at odd places"],
 )
 def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str, kept: int) -> None:
-    """R-67: counted in UTF-16 units, never within a pair of them, and said in the report."""
+    """Counted in UTF-16 units, never within a pair of them, and said in the report."""
     path = write_report(tmp_path / "r.xlsx", [plain_result(response=text)], facts_of(["GPT4"], 1))
     (row,) = _rows(load_workbook(path)[CASES])
     shown, cut, mark = row["Response"].partition(" […] (cut: ")
@@ -1023,7 +1022,6 @@ def test_what_is_longer_than_a_cell_is_cut_with_a_mark(tmp_path: Path, text: str
 @given(st.lists(st.text(), min_size=20, max_size=60))
 @settings(max_examples=8, deadline=None)
 def test_any_text_reads_back(texts: list[str]) -> None:
-    """R-66"""
     with tempfile.TemporaryDirectory() as folder:
         results = [plain_result(row, response=text) for row, text in enumerate(texts, 2)]
         path = write_report(Path(folder) / "r.xlsx", results, facts_of(["GPT4"], len(texts)))
@@ -1082,7 +1080,6 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 
 
 def test_the_target_is_untouched_until_the_report_is_finished(tmp_path: Path) -> None:
-    """R-46"""
     target = tmp_path / "r.xlsx"
     target.write_bytes(b"older")
     report = ExcelReport(target, facts_of(["GPT4"], 1))
@@ -1103,7 +1100,6 @@ def test_a_discarded_report_leaves_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
 def test_the_mode_of_an_existing_file_is_kept(tmp_path: Path, mode: int) -> None:
-    """R-47"""
     target = tmp_path / "r.xlsx"
     target.touch()
     target.chmod(mode)
@@ -1113,7 +1109,6 @@ def test_the_mode_of_an_existing_file_is_kept(tmp_path: Path, mode: int) -> None
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
 def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, mode: int) -> None:
-    """R-47"""
     before = os.umask(umask)
     try:
         path = write_report(tmp_path / "r.xlsx", [plain_result()], facts_of(["GPT4"], 1))
@@ -1124,7 +1119,6 @@ def test_a_new_file_has_the_mode_that_the_umask_leaves(tmp_path: Path, umask: in
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_symlink_is_followed_and_stays(tmp_path: Path, exists: bool) -> None:
-    """R-47"""
     real = tmp_path / "elsewhere" / "real.xlsx"
     real.parent.mkdir()
     if exists:
@@ -1137,7 +1131,7 @@ def test_a_symlink_is_followed_and_stays(tmp_path: Path, exists: bool) -> None:
 
 
 def test_a_locked_target_gets_a_sibling_with_the_time_in_its_name(tmp_path: Path) -> None:
-    """R-50: the lock is Windows', so the move that it refuses is handed in."""
+    """The lock is Windows', so the move that it refuses is handed in."""
     target = tmp_path / "r.xlsx"
     target.write_bytes(b"open elsewhere")
 
@@ -1170,7 +1164,6 @@ def test_a_locked_target_gets_a_sibling_with_the_time_in_its_name(tmp_path: Path
 def test_a_place_that_cannot_be_written_is_named_before_anything_is_paid(
     tmp_path: Path, target: str, problem: str, remedy: str
 ) -> None:
-    """R-51"""
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(OutputError) as caught:
@@ -1181,7 +1174,6 @@ def test_a_place_that_cannot_be_written_is_named_before_anything_is_paid(
 
 
 def test_a_read_only_folder_is_refused_before_anything_is_paid() -> None:
-    """R-51"""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)  # noqa: S103 (readable and searchable for everybody)
         with _as_ordinary_user(), pytest.raises(OutputError, match=r"Permission denied; choose a folder"):
@@ -1200,7 +1192,7 @@ def test_a_writable_place_is_left_as_it_was(tmp_path: Path) -> None:
 def test_a_disk_that_takes_no_more_is_an_output_error_and_the_older_report_stays(
     tmp_path: Path, rows: int, limit: int
 ) -> None:
-    """R-48, R-49: a limit on the size of files stands in for a full disk."""
+    """A limit on the size of files stands in for a full disk."""
     target = tmp_path / "r.xlsx"
     target.write_bytes(b"older")
     facts = facts_of(TWO_BOTS, rows)
@@ -1215,7 +1207,6 @@ def test_a_disk_that_takes_no_more_is_an_output_error_and_the_older_report_stays
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no sheet", "no header"])
 def test_a_file_that_cannot_be_read_back_is_refused(tmp_path: Path, damage: str) -> None:
-    """R-46"""
     path = write_report(tmp_path / "r.xlsx", [plain_result()], facts_of(["GPT4"], 1))
     check_readable(path, path, SHEETS)
     content = bytearray(path.read_bytes())

@@ -42,7 +42,7 @@ KEY = request_key(ENDPOINT, DIALECT, CALL)
         request_key(ENDPOINT, DIALECT, replace(CALL, deployment="cheap")),
     ],
 )
-def test_r44_what_is_in_the_request_is_in_the_key(key: str) -> None:
+def test_what_is_in_the_request_is_in_the_key(key: str) -> None:
     assert key != KEY
 
 
@@ -56,7 +56,7 @@ def test_r44_what_is_in_the_request_is_in_the_key(key: str) -> None:
         request_key(ENDPOINT, DIALECT, replace(CALL, task="renamed", agrees_with={"statements": 2})),
     ],
 )
-def test_r44_what_cannot_change_the_reply_is_not(key: str) -> None:
+def test_what_cannot_change_the_reply_is_not(key: str) -> None:
     """A new key, more workers or another name of the task must not pay for the same reply again."""
     assert key == KEY
 

@@ -24,8 +24,8 @@ from xlsxwriter.packager import Packager
 ROOT = Path(__file__).parent.parent
 
 
-def test_r87_every_pin_has_the_hashes_of_its_files() -> None:
-    """R-87: requirements.lock holds the pins of requirements.txt, each with a SHA-256; what else is in it is for other
+def test_every_pin_has_the_hashes_of_its_files() -> None:
+    """Requirements.lock holds the pins of requirements.txt, each with a SHA-256; what else is in it is for other
     systems than the one that the pins were made on."""
     pins = re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     lock = (ROOT / "requirements.lock").read_text()
@@ -38,8 +38,8 @@ def test_r87_every_pin_has_the_hashes_of_its_files() -> None:
     assert "://" not in lock, "packages come from the index that pip is set up with"
 
 
-def test_r87_the_light_installation_has_the_same_pins_and_ragas_without_its_requirements() -> None:
-    """R-87: what is in it is in requirements.lock too, of the same version and with the same hashes."""
+def test_the_light_installation_has_the_same_pins_and_ragas_without_its_requirements() -> None:
+    """What is in it is in requirements.lock too, of the same version and with the same hashes."""
     whole, light = (entries_of(ROOT / name) for name in ("requirements.lock", "requirements-light.lock"))
     assert light.items() <= whole.items()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -56,8 +56,8 @@ def entries_of(path: Path) -> dict[str, tuple[str, ...]]:
     return {normal(name): (version, *re.findall(r"sha256:\w+", rest)) for name, version, rest in found}
 
 
-def test_r87_the_xml_parser_withstands_billions_of_laughs() -> None:
-    """R-87: expat 2.4.1 and later limits how far entities may grow."""
+def test_the_xml_parser_withstands_billions_of_laughs() -> None:
+    """Expat 2.4.1 and later limits how far entities may grow."""
     version = tuple(int(part) for part in re.findall(r"\d+", xml.parsers.expat.EXPAT_VERSION))
     assert version >= (2, 4, 1)
 

@@ -655,7 +655,7 @@ def test_rows_are_counted_as_in_every_other_input(tmp_path):
 
 
 def test_a_workbook_that_lies_about_its_size_loses_no_rows(tmp_path):
-    """R-112: the dimension that a sheet declares is not believed."""
+    """The dimension that a sheet declares is not believed."""
     write_excel(tmp_path / "honest.xlsx", "doc_ids", [(f"q{number}", ["a"]) for number in range(9)])
     with (
         zipfile.ZipFile(tmp_path / "honest.xlsx") as honest,
@@ -820,7 +820,7 @@ def test_a_zip_that_is_no_workbook_is_refused(tmp_path):
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path):
-    """R-101: the size that the archive's own directory declares is enough to turn it away."""
+    """The size that the archive's own directory declares is enough to turn it away."""
     with zipfile.ZipFile(tmp_path / "r.xlsx", "w") as archive:
         archive.writestr("[Content_Types].xml", "")
         archive.infolist()[0].file_size = 510 * 2**20
@@ -938,7 +938,7 @@ def test_a_workbook_has_typed_cells_and_its_tables_can_be_used(tmp_path):
 
 
 @pytest.mark.parametrize("qid", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1+1", "＋1", "－1", "＠x"])
-def test_r69_no_cell_of_a_csv_is_a_formula(tmp_path, qid):
+def test_no_cell_of_a_csv_is_a_formula(tmp_path, qid):
     """With an apostrophe before it, as OWASP advises; other ids and all numbers stay as they are."""
     with scored(tmp_path, "scores.csv", [qid, "1=1"]).open(encoding="utf-8-sig", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -968,7 +968,7 @@ def test_the_output_is_another_file_of_a_known_kind_in_a_folder(tmp_path):
         write_retrieval(path, path, tmp_path / "scores.csv" / "scores.jsonl")
 
 
-def test_r46_an_older_output_stays_until_the_new_one_is_complete(tmp_path):
+def test_an_older_output_stays_until_the_new_one_is_complete(tmp_path):
     """And its permissions stay even then."""
     for suffix in (".xlsx", ".csv", ".jsonl"):
         output = tmp_path / f"scores{suffix}"

@@ -350,7 +350,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
 def test_text_that_is_not_exactly_one_json_object_is_refused(text: str) -> None:
-    """J-1, R-36: nothing is searched for inside a reply."""
+    """Nothing is searched for inside a reply."""
     rubric = make_rubric("M1", "")
     with pytest.raises(ValueError, match="Invalid JSON string"):
         rubric.validate_result(text)
@@ -824,7 +824,7 @@ def expected_rubric() -> EvaluationRubric:
 @pytest.mark.parametrize("name", ["rubric.yaml", "rubric.yml", "RUBRIC.YAML"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_a_rubric_is_read_from_yaml(tmp_path: Path, name: str, encoding: str) -> None:
-    """R-97: a byte order mark and Windows line ends are no obstacle."""
+    """A byte order mark and Windows line ends are no obstacle."""
     content = YAML_RUBRIC.replace("\n", "\r\n").encode(encoding)
     assert load_rubric(write(tmp_path, name, content)) == expected_rubric()
 
@@ -948,7 +948,6 @@ _QUOTES = "check the indentation, and put texts with signs such as : # * @ ' int
 def test_every_problem_of_a_file_is_one_line_with_place_and_remedy(
     tmp_path: Path, name: str, content: str | bytes, problems: list[str]
 ) -> None:
-    """R-91, R-60."""
     path = write(tmp_path, name, content)
     with pytest.raises(SettingsError) as caught:
         load_rubric(path)
@@ -959,7 +958,7 @@ def test_every_problem_of_a_file_is_one_line_with_place_and_remedy(
 
 
 def test_yaml_that_asks_for_python_objects_gets_none(tmp_path: Path) -> None:
-    """R-60: a rubric file is data."""
+    """A rubric file is data."""
     path = write(tmp_path, "r.yaml", "rubric_id: !!python/object/apply:os.getcwd []\n")
     with pytest.raises(SettingsError, match="line 1: could not determine a constructor"):
         load_rubric(path)

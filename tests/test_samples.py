@@ -1,4 +1,4 @@
-"""R-21: the judge asked several times for each score."""
+"""The judge asked several times for each score."""
 
 import json
 from itertools import count
@@ -16,10 +16,10 @@ HEADER = ["Query", "Ground_Truth", "Bot_A", "Context"]
 CONFIG = "[cache]\nenabled = yes\n[azure]\ntemperature = 1\n"
 
 
-def test_r21_repeats_are_calls_of_their_own_and_each_is_paid_once(
+def test_repeats_are_calls_of_their_own_and_each_is_paid_once(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    """R-21: three times as many calls, none in the second run, and two more each for five samples."""
+    """Three times as many calls, none in the second run, and two more each for five samples."""
     (tmp_path / "config.ini").write_text(CONFIG)
     write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
 

@@ -56,7 +56,7 @@ def test_results_come_in_the_order_of_the_coroutines() -> None:
     assert run([ask(n) for n in range(50)], judge, workers=8, window=20) == list(range(50))
 
 
-def test_r20_identical_calls_are_made_once() -> None:
+def test_identical_calls_are_made_once() -> None:
     judge = ObjectJudge(echo, seconds=0.01)
     assert run([ask(7) for _ in range(50)], judge, workers=8) == [7] * 50
     assert judge.prompts == ["7"]
@@ -165,7 +165,7 @@ def test_earlier_coroutines_go_first() -> None:
     assert judge.prompts.index("1000") < judge.prompts.index("20")
 
 
-def test_r40_a_reply_that_cannot_be_stored_is_not_counted() -> None:
+def test_a_reply_that_cannot_be_stored_is_not_counted() -> None:
     class Full(DictStore):
         def put_reply(self, key: str, *, reply: str, **paid: Any) -> None:
             raise OSError("no space left")
@@ -188,7 +188,7 @@ def test_a_failure_is_journaled_and_ends_its_own_coroutine_alone() -> None:
     [("blocked_by_filter", 0), ("output_filtered", 0), ("refused", 0), ("too_long", 0), ("truncated", 0),
      ("loop", 0), ("unparseable", 1), ("timeout", 1), ("server_error", 1), ("rate_limited", 1), ("not_run", 1)],
 )  # fmt: skip
-def test_r42_a_journaled_failure_that_would_come_again_is_served_and_another_is_asked_again(
+def test_a_journaled_failure_that_would_come_again_is_served_and_another_is_asked_again(
     code: str, asked: int
 ) -> None:
     store = DictStore()
@@ -434,7 +434,7 @@ def test_a_judge_that_cannot_be_reached_stops_the_run_after_one_look() -> None:
     assert (judge.prepared, judge.prompts) == ([""], [])
 
 
-def test_r54_a_stop_request_is_heard_while_the_endpoint_does_not_answer_at_first() -> None:
+def test_a_stop_request_is_heard_while_the_endpoint_does_not_answer_at_first() -> None:
     class Silent(ObjectJudge):
         def prepare(self, deployment: str) -> None:
             answer.wait(10)
@@ -516,7 +516,7 @@ def test_one_deployment_answers_while_another_is_prepared() -> None:
     assert run([elsewhere(1), ask(2)], Slow(echo)) == [1, 2]
 
 
-def test_r7_a_fatal_answer_stops_the_run_and_keeps_what_is_done() -> None:
+def test_a_fatal_answer_stops_the_run_and_keeps_what_is_done() -> None:
     def reply(prompt: str) -> str | Exception:
         return RunStoppedError("insufficient_quota", "spent") if int(prompt) >= 5 else echo(prompt)
 
@@ -534,7 +534,7 @@ def test_a_stopped_run_still_serves_what_the_store_knows() -> None:
     assert run([outcome(n) for n in range(20)], judge, store, workers=1)[10:] == list(range(10, 20))
 
 
-def test_r9_equal_failures_in_a_row_stop_the_run() -> None:
+def test_equal_failures_in_a_row_stop_the_run() -> None:
     judge = ObjectJudge(lambda prompt: JudgeError("server_error", "HTTP 500"))
     results = run([outcome(n) for n in range(100)], judge, workers=1)
     begun = BREAKER_LIMIT + 1  # one more may be with the worker when the limit is reached

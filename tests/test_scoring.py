@@ -62,7 +62,7 @@ def _score(name: str, value: Value) -> Score:
         ((0.9, 0.9, 0.9, 0.9, FAILED), None),
     ],
 )
-def test_r32_rqs_renormalises_over_applicable_metrics_and_is_empty_over_a_hole(
+def test_rqs_renormalises_over_applicable_metrics_and_is_empty_over_a_hole(
     values: tuple[Value, ...], expected: float | None
 ) -> None:
     assert rqs(scores(*values), WEIGHTS) == pytest.approx(expected)
@@ -211,7 +211,7 @@ def test_means_and_population_standard_deviation() -> None:
     assert (mean.scored, mean.failed, mean.coverage) == (3, 0, 1.0)
 
 
-def test_r28_a_mean_travels_with_its_counts_and_a_mean_of_nothing_is_empty() -> None:
+def test_a_mean_travels_with_its_counts_and_a_mean_of_nothing_is_empty() -> None:
     summary = summarise({"A": [(None, FAILED, 0.5, 0.5, None), (None, FAILED, 0.7, 0.5, None)]})
     bot = summary.bots[0]
     assert bot.rqs == Mean(None, None, 0, 2, 0)
@@ -223,7 +223,7 @@ def test_r28_a_mean_travels_with_its_counts_and_a_mean_of_nothing_is_empty() -> 
     assert summary.standings[0].rank is None
 
 
-def test_r29_ranking_uses_the_rows_that_every_bot_was_scored_on() -> None:
+def test_ranking_uses_the_rows_that_every_bot_was_scored_on() -> None:
     """B fails on the easy row; counting that as 0, or leaving only B's row out, would rank it wrongly."""
     easy, hard = flat(0.9), flat(0.3)
     summary = summarise({"A": [easy, hard, hard], "B": [flat(FAILED), flat(0.4), flat(0.4)]})
@@ -237,7 +237,7 @@ def test_r29_ranking_uses_the_rows_that_every_bot_was_scored_on() -> None:
 
 
 @given(st.lists(st.one_of(st.floats(0, 1), st.just(FAILED)), min_size=1, max_size=20))
-def test_r30_bounds_hold_the_true_mean_whatever_the_missing_values_are(values: list[Value]) -> None:
+def test_bounds_hold_the_true_mean_whatever_the_missing_values_are(values: list[Value]) -> None:
     mean = summarise({"A": [flat(value) for value in values]}).bots[0].rqs
     assert mean.bounds is not None
     low, high = mean.bounds

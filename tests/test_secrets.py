@@ -104,10 +104,10 @@ FAULTS: dict[str, Answer | Callable[[Request], Answer]] = {
 
 @pytest.mark.parametrize("when", ["from the start", "once the run has begun"])
 @pytest.mark.parametrize("name", FAULTS)
-def test_r76_whatever_the_endpoint_answers_the_key_is_written_nowhere(
+def test_whatever_the_endpoint_answers_the_key_is_written_nowhere(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, name: str, when: str
 ) -> None:
-    """R-76, R-78: with every debug log switched on that there is."""
+    """With every debug log switched on that there is."""
     fault = FAULTS[name]
 
     def misbehave(request: Request) -> Any:
@@ -126,7 +126,7 @@ def test_r76_whatever_the_endpoint_answers_the_key_is_written_nowhere(
 
 
 @pytest.mark.parametrize("provider", ["azure", "openai"])
-def test_r76_a_run_that_succeeds_writes_no_key(
+def test_a_run_that_succeeds_writes_no_key(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, provider: str
 ) -> None:
     sheet(tmp_path)
@@ -138,7 +138,7 @@ def test_r76_a_run_that_succeeds_writes_no_key(
     assert "capital" not in ended.err
 
 
-def test_r76_a_key_that_the_endpoint_quotes_in_its_replies_is_not_passed_on(
+def test_a_key_that_the_endpoint_quotes_in_its_replies_is_not_passed_on(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """A gateway that throws headers back into the text of a completion; the report is what others get to see.
@@ -241,7 +241,7 @@ def _unforeseen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_unforeseen")
-def test_r75_r77_a_bug_is_one_harmless_line_and_its_traceback_is_for_debug(
+def test_a_bug_is_one_harmless_line_and_its_traceback_is_for_debug(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     sheet(tmp_path)
@@ -257,14 +257,14 @@ def test_r75_r77_a_bug_is_one_harmless_line_and_its_traceback_is_for_debug(
 
 
 @pytest.mark.usefixtures("_unforeseen")
-def test_r77_a_bug_does_not_tell_the_key(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_a_bug_does_not_tell_the_key(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     sheet(tmp_path)
     ended = run_cli("in.xlsx", "--debug", **variables(judge))
     assert ended.code == 4
     assert leaks(tmp_path, ended) == []
 
 
-def test_r76_r77_what_is_hidden_is_neither_said_nor_warned_of_nor_logged(
+def test_what_is_hidden_is_neither_said_nor_warned_of_nor_logged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     console.hide({KEY})
@@ -295,7 +295,7 @@ BAD_KEYS = (
 
 @pytest.mark.parametrize("key", BAD_KEYS)
 @pytest.mark.parametrize("source", ["environment", "config.ini", ".env"])
-def test_r76_r94_a_key_that_cannot_be_one_is_refused_without_a_look_at_it(
+def test_a_key_that_cannot_be_one_is_refused_without_a_look_at_it(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, key: str, source: str
 ) -> None:
     if source == ".env" and "\n" in key:
@@ -328,10 +328,10 @@ def test_r76_r94_a_key_that_cannot_be_one_is_refused_without_a_look_at_it(
         (["--judge", "openai"], {"OPENAI_BASE_URL": "http://[::ffff:1.2.3.4]/v1", "OPENAI_API_KEY": KEY}, "https://"),
     ],
 )  # fmt: skip
-def test_r80_a_key_goes_only_where_it_is_safe_on_the_way(
+def test_a_key_goes_only_where_it_is_safe_on_the_way(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], given: dict[str, str], told: str
 ) -> None:
-    """R-76, R-80: refused before anything is connected to, and without showing what the value may hide."""
+    """Refused before anything is connected to, and without showing what the value may hide."""
     sheet(tmp_path)
     ended = run_cli("in.xlsx", *arguments, **variables(judge) | given)
     assert ended.code == 2
@@ -341,7 +341,7 @@ def test_r80_a_key_goes_only_where_it_is_safe_on_the_way(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_r79_a_redirect_is_not_followed(run_cli: Run, judge: FakeJudge, tmp_path: Path, status: int) -> None:
+def test_a_redirect_is_not_followed(run_cli: Run, judge: FakeJudge, tmp_path: Path, status: int) -> None:
     """Neither key nor texts reach another address, even on the same host; the run stops and says why."""
     with running_judge() as elsewhere:
         judge.always = Answer(status, b"", {"Location": f"{elsewhere.url}/openai/{KEY}"})
@@ -352,7 +352,7 @@ def test_r79_a_redirect_is_not_followed(run_cli: Run, judge: FakeJudge, tmp_path
     assert leaks(tmp_path, ended) == []
 
 
-def test_r83_the_password_of_a_proxy_is_told_nowhere(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+def test_the_password_of_a_proxy_is_told_nowhere(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """The endpoint lies behind a proxy that refuses; what is said names host and port of the proxy alone."""
     sheet(tmp_path)
     port = judge.url.rpartition(":")[2]
@@ -371,7 +371,7 @@ def test_r83_the_password_of_a_proxy_is_told_nowhere(run_cli: Run, judge: FakeJu
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 @pytest.mark.parametrize("cached", [True, False])
-def test_r84_what_quotes_the_judged_texts_is_for_its_owner_alone(
+def test_what_quotes_the_judged_texts_is_for_its_owner_alone(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, cached: bool
 ) -> None:
     """Cache or journal with all that SQLite puts beside it, looked at while the run is under way."""
@@ -395,7 +395,7 @@ def test_r84_what_quotes_the_judged_texts_is_for_its_owner_alone(
     assert [name for name, mode in modes.items() if mode == 0o700] == ([".nexus_cache"] if cached else [])
 
 
-def test_r76_settings_and_endpoint_show_themselves_without_the_key(tmp_path: Path) -> None:
+def test_settings_and_endpoint_show_themselves_without_the_key(tmp_path: Path) -> None:
     given = {"AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com", "AZURE_OPENAI_API_KEY": KEY}
     loaded = load_settings(None, {}, given, tmp_path)
     endpoint = endpoint_of(loaded.settings)
@@ -469,14 +469,14 @@ def guarded_run(folder: Path, allowed: list[str], *arguments: str, **given: str)
 
 
 @pytest.mark.slow
-def test_r85_the_offline_judge_connects_to_nothing(tmp_path: Path) -> None:
+def test_the_offline_judge_connects_to_nothing(tmp_path: Path) -> None:
     loaded, seen = guarded_run(tmp_path, [], "--judge", "offline")
     assert seen == []
     assert loaded == {"ragas": False, "openai": False, "silent": True}
 
 
 @pytest.mark.slow
-def test_r85_an_llm_judge_connects_to_its_endpoint_alone(judge: FakeJudge, tmp_path: Path) -> None:
+def test_an_llm_judge_connects_to_its_endpoint_alone(judge: FakeJudge, tmp_path: Path) -> None:
     """Of ragas only its prompts are loaded, and nothing phones home, from any thread."""
     traces = {"LANGCHAIN_TRACING_V2": "true", "LANGSMITH_TRACING": "true", "RAGAS_DO_NOT_TRACK": "false"}
     loaded, seen = guarded_run(tmp_path, ["127.0.0.1"], **variables(judge) | traces)
@@ -498,15 +498,3 @@ def test_what_a_request_tells_about_this_machine(run_cli: Run, judge: FakeJudge,
     told = json.dumps([[request.headers, request.body, request.path] for request in judge.requests])
     private = (str(tmp_path), "in.xlsx", socket.gethostname(), "Bot_", "Ground_Truth")
     assert [text for text in private if text in told] == []
-
-
-def test_every_test_that_the_list_of_requirements_names_is_there() -> None:
-    document = (ROOT / "tests" / "requirements.md").read_text("utf-8")
-    named = re.findall(r"`(test_\w+\.py)::(\w+)`", document)
-    missing = [
-        f"{file}::{name}"
-        for file, name in named
-        if f"def {name}(" not in (ROOT / "tests" / file).read_text("utf-8")
-    ]
-    assert len(named) > 30
-    assert missing == []

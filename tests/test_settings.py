@@ -86,7 +86,7 @@ def test_without_any_source_everything_is_default(folder: Path) -> None:
 
 
 def test_shipped_sample_is_the_defaults(folder: Path) -> None:
-    """R-88: config.ini.example gives every key its default, its `delimiter = auto ; …` included, and no other."""
+    """Config.ini.example gives every key its default, its `delimiter = auto ; …` included, and no other."""
     text = (ROOT / "config.ini.example").read_text(encoding="utf-8")
     loaded = load(folder, text)
     assert loaded.settings == Settings()
@@ -142,7 +142,7 @@ INI = "[azure]\ntemperature = 0.1\nendpoint = https://ini.example.com\napi_key =
     ],
 )
 def test_precedence(folder: Path, levels: str, expected: str, source: str) -> None:
-    """R-92: command line over environment over .env over config file over default, in every pair."""
+    """Command line over environment over .env over config file over default, in every pair."""
     if "dotenv" in levels.split():
         write(folder / ".env", "\nAZURE_OPENAI_ENDPOINT=https://dotenv.example.com\n")
     loaded = load(
@@ -213,7 +213,7 @@ def test_environment_of_the_process_is_left_alone(folder: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_empty_variable_counts_as_unset(folder: Path, empty: str) -> None:
-    """R-93: an empty variable does not hide the config file's value, in the environment or in .env."""
+    """An empty variable does not hide the config file's value, in the environment or in .env."""
     write(folder / ".env", f"AZURE_OPENAI_ENDPOINT='{empty}'\nAZURE_OPENAI_API_KEY\n")
     loaded = load(folder, INI, environ={"AZURE_OPENAI_ENDPOINT": empty})
     assert loaded.settings.azure.endpoint == "https://ini.example.com"
@@ -224,7 +224,7 @@ def test_empty_variable_counts_as_unset(folder: Path, empty: str) -> None:
 
 
 def test_search_order(folder: Path) -> None:
-    """R-99, R-81: config, then .env beside it, in cwd, in backend/; the first counts, parents never do."""
+    """Config, then .env beside it, in cwd, in backend/; the first counts, parents never do."""
     write(folder.parent / ".env", "AZURE_OPENAI_API_VERSION=parent")
     write(folder / "conf" / "my.ini", "")
     config = Path("conf/my.ini")
@@ -312,7 +312,7 @@ def test_no_file_is_read_that_anybody_could_have_put_there(folder: Path) -> None
 
 
 def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) -> None:
-    """R-99: ./config.ini is read if it is there; one in a parent or in backend/ is not."""
+    """./config.ini is read if it is there; one in a parent or in backend/ is not."""
     write(folder.parent / "config.ini", "[evaluation]\nmax_rows = 1")
     write(folder / "backend" / "config.ini", "[evaluation]\nmax_rows = 2")
     loaded = load(folder)
@@ -322,7 +322,7 @@ def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) 
 
 
 def test_named_config_file_must_exist(folder: Path) -> None:
-    """R-99: a file that the user named and that is not there is an error, a folder too."""
+    """A file that the user named and that is not there is an error, a folder too."""
     assert problems(folder, config=Path("my.ini")) == ["my.ini: there is no such file; correct --config"]
     (line,) = problems(folder, config=Path("backend"))
     assert line == "backend: is a folder, not a file; name a file in it"
@@ -346,7 +346,7 @@ def test_folder_named_dotenv_is_no_dotenv_file(folder: Path) -> None:
     ],
 )
 def test_utf8_is_read(folder: Path, encoded: bytes) -> None:
-    """R-97: UTF-8 with or without byte order mark, with any line end."""
+    """UTF-8 with or without byte order mark, with any line end."""
     loaded = load(folder, encoded)
     assert loaded.settings.bots.strip_prefix == "Böt"
     assert str(loaded.sources["bots.strip_prefix"]) == f"config.ini line {2 + encoded.startswith(b'#')}"
@@ -362,7 +362,7 @@ def test_utf8_is_read(folder: Path, encoded: bytes) -> None:
 )
 @pytest.mark.parametrize("name", ["config.ini", ".env"])
 def test_other_encodings_are_refused(folder: Path, encoded: bytes, line: int, name: str) -> None:
-    """R-97: UTF-16 and Windows-1252 are refused with the line and the remedy."""
+    """UTF-16 and Windows-1252 are refused with the line and the remedy."""
     write(folder / name, encoded)
     assert problems(folder) == [
         f"{name}, line {line}: not UTF-8 text; save the file as UTF-8 (not as UTF-16 or Windows-1252)"
@@ -393,7 +393,7 @@ def test_other_encodings_are_refused(folder: Path, encoded: bytes, line: int, na
     ],
 )
 def test_ini_syntax(folder: Path, line: str, expected: str) -> None:
-    """R-88, R-89, R-96: comments, '=' alone as separator, no interpolation; escapes decoded in the delimiter."""
+    """Comments, '=' alone as separator, no interpolation; escapes decoded in the delimiter."""
     assert load(folder, f"[context]\n{line}\n").settings.context.delimiter == expected
 
 
@@ -423,7 +423,7 @@ def test_very_many_unknown_keys_are_not_all_looked_up(folder: Path) -> None:
     ],
 )
 def test_escapes_stay_elsewhere(folder: Path, section: str, key: str, text: str) -> None:
-    """R-96: outside `delimiter` a backslash is a backslash."""
+    """Outside `delimiter` a backslash is a backslash."""
     settings = load(folder, f"[{section}]\n{key} = {text}").settings
     assert str(getattr(getattr(settings, section), key)) == text
 
@@ -500,7 +500,7 @@ def test_comments_do_not_count_as_lines_of_a_key(folder: Path) -> None:
     ],
 )
 def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) -> None:
-    """R-89, R-91: duplicates, stray lines and continued values, by line, all at once, without showing them."""
+    """Duplicates, stray lines and continued values, by line, all at once, without showing them."""
     assert problems(folder, ini)[: len(expected)] == expected
 
 
@@ -566,7 +566,7 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
     ],
 )
 def test_unknown_names_are_refused(folder: Path, ini: str, expected: str) -> None:
-    """R-89, R-90: an unknown section or key, [DEFAULT] included, with the nearest valid name."""
+    """An unknown section or key, [DEFAULT] included, with the nearest valid name."""
     assert problems(folder, ini) == [expected]
 
 
@@ -582,7 +582,7 @@ def test_what_other_tools_call_differently_is_not_ours_and_its_name_here_is() ->
 
 
 def test_unknown_override_is_refused(folder: Path) -> None:
-    """R-90: a key from the command line is checked like one of the file."""
+    """A key from the command line is checked like one of the file."""
     assert problems(folder, overrides={"cache.enable": True, "cach.enabled": True}) == [
         "command line, [cache] enable: unknown key (did you mean 'enabled'?)",
         "command line, [cach] enabled: unknown section (did you mean 'cache'?)",
@@ -590,7 +590,7 @@ def test_unknown_override_is_refused(folder: Path) -> None:
 
 
 def test_all_problems_are_reported_at_once(folder: Path) -> None:
-    """R-91: one error, one line a problem, each with its place, its value and what is allowed."""
+    """One error, one line a problem, each with its place, its value and what is allowed."""
     ini = """\
 [judge]
 provider = azur
@@ -630,7 +630,7 @@ red = 1
 
 
 def test_unreadable_files_are_reported_together(folder: Path) -> None:
-    """R-91, R-98: what does not parse in any file is named by file and line, in one error."""
+    """What does not parse in any file is named by file and line, in one error."""
     write(folder / ".env", f"# ours\nA=1\n\n\nAZURE_OPENAI_API_KEY {CANARY}\nB='open\n")
     write(folder / "backend" / ".env", "=\n")
     assert problems(folder, "[azure]\nx\n") == [
@@ -642,7 +642,7 @@ def test_unreadable_files_are_reported_together(folder: Path) -> None:
 
 
 def test_misplaced_secret_is_not_echoed(folder: Path) -> None:
-    """R-91, R-76: a long value is described by its length, since it may be a key in the wrong place."""
+    """A long value is described by its length, since it may be a key in the wrong place."""
     (line,) = problems(folder, f"[azure]\ntemperature = {CANARY}")
     assert line.endswith("a value of 32 characters is not allowed; expected a number from 0 to 2")
     (line,) = problems(folder, f"[azure]\napikey = {CANARY}")
@@ -661,7 +661,7 @@ def test_misplaced_secret_is_not_echoed(folder: Path) -> None:
     ],
 )
 def test_dotenv_is_read_as_it_stands(folder: Path, line: str, expected: str) -> None:
-    """R-98: quotes, export and comments as usual; nothing is interpolated."""
+    """Quotes, export and comments as usual; nothing is interpolated."""
     write(folder / ".env", line)
     assert load(folder).settings.openai.api_key.get_secret_value() == expected
 
@@ -689,7 +689,7 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
     + [(text, False) for text in ("0", "false", "NO", "Off")],
 )
 def test_flags(folder: Path, text: str, expected: bool) -> None:
-    """R-95: the four usual pairs of words, in any case."""
+    """The four usual pairs of words, in any case."""
     assert load(folder, f"[evaluation]\nparallel = {text}").settings.evaluation.parallel is expected
 
 
@@ -769,7 +769,7 @@ def test_what_a_value_of_a_setting_is_stays_out_of_messages_of_python() -> None:
     + [("privacy.redact_pattern", value) for value in ("(", "[a", r"\d*", "a|", "[[a]", "a{1,99999999999}")],
 )
 def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
-    """R-95, R-91: refused with the place and with what is allowed, from the file and the command line alike."""
+    """Refused with the place and with what is allowed, from the file and the command line alike."""
     section, name = key.split(".")
     allowed = FIELDS[section, name].description
     assert problems(folder, f"[{section}]\n{name} = {value}\n") == [
@@ -798,14 +798,14 @@ def test_values_out_of_range(folder: Path, key: str, value: str) -> None:
     ],
 )
 def test_values_at_the_edge(folder: Path, key: str, value: str, expected: object) -> None:
-    """R-95: the ends of every range are allowed."""
+    """The ends of every range are allowed."""
     section, name = key.split(".")
     settings = load(folder, f"[{section}]\n{name} = {value}\n").settings
     assert getattr(getattr(settings, section), name) == expected
 
 
 def test_metrics_may_not_all_be_off(folder: Path) -> None:
-    """R-38: a run with nothing to judge is refused before it begins."""
+    """A run with nothing to judge is refused before it begins."""
     ini = "[metrics]\n" + "".join(f"{metric} = off\n" for metric in (*METRIC_LABELS, "toxicity"))
     assert problems(folder, ini) == [
         "config.ini, line 2, [metrics]: every metric is switched off, so there is nothing to judge"
@@ -861,7 +861,7 @@ def test_the_way_of_signing_in_is_all_that_a_dry_run_forgets() -> None:
 
 @given(st.lists(st.floats(0, 1e300), min_size=5, max_size=5).filter(any))
 def test_normalised_weights_add_up_to_one(weights: list[float]) -> None:
-    """R-95: for any allowed weights, in the order and under the names of the report's metrics."""
+    """For any allowed weights, in the order and under the names of the report's metrics."""
     normalised = Weights(**dict(zip(METRIC_LABELS, weights, strict=True))).normalised
     assert list(normalised) == list(METRIC_LABELS)
     assert sum(normalised.values()) == pytest.approx(1)
@@ -870,7 +870,7 @@ def test_normalised_weights_add_up_to_one(weights: list[float]) -> None:
 
 @pytest.mark.parametrize("weight", ["0", "1e308"])
 def test_weights_need_a_usable_sum(folder: Path, weight: str) -> None:
-    """R-95: all zero, or too big to add, is refused by section."""
+    """All zero, or too big to add, is refused by section."""
     ini = "[weights]\n" + "".join(f"{metric} = {weight}\n" for metric in METRIC_LABELS)
     assert problems(folder, ini) == [
         "config.ini, line 2, [weights]: the weights must add up to a finite number above 0"
@@ -882,7 +882,7 @@ def test_weights_need_a_usable_sum(folder: Path, weight: str) -> None:
     [({}, "config.ini, line 7"), (Options(gamma=0.0).overrides(), "command line --gamma")],
 )
 def test_what_is_judged_needs_a_weight(folder: Path, overrides: Mapping[str, object], heading: str) -> None:
-    """R-95: otherwise no case could have an RQS."""
+    """Otherwise no case could have an RQS."""
     off = "".join(f"{metric} = off\n" for metric in METRIC_LABELS if metric != "answer_relevancy")
     ini = f"[metrics]\n{off}[weights]\nanswer_relevancy = 0\n"
     assert problems(folder, ini, overrides=overrides) == [
@@ -899,7 +899,7 @@ def test_what_is_judged_needs_a_weight(folder: Path, overrides: Mapping[str, obj
     [(f"{CANARY} ", CANARY), (f"\t{CANARY}\r\n", CANARY), (f'"{CANARY}"', CANARY), (f"' {CANARY} '", CANARY)],
 )
 def test_wrapping_of_a_key_is_removed(folder: Path, variable: str, key: str) -> None:
-    """R-94: outer white space and quotes go, with a warning that does not show the key."""
+    """Outer white space and quotes go, with a warning that does not show the key."""
     loaded = load(folder, environ=AZURE | {"AZURE_OPENAI_API_KEY": variable})
     assert loaded.settings.azure.api_key.get_secret_value() == key
     assert loaded.warnings == (
@@ -944,7 +944,7 @@ BAD_KEYS = {
 def test_bad_keys_are_refused_without_being_shown(
     folder: Path, provider: str, problem: str, key: str
 ) -> None:
-    """R-94: only for the provider that is chosen; the other's key does no harm."""
+    """Only for the provider that is chosen; the other's key does no harm."""
     variable = "AZURE_OPENAI_API_KEY" if provider == "azure" else "OPENAI_API_KEY"
     environ = {variable: key}
     (line,) = problems(folder, environ=environ, overrides={"judge.provider": provider})
@@ -958,14 +958,14 @@ def test_bad_keys_are_refused_without_being_shown(
     "key", [CANARY, "sk-proj-Ab_9", "not-needed", "EMPTY", "xx-9", "lm-studio", "a+/b=="]
 )
 def test_good_keys_are_kept(folder: Path, key: str) -> None:
-    """R-94: what could be a key is taken as it is, without a warning."""
+    """What could be a key is taken as it is, without a warning."""
     loaded = load(folder, environ=AZURE | {"AZURE_OPENAI_API_KEY": key})
     assert loaded.settings.azure.api_key.get_secret_value() == key
     assert loaded.warnings == ()
 
 
 def test_no_secret_is_ever_shown(folder: Path) -> None:
-    """R-76: neither settings nor what surrounds them show a key as text, JSON or in an error of pydantic."""
+    """Neither settings nor what surrounds them show a key as text, JSON or in an error of pydantic."""
     loaded = load(folder, f"[openai]\napi_key = {CANARY}", environ=AZURE)
     assert loaded.settings.azure.api_key.get_secret_value() == CANARY
     shown = (repr(loaded), str(loaded.settings), loaded.settings.model_dump_json(), repr(loaded.warnings))
@@ -1003,7 +1003,7 @@ def test_settings_are_immutable() -> None:
     ],
 )
 def test_good_endpoints(folder: Path, url: str) -> None:
-    """R-80: https anywhere, http on this computer."""
+    """Https anywhere, http on this computer."""
     assert load(folder, environ=AZURE | {"AZURE_OPENAI_ENDPOINT": url}).settings.azure.endpoint == url
 
 
@@ -1045,7 +1045,7 @@ BAD_URLS = [
     [("azure", "AZURE_OPENAI_ENDPOINT", "endpoint"), ("openai", "OPENAI_BASE_URL", "base_url")],
 )
 def test_bad_endpoints(folder: Path, provider: str, variable: str, key: str, url: str, problem: str) -> None:
-    """R-80: refused for the chosen provider before any call, without showing what the URL may hide."""
+    """Refused for the chosen provider before any call, without showing what the URL may hide."""
     (line,) = problems(folder, environ={variable: url}, overrides={"judge.provider": provider})
     assert line.startswith(f"environment variable {variable}, [{provider}] {key}: {problem}")
     assert load(folder, environ={variable: url}, overrides={"judge.provider": "offline"}).warnings == ()
@@ -1096,7 +1096,7 @@ def test_base_url_of_azure_is_one_for_openai(folder: Path) -> None:
 def test_file_with_a_key_that_others_can_read(
     folder: Path, name: str, text: str, mode: int, warned: bool
 ) -> None:
-    """R-84: a warning that names the file and the remedy, only when there is a key in it."""
+    """A warning that names the file and the remedy, only when there is a key in it."""
     write(folder / name, text, mode)
     assert stat.S_IMODE((folder / name).stat().st_mode) == mode
     warning = f"{name}: contains an API key, and other users can read it; run chmod 600 {name}"
@@ -1127,7 +1127,7 @@ KEY_INI, URL_INI = f"[azure]\napi_key = {CANARY}\n", "[azure]\nendpoint = https:
 def test_key_and_endpoint_from_different_places(
     folder: Path, files: dict[str, str], environ: dict[str, str], key_source: str, url_source: str
 ) -> None:
-    """R-81: a warning that names both sources, and only then."""
+    """A warning that names both sources, and only then."""
     for name, text in files.items():
         write(folder / name, text)
     warning = (
@@ -1259,7 +1259,7 @@ def test_settings_without_secrets_are_the_same_otherwise_and_read_back() -> None
 
 
 def test_key_for_the_default_address_is_no_concern(folder: Path) -> None:
-    """R-81: the built-in address of OpenAI needs no source of its own."""
+    """The built-in address of OpenAI needs no source of its own."""
     loaded = load(folder, environ={"OPENAI_API_KEY": CANARY}, overrides={"judge.provider": "openai"})
     assert loaded.warnings == ()
 

@@ -82,7 +82,7 @@ def test_what_a_store_lacks_is_looked_up_in_another_which_stays(tmp_path: Path) 
     assert not (tmp_path / "a").exists()
 
 
-def test_r43_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
+def test_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None:
     """`fresh` ignores replies and failures, `retry_errors` failures alone; the new ones replace them."""
     before = Store(tmp_path / "s")
     before.put_reply("r", reply="[1]", **PAID)
@@ -105,7 +105,7 @@ def test_r43_what_was_stored_before_can_be_left_unserved(tmp_path: Path) -> None
     after.end(keep=True)
 
 
-def test_r43_an_unserved_failure_is_kept_until_there_is_a_reply(tmp_path: Path) -> None:
+def test_an_unserved_failure_is_kept_until_there_is_a_reply(tmp_path: Path) -> None:
     before = Store(tmp_path / "s")
     before.put_failure("f", **FAILED)
     before.end(keep=True)
@@ -130,7 +130,7 @@ def test_a_store_that_is_kept_is_one_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 
-def test_r40_every_commit_reaches_the_disk(tmp_path: Path) -> None:
+def test_every_commit_reaches_the_disk(tmp_path: Path) -> None:
     """WAL with synchronous=FULL: a commit returns only when the log was flushed."""
     store = Store(tmp_path / "s")
     pragmas = [
@@ -141,7 +141,7 @@ def test_r40_every_commit_reaches_the_disk(tmp_path: Path) -> None:
     assert pragmas == ["wal", 2, 30_000]
 
 
-def test_r84_store_and_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_store_and_folder_are_for_their_owner_alone(tmp_path: Path) -> None:
     store = Store(tmp_path / "cache" / "s")
     store.put_reply("k", reply="{}", **PAID)
     modes = {
@@ -161,7 +161,7 @@ def test_many_threads_may_write_at_once(tmp_path: Path) -> None:
     store.end(keep=True)
 
 
-def test_r40_threads_that_wait_for_the_disk_share_a_commit(tmp_path: Path) -> None:
+def test_threads_that_wait_for_the_disk_share_a_commit(tmp_path: Path) -> None:
     """None of them returns before its reply is committed, and a reader waits for none of them."""
     store = Store(tmp_path / "s")
     store.put_reply("before", reply="[0]", **PAID)
@@ -180,7 +180,7 @@ def test_r40_threads_that_wait_for_the_disk_share_a_commit(tmp_path: Path) -> No
     store.end(keep=True)
 
 
-def test_r48_a_commit_that_fails_fails_for_each_that_waited_for_it_and_for_none_after(tmp_path: Path) -> None:
+def test_a_commit_that_fails_fails_for_each_that_waited_for_it_and_for_none_after(tmp_path: Path) -> None:
     store = Store(tmp_path / "s")
     pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -303,7 +303,7 @@ def fill_from_processes(path: Path, rows: int) -> str:
     return said
 
 
-def test_r53_processes_share_a_store(memory_path: Path) -> None:
+def test_processes_share_a_store(memory_path: Path) -> None:
     """They begin it at the same time, too."""
     assert fill_from_processes(memory_path / "s", rows=800) == ""
     store = Store(memory_path / "s")
@@ -311,7 +311,7 @@ def test_r53_processes_share_a_store(memory_path: Path) -> None:
     store.end(keep=True)
 
 
-def test_r57_processes_that_meet_a_damaged_store_set_it_aside_once(tmp_path: Path) -> None:
+def test_processes_that_meet_a_damaged_store_set_it_aside_once(tmp_path: Path) -> None:
     """Otherwise the second would take the first one's new store away."""
     (tmp_path / "s").write_bytes(b"garbage, not a database" * 50)
     assert fill_from_processes(tmp_path / "s", rows=20).count("damaged") == 2  # the reason and the new name
@@ -321,7 +321,7 @@ def test_r57_processes_that_meet_a_damaged_store_set_it_aside_once(tmp_path: Pat
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_r41_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
+def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         import os, signal, sys
@@ -392,7 +392,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_r57_a_damaged_store_is_renamed_and_a_new_one_begun(
+def test_a_damaged_store_is_renamed_and_a_new_one_begun(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / "s")
@@ -412,7 +412,7 @@ def test_r57_a_damaged_store_is_renamed_and_a_new_one_begun(
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_r57_unless_told_otherwise_a_damaged_store_is_an_error_and_left_alone(
+def test_unless_told_otherwise_a_damaged_store_is_an_error_and_left_alone(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / "s")
@@ -423,7 +423,7 @@ def test_r57_unless_told_otherwise_a_damaged_store_is_an_error_and_left_alone(
     assert (tmp_path / "s").read_bytes() == content
 
 
-def test_r57_changes_that_belong_to_a_file_that_is_gone_are_not_taken_into_a_new_one(tmp_path: Path) -> None:
+def test_changes_that_belong_to_a_file_that_is_gone_are_not_taken_into_a_new_one(tmp_path: Path) -> None:
     old = Store(tmp_path / "s")
     old.put_reply("k", reply="{}", **PAID)
     log = (tmp_path / "s-wal").read_bytes()
@@ -438,14 +438,14 @@ def test_r57_changes_that_belong_to_a_file_that_is_gone_are_not_taken_into_a_new
     assert "missing" in said[0]
 
 
-def test_r57_every_damaged_store_keeps_a_name_of_its_own(tmp_path: Path) -> None:
+def test_every_damaged_store_keeps_a_name_of_its_own(tmp_path: Path) -> None:
     for _ in range(3):
         garbage(tmp_path / "s")
         Store(tmp_path / "s", on_damage=lambda sentence: None).end(keep=True)
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_r59_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_store_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     Store(tmp_path / "s").end(keep=True)
     with closing(sqlite3.connect(tmp_path / "s")) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
@@ -510,17 +510,15 @@ tmpfs /mnt/teamwork tmpfs rw 0 0
         ("/mnt/two words/b", "cifs"),
     ],
 )
-def test_r58_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, folder: str, kind: str) -> None:
+def test_the_file_system_is_that_of_the_nearest_mount(tmp_path: Path, folder: str, kind: str) -> None:
     (tmp_path / "mounts").write_bytes(b"/dev/sdb1 /mnt/caf\xe9 vfat rw 0 0\n" + MOUNTS.encode())
     assert kind_of(Path(folder), tmp_path / "mounts") == kind
     assert kind_of(Path(folder), tmp_path / "nowhere") == ""
 
 
 @pytest.mark.parametrize(("kind", "journal"), [("nfs4", "delete"), ("ext4", "wal"), ("", "wal")])
-def test_r58_a_store_on_another_computer_has_no_write_ahead_log(
-    tmp_path: Path, kind: str, journal: str
-) -> None:
-    """R-58: said in a sentence; what is stored is served, also by a run that finds it on a disk of its own."""
+def test_a_store_on_another_computer_has_no_write_ahead_log(tmp_path: Path, kind: str, journal: str) -> None:
+    """Said in a sentence; what is stored is served, also by a run that finds it on a disk of its own."""
     told: list[str] = []
     path = tmp_path / "replies.sqlite"
     store = Store(path, on_network=told.append, file_system=lambda folder: kind)

@@ -17,7 +17,7 @@ RUN = ("in.xlsx", "-o", "r.xlsx")
 
 @pytest.mark.parametrize("unheard", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("provider", ["azure", "offline"])
-def test_r55_nobody_need_listen(
+def test_nobody_need_listen(
     forker: Forker, judge: FakeJudge, tmp_path: Path, unheard: tuple[int, ...], provider: str
 ) -> None:
     """Output into a pipe that nobody reads any more: no traceback, and the run is complete."""
@@ -130,7 +130,7 @@ def test_a_process_that_is_started_without_any_stream_writes_its_report(tmp_path
     assert len(read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")) == 6
 
 
-def test_r55_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
+def test_the_output_can_be_piped_to_head(tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
     command = (
         f"{sys.executable} {SCRIPT} in.xlsx -o r.xlsx --judge offline | head -1; exit ${{PIPESTATUS[0]}}"

@@ -186,7 +186,7 @@ def failure(transport: Transport, wanted: Call[Any] | None = None) -> JudgeError
 
 @pytest.mark.parametrize("provider", ["azure", "openai"])
 @pytest.mark.parametrize("case", [each for each in CASES if each.action != "adapt"], ids=lambda case: case.id)
-def test_r1_r2_every_answer_costs_the_right_number_of_requests(
+def test_every_answer_costs_the_right_number_of_requests(
     case: ProviderCase, provider: str, make: Make, judge: FakeJudge
 ) -> None:
     """As many attempts as configured for what is transient, and one for everything else: no retry is nested."""
@@ -205,7 +205,7 @@ def test_r1_r2_every_answer_costs_the_right_number_of_requests(
 
 @pytest.mark.parametrize("provider", ["azure", "openai"])
 @pytest.mark.parametrize("case", [each for each in CASES if each.action == "adapt"], ids=lambda case: case.id)
-def test_r10_a_refused_parameter_costs_one_request_a_run(
+def test_a_refused_parameter_costs_one_request_a_run(
     case: ProviderCase, provider: str, make: Make, judge: FakeJudge, said: list[str]
 ) -> None:
     judge.always = lambda request: case.answer() if case.objects_to(request.body) else OK
@@ -367,7 +367,7 @@ def test_a19_r3_an_attempt_ends_in_total_time(pieces: int, make: Make, judge: Fa
     assert time.monotonic() - began < 0.4 + 0.5
 
 
-def test_r3_headers_that_trickle_in_count_as_well(make: Make) -> None:
+def test_headers_that_trickle_in_count_as_well(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def trickle() -> None:
@@ -410,7 +410,7 @@ def test_many_timeouts_leave_connections_for_later(make: Make, judge: FakeJudge)
         ({}, "Please retry after 30 seconds.", 30.0),
     ],
 )
-def test_r4_what_the_endpoint_asks_for_is_waited(
+def test_what_the_endpoint_asks_for_is_waited(
     headers: dict[str, str], message: str, expected: float, make: Make, judge: FakeJudge, timeline: Timeline
 ) -> None:
     judge.faults.append(error(429, "429", message, **headers))
@@ -418,14 +418,14 @@ def test_r4_what_the_endpoint_asks_for_is_waited(
     assert timeline.waits == [expected]
 
 
-def test_r4_a_date_is_waited_for(make: Make, judge: FakeJudge, timeline: Timeline) -> None:
+def test_a_date_is_waited_for(make: Make, judge: FakeJudge, timeline: Timeline) -> None:
     at = datetime.now(UTC) + timedelta(seconds=40)
     judge.faults.append(error(429, "429", "", retry_after=at.strftime("%a, %d %b %Y %H:%M:%S GMT")))
     make().ask(call())
     assert timeline.waits == [pytest.approx(40, abs=3)]
 
 
-def test_r4_without_a_word_of_the_endpoint_waits_grow_and_vary(
+def test_without_a_word_of_the_endpoint_waits_grow_and_vary(
     make: Make, judge: FakeJudge, timeline: Timeline
 ) -> None:
     judge.always = Answer(500)
@@ -435,7 +435,7 @@ def test_r4_without_a_word_of_the_endpoint_waits_grow_and_vary(
     assert len(set(timeline.waits)) > 1
 
 
-def test_r5_a_pause_holds_for_all_workers_of_the_deployment(
+def test_a_pause_holds_for_all_workers_of_the_deployment(
     make: Make, judge: FakeJudge, timeline: Timeline
 ) -> None:
     seen: list[tuple[float, str]] = []
@@ -457,7 +457,7 @@ def test_r5_a_pause_holds_for_all_workers_of_the_deployment(
     assert len(judge.requests) == 23  # 21 calls, one of them twice, and one elsewhere
 
 
-def test_r6_a_pause_above_the_cap_is_not_slept(make: Make, judge: FakeJudge, timeline: Timeline) -> None:
+def test_a_pause_above_the_cap_is_not_slept(make: Make, judge: FakeJudge, timeline: Timeline) -> None:
     judge.always = error(429, "429", "Please retry after 86400 seconds.", retry_after="86400")
     assert failure(make()).code == "exceeds_rate_limit"
     assert (len(judge.requests), timeline.waits) == (1, [])
@@ -491,7 +491,7 @@ def test_a_rate_limit_without_a_wait_is_not_hammered(
 # The same question once more
 
 
-def test_r13_a_deployment_that_answered_before_gets_two_more_tries(make: Make, judge: FakeJudge) -> None:
+def test_a_deployment_that_answered_before_gets_two_more_tries(make: Make, judge: FakeJudge) -> None:
     transport = make()
     judge.faults.extend([OK, MISSING, MISSING])
     transport.ask(call())
@@ -501,7 +501,7 @@ def test_r13_a_deployment_that_answered_before_gets_two_more_tries(make: Make, j
     assert len(judge.requests) == 4 + 3
 
 
-def test_r13_another_deployments_answers_do_not_count(make: Make, judge: FakeJudge) -> None:
+def test_another_deployments_answers_do_not_count(make: Make, judge: FakeJudge) -> None:
     transport = make()
     transport.ask(call())
     judge.always = MISSING
@@ -528,7 +528,7 @@ def test_a28_a_model_without_more_room_fails_as_truncated(make: Make, judge: Fak
     assert failure(make()).code == "truncated"
 
 
-def test_r15_the_finish_reason_comes_before_the_content(make: Make, judge: FakeJudge) -> None:
+def test_the_finish_reason_comes_before_the_content(make: Make, judge: FakeJudge) -> None:
     judge.always = completion('{"n": 1}', finish="length")
     assert failure(make()).code == "truncated"
     judge.always = completion('{"n": 1}', finish="content_filter")
@@ -707,9 +707,7 @@ def test_a_context_that_is_full_is_named_with_both_numbers(make: Make, judge: Fa
         (error(429, "429", "", retry_after="86400"), "exceeds_rate_limit"),
     ],
 )
-def test_r8_what_cannot_work_costs_one_request(
-    answer: Answer, code: str, make: Make, judge: FakeJudge
-) -> None:
+def test_what_cannot_work_costs_one_request(answer: Answer, code: str, make: Make, judge: FakeJudge) -> None:
     judge.always = answer
     transport = make()
     with pytest.raises(RunStoppedError) as caught:
@@ -777,7 +775,7 @@ def secured(certificate: Path) -> Iterator[FakeJudge]:
         yield running
 
 
-def test_r82_an_untrusted_certificate_is_refused_and_explained(secured: FakeJudge, make: Make) -> None:
+def test_an_untrusted_certificate_is_refused_and_explained(secured: FakeJudge, make: Make) -> None:
     transport = make(url=secured.url)
     with pytest.raises(RunStoppedError, match="SSL_CERT_FILE") as caught:
         transport.prepare("")
@@ -785,7 +783,7 @@ def test_r82_an_untrusted_certificate_is_refused_and_explained(secured: FakeJudg
     assert (secured.requests, transport.usage().requests) == ([], 1)
 
 
-def test_r82_a_certificate_can_be_trusted_by_name(
+def test_a_certificate_can_be_trusted_by_name(
     secured: FakeJudge, make: Make, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -794,7 +792,7 @@ def test_r82_a_certificate_can_be_trusted_by_name(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("provider", ["azure", "openai"])
-def test_r79_nothing_is_sent_to_where_an_endpoint_redirects(
+def test_nothing_is_sent_to_where_an_endpoint_redirects(
     status: int, provider: str, make: Make, judge: FakeJudge
 ) -> None:
     with running_judge() as elsewhere:
@@ -803,15 +801,13 @@ def test_r79_nothing_is_sent_to_where_an_endpoint_redirects(
         assert (len(judge.requests), elsewhere.requests) == (1, [])
 
 
-def test_r83_loopback_is_asked_directly(
-    make: Make, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loopback_is_asked_directly(make: Make, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     assert make().ask(call()).attempts == 1
 
 
-def test_r83_a_proxy_is_used_and_said(
+def test_a_proxy_is_used_and_said(
     make: Make, judge: FakeJudge, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", judge.url.replace("http://", "http://user:secret@"))
@@ -825,7 +821,7 @@ def test_r83_a_proxy_is_used_and_said(
     ]
 
 
-def test_r83_a_proxy_that_refuses_is_told_without_its_password(
+def test_a_proxy_that_refuses_is_told_without_its_password(
     make: Make, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client's own error quotes the proxy's address."""
@@ -848,7 +844,7 @@ def test_r83_a_proxy_that_refuses_is_told_without_its_password(
         ({"HTTP_PROXY": "http://proxy.example"}, ""),
     ],
 )
-def test_r83_the_proxy_is_named_without_its_password(
+def test_the_proxy_is_named_without_its_password(
     environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
@@ -906,7 +902,7 @@ def test_no_other_credential_of_the_environment_goes_along(
     assert [value for value in judge.requests[0].headers.values() if "found-" in value] == []
 
 
-def test_j2_j6_a_request_holds_what_it_must_and_nothing_else(make: Make, judge: FakeJudge) -> None:
+def test_a_request_holds_what_it_must_and_nothing_else(make: Make, judge: FakeJudge) -> None:
     make(temperature=0.25).ask(call(max_tokens=77))
     body = judge.requests[0].body
     assert body.pop("messages") == [
@@ -941,9 +937,7 @@ def particular(request: Request) -> Answer:
     return OK if limit >= 1000 else cut_with(limit, content=None)
 
 
-def test_r11_a_reasoning_model_under_any_name_just_works(
-    make: Make, judge: FakeJudge, said: list[str]
-) -> None:
+def test_a_reasoning_model_under_any_name_just_works(make: Make, judge: FakeJudge, said: list[str]) -> None:
     judge.always = particular
     transport = make(model="our-judge")
     transport.prepare("")
@@ -957,7 +951,7 @@ def test_r11_a_reasoning_model_under_any_name_just_works(
 
 
 @pytest.mark.parametrize("chosen", ["auto", "json_schema", "json_object", "prompt"])
-def test_j2_the_form_of_output_falls_back_only_if_it_was_not_chosen(
+def test_the_form_of_output_falls_back_only_if_it_was_not_chosen(
     chosen: str, make: Make, judge: FakeJudge
 ) -> None:
     refusal = error(400, "BadRequest", "response_format is not supported", "response_format")
@@ -977,7 +971,7 @@ def test_a_parameter_that_is_refused_again_fails_its_call_alone(make: Make, judg
     assert (type(raised), raised.code, len(judge.requests)) == (JudgeError, "unsupported_temperature", 2)
 
 
-def test_r10_workers_that_meet_a_refusal_together_adapt_once(
+def test_workers_that_meet_a_refusal_together_adapt_once(
     make: Make, judge: FakeJudge, said: list[str]
 ) -> None:
     judge.always, judge.latency = particular, 0.01
@@ -987,7 +981,7 @@ def test_r10_workers_that_meet_a_refusal_together_adapt_once(
     assert len(said) == 2
 
 
-def test_r10_what_was_found_out_is_remembered_with_the_same_keys(
+def test_what_was_found_out_is_remembered_with_the_same_keys(
     make: Make, judge: FakeJudge, said: list[str], tmp_path: Path
 ) -> None:
     judge.always = particular
@@ -1042,7 +1036,7 @@ def test_every_parameter_can_be_adapted_only_so_often() -> None:
     ],
 )
 @pytest.mark.parametrize("provider", ["azure", "openai"])
-def test_r22_r76_the_key_and_the_prompt_are_told_nowhere(
+def test_the_key_and_the_prompt_are_told_nowhere(
     answer: Answer,
     provider: str,
     make: Make,
@@ -1074,7 +1068,7 @@ def test_r22_r76_the_key_and_the_prompt_are_told_nowhere(
 # Pace
 
 
-def test_r25_requests_in_flight_shrink_under_refusals_and_recover(make: Make, judge: FakeJudge) -> None:
+def test_requests_in_flight_shrink_under_refusals_and_recover(make: Make, judge: FakeJudge) -> None:
     """A server that takes three at a time: what is sent settles there, and rises again when it takes more."""
     capacity, in_flight, lock, most = [3], [0], threading.Lock(), [0]
 
@@ -1120,7 +1114,7 @@ def held(limiter: Limiter, most: int) -> int:
     return count
 
 
-def test_r25_halved_once_a_round_and_one_more_a_round(timeline: Timeline) -> None:
+def test_halved_once_a_round_and_one_more_a_round(timeline: Timeline) -> None:
     limiter = Limiter(8, sleep=timeline.sleep, clock=timeline.clock)
     assert held(limiter, 12) == 8
     with limiter.turn(1) as turn:
@@ -1274,7 +1268,7 @@ class Bucket:
 
 @pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize(("counted", "limit", "a_second"), [("requests", 20, 10), ("tokens", 10_000, 2_000)])
-def test_r25_what_is_left_of_a_rate_limit_is_not_exceeded(
+def test_what_is_left_of_a_rate_limit_is_not_exceeded(
     make: Make, judge: FakeJudge, timeline: Timeline, counted: str, limit: int, a_second: int, workers: int
 ) -> None:
     """Nobody has to set the limit: a hundred calls take about the time that it needs, and none is refused.

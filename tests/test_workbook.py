@@ -139,7 +139,7 @@ def test_what_cannot_be_seen_is_blank(tmp_path: Path) -> None:
     ],
 )
 def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected: list[str]) -> None:
-    """R-102, R-108: whatever their case, width and separators, seen or not, and never by a part."""
+    """Whatever their case, width and separators, seen or not, and never by a part."""
     table = read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
     assert list(roles(table).values()) == expected
 
@@ -158,7 +158,7 @@ def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected:
     ],
 )
 def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: str) -> None:
-    """R-103: an orphan is left out with a warning."""
+    """An orphan is left out with a warning."""
     table = read_table(write(tmp_path / "answers.xlsx", [["Query", "Bot_GPT_4", context], ["q", "a", "c"]]))
     assert roles(table)["C"] == expected
     assert cases(table)[0].chunks == (
@@ -254,7 +254,7 @@ def test_the_prefix_of_bot_columns_can_be_set(
 def test_what_is_wrong_with_a_header_is_said_at_once(
     tmp_path: Path, headers: list[str], expected: list[str]
 ) -> None:
-    """R-102, R-103, R-108: with letters and names, and the remedy."""
+    """With letters and names, and the remedy."""
     if expected is None:
         assert read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)])).bots == ("A",)
         return
@@ -300,7 +300,7 @@ def test_without_any_header_no_row_is_said_to_look_like_one(tmp_path: Path) -> N
 
 
 def test_rows_keep_the_numbers_that_excel_shows(tmp_path: Path) -> None:
-    """R-109: blank rows are skipped and counted, text in unused columns makes no row, trailing rows do not count."""
+    """Blank rows are skipped and counted, text in unused columns makes no row, trailing rows do not count."""
     rows = [
         [],
         [],
@@ -339,7 +339,6 @@ def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> No
     ],
 )
 def test_a_sheet_without_rows_is_an_error(tmp_path: Path, rows: list[list[object]], message: str) -> None:
-    """R-38."""
     with pytest.raises(TableError, match=message):
         read_table(write(tmp_path / "answers.xlsx", rows))
 
@@ -355,7 +354,7 @@ def test_rows_without_a_query_are_all_named_up_to_twenty(tmp_path: Path) -> None
 
 
 def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Path) -> None:
-    """R-110: error values and formulas that were never calculated are no blanks."""
+    """Error values and formulas that were never calculated are no blanks."""
     rows = [
         ["Query", "Bot_A", "Context", "Notes"],
         ["q", "#REF!", '["x", {"id": 1}]', "#N/A"],
@@ -376,7 +375,7 @@ def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Pat
 
 
 def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
-    """R-110: a result that is an empty text is a blank cell, not a missing result."""
+    """A result that is an empty text is a blank cell, not a missing result."""
     path = write(tmp_path / "answers.xlsx", [HEADER[:4], ["q", None, "=A2", "=B2"]])
     part = "xl/worksheets/sheet1.xml"
     rewrite(path, part, '<c r="C2"><f>A2</f><v /></c>', '<c r="C2" t="str"><f>A2</f><v>stored</v></c>')
@@ -385,14 +384,13 @@ def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
 
 
 def test_a_formula_without_a_result_is_found_in_a_cell_without_a_place(tmp_path: Path) -> None:
-    """R-110: the places of cells may be left out of the file; they then stand one after the other."""
+    """The places of cells may be left out of the file; they then stand one after the other."""
     path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "=A2"]])
     rewrite(path, "xl/worksheets/sheet1.xml", '<c r="B2"><f>', "<c><f>")
     assert_each_matches(problems(path), ["row 2, column 'Bot_A' \\(B\\): a formula without a stored result"])
 
 
 def test_a_damaged_list_is_text_with_a_warning_where_no_cell_is_a_list(tmp_path: Path) -> None:
-    """R-104."""
     rows = [
         ["Query", "Bot_A", "Context"],
         ["q", "a", '["cut o'],
@@ -434,7 +432,7 @@ def test_the_delimiter_reaches_the_cells(tmp_path: Path) -> None:
 
 
 def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
-    """R-110: and those of a heading above it, or in unused columns, are not."""
+    """And those of a heading above it, or in unused columns, are not."""
     rows = [[], [*HEADER[:3], "Notes"], ["q1", "gt", "a"], ["q2", None, "b"]]
     path = write(tmp_path / "answers.xlsx", rows)
     book = openpyxl.load_workbook(path)
@@ -446,7 +444,7 @@ def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
 
 
 def test_a_query_that_is_blank_because_it_is_merged_is_said_to_be(tmp_path: Path) -> None:
-    """R-110: one query over the rows of several answers, as people lay out a table."""
+    """One query over the rows of several answers, as people lay out a table."""
     path = write(tmp_path / "answers.xlsx", [HEADER, ["q1", "gt", "a"], [None, "gt", "b"]])
     book = openpyxl.load_workbook(path)
     book.active.merge_cells("A2:A3")
@@ -456,7 +454,7 @@ def test_a_query_that_is_blank_because_it_is_merged_is_said_to_be(tmp_path: Path
 
 @pytest.mark.parametrize(("area", "place"), [("A:B", "A1"), ("3:3", "A3"), ("B3:B3", "B3")])
 def test_a_merged_area_may_be_a_whole_row_or_column(tmp_path: Path, area: str, place: str) -> None:
-    """R-110: such an area has no bounds in its other direction."""
+    """Such an area has no bounds in its other direction."""
     path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
     merged = f'</sheetData><mergeCells count="1"><mergeCell ref="{area}"/></mergeCells>'
     rewrite(path, "xl/worksheets/sheet1.xml", "</sheetData>", merged)
@@ -465,7 +463,6 @@ def test_a_merged_area_may_be_a_whole_row_or_column(tmp_path: Path, area: str, p
 
 
 def test_hidden_rows_and_columns_are_read(tmp_path: Path) -> None:
-    """R-110."""
     path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", None, "a"], ["q2", None, "b"]])
     book = openpyxl.load_workbook(path)
     book.active.row_dimensions[2].hidden = True
@@ -483,7 +480,6 @@ TEXTS = [
 
 
 def test_text_stays_exactly_as_it_is_in_a_workbook(tmp_path: Path) -> None:
-    """R-100, R-115."""
     with xlsxwriter.Workbook(tmp_path / "answers.xlsx") as book:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, ["Query", "Bot_A"])
@@ -494,7 +490,7 @@ def test_text_stays_exactly_as_it_is_in_a_workbook(tmp_path: Path) -> None:
 
 
 def test_text_stays_exactly_as_it_is_in_a_csv_file(tmp_path: Path) -> None:
-    """R-100, R-115: beyond the length that Excel can hold, too."""
+    """Beyond the length that Excel can hold, too."""
     texts = [*TEXTS, "y" * 300_000]
     limit = csv.field_size_limit()
     with (tmp_path / "answers.csv").open("w", encoding="utf-8", newline="") as file:
@@ -544,7 +540,7 @@ def test_formats_and_reading_aids_are_no_part_of_a_text(tmp_path: Path, xml: str
     ],
 )
 def test_what_excel_spells_out_is_decoded(tmp_path: Path, written: str, text: str) -> None:
-    """R-107: characters that XML cannot hold, as copied from slides and PDFs; the same in a cell and in the shared
+    """Characters that XML cannot hold, as copied from slides and PDFs; the same in a cell and in the shared
     texts."""
     inline = write(tmp_path / "inline.xlsx", [["Query", "Bot_A"], ["q", written]])
     shared = tmp_path / "shared.xlsx"
@@ -588,12 +584,11 @@ def test_lines_that_excel_spells_out_are_blank_between_chunks(tmp_path: Path) ->
     ],
 )
 def test_values_have_one_text(value: object, text: str) -> None:
-    """R-111."""
     assert cell_text(value) == text
 
 
 def test_values_of_a_workbook_are_read_as_their_text(tmp_path: Path) -> None:
-    """R-111: as stored, not as shown."""
+    """As stored, not as shown."""
     values = [
         True,
         42.0,
@@ -648,7 +643,7 @@ def workbook_of(path: Path, sheets: dict[str, str]) -> Path:
 def test_the_first_visible_sheet_is_read_unless_one_is_named(
     tmp_path: Path, sheets: dict[str, str], wanted: str | None, chosen: str, warnings: list[str]
 ) -> None:
-    """R-110: what was not read is said."""
+    """What was not read is said."""
     table = read_table(workbook_of(tmp_path / "answers.xlsx", sheets), sheet=wanted)
     assert (table.sheet, cases(table)[0].response) == (chosen, chosen)
     assert_each_matches(table.warnings, warnings)
@@ -671,14 +666,13 @@ def test_a_cover_sheet_leads_to_the_sheets_behind_it(tmp_path: Path) -> None:
 
 
 def test_a_wrong_dimension_loses_no_row(tmp_path: Path) -> None:
-    """R-112."""
     path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", "", "a"], ["q2", "", "b"]])
     rewrite(path, "xl/worksheets/sheet1.xml", '<dimension ref="A1:C3"', '<dimension ref="A1:A2"')
     assert [case.response for case in cases(read_table(path))] == ["a", "b"]
 
 
 def test_a_stray_cell_in_the_last_corner_costs_nothing(tmp_path: Path) -> None:
-    """R-101: a reader of the whole rectangle would need memory for 17 thousand million cells."""
+    """A reader of the whole rectangle would need memory for 17 thousand million cells."""
     path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
     book = openpyxl.load_workbook(path)
     book.active["XFD1048576"] = "stray"
@@ -688,7 +682,7 @@ def test_a_stray_cell_in_the_last_corner_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -> None:
-    """R-101: the directory alone decides; here it announces 600 MB."""
+    """The directory alone decides; here it announces 600 MB."""
     with zipfile.ZipFile(tmp_path / "answers.xlsx", "w") as archive:
         archive.writestr("[Content_Types].xml", "<x/>")
         archive.infolist()[0].file_size = 600 * 2**20
@@ -696,7 +690,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_unread(tmp_path: Path) -
 
 
 def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
-    """R-101: 120 MB of nothing in some 100 KB."""
+    """120 MB of nothing in some 100 KB."""
     with zipfile.ZipFile(tmp_path / "answers.xlsx", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("[Content_Types].xml", bytes(120 * 2**20))
     assert "more than 200 times its size" in problems(tmp_path / "answers.xlsx")[0]
@@ -751,7 +745,6 @@ OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(
     tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
-    """R-113."""
     (tmp_path / name).write_bytes(content)
     found = problems(tmp_path / name)
     assert found[0].startswith(f"{name}: ")
@@ -759,7 +752,7 @@ def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(
 
 
 def test_a_workbook_in_another_formats_clothes_is_recognised(tmp_path: Path) -> None:
-    """R-113: both are zip files."""
+    """Both are zip files."""
     write(tmp_path / "answers.xlsx", [HEADER]).rename(tmp_path / "answers.ods")
     assert problems(tmp_path / "answers.ods") == [
         "answers.ods: is an Excel workbook, not an OpenDocument file; rename it to .xlsx"
@@ -778,7 +771,7 @@ def test_what_openpyxl_would_lose_on_saving_is_no_concern_of_the_reader(tmp_path
     "missing", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"]
 )
 def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing: str) -> None:
-    """R-113: one line, whatever the library makes of it."""
+    """One line, whatever the library makes of it."""
     path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist() if name != missing}
@@ -799,14 +792,14 @@ def test_a_strict_workbook_is_told_from_one_without_sheets(tmp_path: Path) -> No
 
 
 def test_a_workbook_whose_rows_are_out_of_order_is_damaged(tmp_path: Path) -> None:
-    """R-113: no row is dropped for it, and no two rows have the same number."""
+    """No row is dropped for it, and no two rows have the same number."""
     path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
     rewrite(path, "xl/worksheets/sheet1.xml", '<row r="3"', '<row r="2"')
     assert_each_matches(problems(path), [r"^answers.xlsx: is damaged .*row 2 is below row 2\)"])
 
 
 def test_a_truncated_workbook_is_damaged(tmp_path: Path) -> None:
-    """R-113: wherever it was cut."""
+    """Wherever it was cut."""
     path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
     whole = path.read_bytes()
     for length in range(10, len(whole), 500):
@@ -832,7 +825,6 @@ def test_what_cannot_be_opened_is_an_error(tmp_path: Path, name: str) -> None:
 def test_separator_and_encoding_of_a_csv_file_are_found_and_stated(
     tmp_path: Path, separator: str, named: str, encoding: str, called: str
 ) -> None:
-    """R-114."""
     with (tmp_path / "answers.csv").open("w", encoding=encoding, newline="") as file:
         writer = csv.writer(file, delimiter=separator)
         writer.writerows([["Query", "Bot_A, the first", "Context"], ["Größe?", "a,b;c|d\te", "one\n\ntwo"]])
@@ -847,7 +839,6 @@ def test_a_tsv_file_is_separated_by_tabs(tmp_path: Path) -> None:
 
 
 def test_a_csv_file_of_an_older_windows_is_read_with_a_warning(tmp_path: Path) -> None:
-    """R-114."""
     (tmp_path / "answers.csv").write_bytes("Query;Bot_A\nGröße?;“5 €”\n".encode("cp1252"))
     table = read_table(tmp_path / "answers.csv")
     assert cases(table)[0].response == "“5 €”"
@@ -876,7 +867,7 @@ def test_a_csv_file_in_an_unknown_encoding_is_an_error(tmp_path: Path) -> None:
 def test_encoding_and_separator_of_a_text_file_can_be_given(
     tmp_path: Path, name: str, encoding: str, separator: str, said: str
 ) -> None:
-    """R-114: what is given counts, whatever would have been found out, and is said."""
+    """What is given counts, whatever would have been found out, and is said."""
     form = TextForm.parse(encoding, separator)
     word = "日本" if encoding == "shift_jis" else "Größe"
     with (tmp_path / name).open("w", encoding=encoding, newline="") as file:
@@ -944,7 +935,6 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path, encoding: st
 def test_what_cannot_be_an_encoding_or_separator_is_an_error(
     encoding: str | None, separator: str | None, message: str
 ) -> None:
-    """R-114."""
     with pytest.raises(InputError, match=message) as caught:
         TextForm.parse(encoding, separator)
     assert caught.value.exit_code == ExitCode.USAGE
@@ -964,7 +954,7 @@ def test_what_cannot_be_an_encoding_or_separator_is_an_error(
 def test_a_file_that_is_not_written_in_the_given_encoding(
     tmp_path: Path, content: bytes, encoding: str, line: int
 ) -> None:
-    """R-114: an error with the line, never a guess."""
+    """An error with the line, never a guess."""
     (tmp_path / "a.csv").write_bytes(content)
     (problem,) = problems(tmp_path / "a.csv", form=TextForm.parse(encoding, ","))
     assert re.match(rf"a\.csv, line {line}: is not written in {encoding}; .*--encoding", problem)
@@ -979,7 +969,7 @@ def test_a_workbook_knows_its_own_encoding_and_separator(tmp_path: Path) -> None
 
 
 def test_the_options_of_text_files(run_cli: Run, tmp_path: Path) -> None:
-    """R-114: from the command line; what is wrong with them is found before anything is looked at."""
+    """From the command line; what is wrong with them is found before anything is looked at."""
     (tmp_path / "in.csv").write_bytes("Query^Bot_A\nGröße?^a, b\n".encode("cp850"))
     options = ("--judge", "offline", "--encoding", "cp850", "--sep", "^")
     ended = run_cli("in.csv", "-o", "r.xlsx", *options)
@@ -994,7 +984,7 @@ def test_the_options_of_text_files(run_cli: Run, tmp_path: Path) -> None:
 
 
 def test_dropped_items_of_lists_are_counted_and_placed(tmp_path: Path) -> None:
-    """R-105: those of a cell that bots share count once; the first row and column are named."""
+    """Those of a cell that bots share count once; the first row and column are named."""
     header = ["Query", "Bot_A", "Bot_B", "Context", "Context_B"]
     path = write(
         tmp_path / "a.xlsx",
@@ -1016,7 +1006,7 @@ def test_dropped_items_of_lists_are_counted_and_placed(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_csv_file_are_records(tmp_path: Path) -> None:
-    """R-109: data starts at row 2, a cell of several lines is one row, blank lines count."""
+    """Data starts at row 2, a cell of several lines is one row, blank lines count."""
     (tmp_path / "answers.csv").write_text('Query,Bot_A\n"q\n1",a\n\nq2,b,,\nq3\n', encoding="utf-8")
     table = read_table(tmp_path / "answers.csv")
     assert [(case.row, case.query, case.response) for case in cases(table)] == [
@@ -1042,7 +1032,6 @@ def test_rows_of_a_csv_file_are_records(tmp_path: Path) -> None:
     ],
 )
 def test_a_torn_row_of_a_csv_file_is_an_error(tmp_path: Path, text: str, message: str) -> None:
-    """R-114."""
     (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
     assert_each_matches(problems(tmp_path / "answers.csv"), [f"^answers.csv, {message}"])
 
@@ -1061,7 +1050,7 @@ def test_a_torn_row_of_a_csv_file_is_an_error(tmp_path: Path, text: str, message
 def test_a_row_that_ends_before_the_header_does_is_warned_about(
     tmp_path: Path, text: str, expected: list[str]
 ) -> None:
-    """R-114: it may be half of one that was torn at a line end; blank cells and blank rows are nothing unusual."""
+    """It may be half of one that was torn at a line end; blank cells and blank rows are nothing unusual."""
     (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
     assert_each_matches(read_table(tmp_path / "answers.csv").warnings, expected)
 
@@ -1152,7 +1141,6 @@ def test_an_open_document_file_is_read(tmp_path: Path) -> None:
 def test_durations_of_an_open_document_file_are_those_of_a_workbook(
     tmp_path: Path, written: str, text: str
 ) -> None:
-    """R-111."""
     cell = f'<table:table-cell office:value-type="time" office:time-value="{written}"/></table:table-row>'
     rows = (
         ods_row("Query", "Bot_A") + ods_row("q").replace("</table:table-row>", cell) + ods_row("q", "PT30H")
@@ -1162,7 +1150,7 @@ def test_durations_of_an_open_document_file_are_those_of_a_workbook(
 
 
 def test_an_open_document_file_with_a_stray_cell_far_away_is_an_error(tmp_path: Path) -> None:
-    """R-101: the reader would hold the whole rectangle, so it is counted first."""
+    """The reader would hold the whole rectangle, so it is counted first."""
     far = '<table:table-row table:number-rows-repeated="1048570"><table:table-cell/></table:table-row>'
     corner = '<table:table-row><table:table-cell table:number-columns-repeated="16383"/>' + ods_row(
         "x"
@@ -1178,7 +1166,7 @@ BAD = {
 
 
 def test_errors_of_an_old_excel_file_are_those_of_a_workbook(tmp_path: Path) -> None:
-    """R-110: as constants, as results of formulas, and with formulas that were never calculated."""
+    """As constants, as results of formulas, and with formulas that were never calculated."""
     book = xlwt.Workbook()
     sheet, other = book.add_sheet("Q3"), book.add_sheet("Other")
     for place, name in enumerate(("Query", "Bot_A", "Bot_B", "Note")):
@@ -1222,7 +1210,7 @@ def test_errors_of_an_old_excel_file_are_those_of_a_workbook(tmp_path: Path) -> 
     ids=["error", "text that is not there", "flag", "number"],
 )
 def test_results_of_formulas_in_an_old_excel_file(tmp_path: Path, result: bytes, response: str) -> None:
-    """R-110: xlwt itself stores none, so one is put into its file."""
+    """Xlwt itself stores none, so one is put into its file."""
     book = xlwt.Workbook()
     book.owner = "Anna"
     sheet = book.add_sheet("Q3")
@@ -1268,7 +1256,7 @@ OF_LIBREOFFICE = 'office:value-type="string" office:string-value="" calcext:valu
 def test_errors_of_an_open_document_file_are_those_of_a_workbook(
     tmp_path: Path, cell: str, problem: str
 ) -> None:
-    """R-110: repeated ones, those behind blank cells and rows, and those in columns without a use. A text is none."""
+    """Repeated ones, those behind blank cells and rows, and those in columns without a use. A text is none."""
     bad = f'<table:table-cell table:number-columns-repeated="2" {cell}</table:table-cell>'
     query = '<table:table-cell office:value-type="string"><text:p>q</text:p></table:table-cell>'
     blank = '<table:table-row table:number-rows-repeated="3"><table:table-cell/></table:table-row>'
@@ -1288,7 +1276,6 @@ def test_errors_of_an_open_document_file_are_those_of_a_workbook(
 
 
 def test_a_formula_that_odfpy_wrote_has_no_result(tmp_path: Path) -> None:
-    """R-110."""
     document, sheet = OpenDocumentSpreadsheet(), OdfTable(name="Q3")
     for texts in (("Query", "Bot_A"), ("q", None)):
         row = TableRow()
@@ -1307,7 +1294,6 @@ def test_a_formula_that_odfpy_wrote_has_no_result(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_broken_formulas_that_libreoffice_saved_are_found(tmp_path: Path) -> None:
-    """R-110."""
     rows = [
         ["Query", "Bot_A", "Bot_B", "Context"],
         ["q", "=1/0", "=NA()", "c"],
@@ -1384,7 +1370,7 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
     ],
 )
 def test_columns_of_documents_and_labels_are_known_by_name(tmp_path: Path, header: str, role: str) -> None:
-    """R-103: bound to bots like contexts; one that looks like them but fits nowhere is left out with a warning."""
+    """Bound to bots like contexts; one that looks like them but fits nowhere is left out with a warning."""
     path = write(tmp_path / "a.xlsx", [["Query", "Bot_GPT_4", header], ["q", "a", "1"]])
     table = read_table(path, criteria=["on-topic", "on-topic too"])
     assert roles(table)["C"] == role
@@ -1550,7 +1536,7 @@ def test_cases_with_labels_can_still_be_told_apart_by_hash(tmp_path: Path) -> No
 
 
 def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
-    """R-102, R-106: the mapping of the columns and the number of chunks are shown."""
+    """The mapping of the columns and the number of chunks are shown."""
     rows = [[*HEADER, "Notes\n(own)", "Context_C"], ["q1", "gt", "a", "b", "c1 || c2"], [], ["q2"], ["q3"]]
     assert describe(read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)) == [
         "answers.xlsx, sheet 'Q3': 2 rows, 2 bots (A, B), 2 context chunks",

@@ -428,7 +428,6 @@ RULES: tuple[Rule, ...] = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_report_with_everything_in_it_has_no_fault(package: Package, rule: Rule) -> None:
-    """R-26, R-65"""
     assert list(rule(package)) == []
 
 
