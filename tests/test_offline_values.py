@@ -13,13 +13,12 @@ import pytest
 from rag_eval.configuration.effective import describe_thresholds, effective_thresholds, idle_thresholds
 from rag_eval.configuration.settings import Settings, Thresholds
 from rag_eval.metrics.answer_correctness import lenient
+from rag_eval.metrics.answer_relevancy import expected_kind
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
 from rag_eval.metrics.context_precision import chunk_relevance
-from rag_eval.metrics.offline.expected import expected_kind
 from rag_eval.metrics.offline.grounding import ground, ground_part
-from rag_eval.metrics.offline.negations import denies, find_denied
 from rag_eval.metrics.offline.refusal import is_refusal
-from rag_eval.metrics.offline.support import _Faults, support
+from rag_eval.metrics.offline.support import _Faults, denies, find_denied, support
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.toxicity import OfflineToxicity
 from rag_eval.records import METRIC_LABELS, Case, Outcome, Score

@@ -19,8 +19,7 @@ from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RefusedReplyError, RunStoppedError, StoreError
 from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
-from rag_eval.judge.counts import CallCounts
-from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler
+from rag_eval.judge.scheduler import BREAKER_LIMIT, CallCounts, Scheduler
 from rag_eval.records import TaskUsage, Usage
 
 

@@ -7,10 +7,10 @@ that a metric touches needs a lock.
 import inspect
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -19,10 +19,9 @@ from pydantic import BaseModel
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RefusedReplyError, RunStoppedError
 from rag_eval.judge.calls import Bundle, Call, Gather, Judge, PendingError, ReplyStore, T, awaited
-from rag_eval.judge.counts import CallCounts
 from rag_eval.judge.replies import read_reply
 from rag_eval.judge.workers import Part, Request, Workers
-from rag_eval.records import Usage
+from rag_eval.records import TaskUsage, Usage
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +31,40 @@ BREAKER_LIMIT = 10
 _LASTING_CODES = CONTENT_CODES - {OVER_LIMIT}
 """Failures that the same request would meet again: the journaled one is served rather than paid for twice. Refused
 replies are stored themselves."""
+
+
+@dataclass(slots=True)
+class CallCounts:
+    """How distinct calls were answered, however many metrics and bots share them; a bundle that is sent counts once."""
+
+    answered: Counter[str] = field(default_factory=Counter)
+    """The number of answered calls by task."""
+    cached: Counter[str] = field(default_factory=Counter)
+    """The number of calls with a stored reply by task."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """The number of failed calls by code."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """The number of replies that were not taken by code, those included that another reply made good."""
+    outdated: int = 0
+    """The number of stored replies that were requested again, because they were empty or no longer valid."""
+
+    def added_to(self, usage: Usage) -> Usage:
+        """The judge's usage, with how the calls were answered. With known prices, no request costs nothing."""
+        free = 0.0 if usage.cost is not None else None
+        tasks = sorted(usage.by_task.keys() | self.answered.keys() | self.cached.keys())
+        return replace(
+            usage,
+            calls=self.answered.total(),
+            cached=self.cached.total(),
+            failed=self.failures.total(),
+            failures=dict(+self.failures),
+            refused=dict(+self.refused),
+            by_task={
+                task: usage.by_task.get(task, TaskUsage(cost=free))
+                + TaskUsage(self.answered[task], self.cached[task])
+                for task in tasks
+            },
+        )
 
 
 class Scheduler:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 from rag_eval.configuration.effective import effective_thresholds, enabled_metrics
 from rag_eval.configuration.settings import Settings
 from rag_eval.judge.calls import Judge, ReplyStore
-from rag_eval.judge.length import LengthGuard
-from rag_eval.judge.null_judges import NoJudge, NoStore
+from rag_eval.judge.null_judges import LengthGuard, NoJudge, NoStore
 from rag_eval.metrics.catalogue import llm_metrics, offline_metrics
 from rag_eval.metrics.metric import Metric
 from rag_eval.metrics.prompt_forms import Fallbacks, metrics_by_verdicts

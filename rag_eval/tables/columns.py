@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
@@ -115,9 +115,10 @@ class ColumnUse:
 class Columns:
     """The header understood. Columns are counted from 0."""
 
-    uses: tuple[ColumnUse, ...]
-    positions: tuple[int, ...]
-    """Of the columns in `uses`."""
+    uses: Mapping[int, ColumnUse]
+    """Of every column with a header, by its position in the file."""
+    used: Mapping[int, ColumnUse]
+    """The columns that are used, by the position of their cells in a row."""
     query: int
     reference: int | None
     gold: int | None
@@ -132,10 +133,8 @@ class Columns:
     kept: Mapping[str, int]
     """By the names that were asked for."""
     warnings: tuple[str, ...]
-    names: Mapping[int, str]
-    """Of the columns that are used: how messages call them."""
     content: tuple[int, ...]
-    """Those of them that make a row: not human labels and kept texts."""
+    """The used columns that make a row: not human labels and kept texts."""
     shape: str = WIDE
     bot: int | None = None
     """The column that names the bot of each row."""
@@ -143,10 +142,13 @@ class Columns:
     """Columns that tell queries apart."""
     has_passages: bool = False
     """Whether the name of the context says that it is one passage."""
-    headers: Mapping[int, str] = field(default_factory=dict)
-    """Of the used columns."""
     joined_by_bar: bool = False
     """Whether contexts are texts with a single `|` between the chunks."""
+
+    @property
+    def names(self) -> dict[int, str]:
+        """How messages call the columns that are used."""
+        return {index: str(use) for index, use in self.used.items()}
 
     @property
     def documents(self) -> set[int]:

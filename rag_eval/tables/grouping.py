@@ -68,7 +68,7 @@ class _Grouping:
         self._columns = columns
         self._lines = lines
         self._report = report
-        self._used = sorted({*columns.names, *columns.ids})
+        self._used = sorted({*columns.used, *columns.ids})
         self._is_long = columns.bot is not None
         self._answer = next(iter(columns.responses.values()))
         self._context = next(iter(columns.contexts.values()), None)
@@ -282,10 +282,7 @@ class _Layout:
                 metric: {bot: self.own[bot][index] for bot in self.bots} for metric, index in labels.items()
             },
             kept={name: self._place(index) for name, index in columns.kept.items()},
-            names={place: columns.names[index] for place, index in origins.items() if index in columns.names},
-            headers={
-                place: columns.headers[index] for place, index in origins.items() if index in columns.headers
-            },
+            used={place: columns.used[index] for place, index in origins.items() if index in columns.used},
             content=tuple(place for place, index in origins.items() if index in columns.content),
         )
 

@@ -83,8 +83,8 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
     used = {index: use for index, use in uses.items() if use.is_used}
     context = columns.get((CONTEXT, None, ""))
     return Columns(
-        uses=tuple(uses.values()),
-        positions=tuple(uses),
+        uses=uses,
+        used=used,
         query=columns[QUERY, None, ""],
         reference=columns.get((REFERENCE, None, "")),
         gold=columns.get((GOLD, None, "")),
@@ -94,13 +94,11 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
         kept=kept,
         warnings=tuple(first_of(list(_warnings(uses)))),
-        names={index: str(use) for index, use in used.items()},
         content=tuple(index for index, use in used.items() if use.role not in (HUMAN, KEPT, ID, BOT)),
         shape=shape,
         bot=columns.get((BOT, None, "")),
         ids=tuple(index for index, use in uses.items() if use.role == ID),
         has_passages=context is not None and _speaks_of_passage(uses[context], asked),
-        headers={index: use.header for index, use in used.items()},
         joined_by_bar=joins_by_bar(use.header for use in uses.values()),
     )
 

@@ -84,7 +84,7 @@ def merge_warnings(merged: Sequence[Area], columns: Columns, first_row: int, las
         for area in merged
         if area.first_row <= last_row
         and area.last_row >= first_row
-        and any(area.first_column <= index + 1 <= area.last_column for index in columns.names)
+        and any(area.first_column <= index + 1 <= area.last_column for index in columns.used)
     ]
     if touched:
         places = [f"{column_letter(area.first_column - 1)}{area.first_row}" for area in touched]

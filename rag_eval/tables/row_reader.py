@@ -112,7 +112,7 @@ class RowReader:
         self.columns = columns
         self._names = columns.names
         self._has_passages = has_passages
-        self._used = sorted(columns.names)
+        self._used = sorted(columns.used)
         self._contexts = sorted({*columns.contexts.values()})
         self._documents = sorted(columns.documents)
         # In the order in which a line has them.
@@ -124,7 +124,7 @@ class RowReader:
         self._plural = {
             index
             for index, role in self._roles.items()
-            if role == REFERENCE and holds_several(columns.headers.get(index, ""))
+            if role == REFERENCE and holds_several(columns.used[index].header)
         }
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved

@@ -186,7 +186,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
     return Table(
         path=opened.path,
         sheet=sheet.name,
-        columns=columns.uses,
+        columns=tuple(columns.uses.values()),
         bots=tuple(reader.columns.responses),
         rows=Rows(reader.lines, reader.columns),
         blank_rows=walk.blank_between(opened.header_row, last_row),

@@ -379,7 +379,7 @@ class UnusedColumns:
     def __init__(self, columns: Columns, asked: Asked, rows: FirstRows) -> None:
         self._columns = columns
         self._rows = rows
-        self._looked_at = _free(dict(zip(columns.positions, columns.uses, strict=True)), asked)
+        self._looked_at = _free(columns.uses, asked)
         others = next(iter(columns.responses.values()), None)
         self._left_out = _left_out(self._looked_at, asked.prefix, rows, others, with_blank=True)
 
@@ -431,7 +431,8 @@ class UnusedColumns:
 
     def _is_copy(self, use: ColumnUse) -> bool:
         """Whether a field is called as one that is used and less deep: promptfoo writes its tests twice."""
-        ends = {name.rpartition(".")[2] for name in self._columns.headers.values() if "." in name}
+        headers = [each.header for each in self._columns.used.values() if "." in each.header]
+        ends = {header.rpartition(".")[2] for header in headers}
         return bool(use.why) and "." in use.header and use.header.rpartition(".")[2] in ends
 
     @staticmethod

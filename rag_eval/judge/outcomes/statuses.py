@@ -13,7 +13,7 @@ from rag_eval.judge.outcomes.classes import (
     one_line,
 )
 from rag_eval.judge.outcomes.error_body import ErrorBody
-from rag_eval.judge.outcomes.waits import asked_wait
+from rag_eval.judge.outcomes.quota import asked_wait
 
 
 def read_status(status: int, headers: Mapping[str, str], body: str, path: str = "") -> Fault:
