@@ -28,7 +28,7 @@ class Proxy:
         """
         parts = urlsplit(url)
         proxies = getproxies()
-        proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not proxy or is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
             return None
         named = _split(proxy if "://" in proxy else f"http://{proxy}")

@@ -299,16 +299,14 @@ class Transport:
             return replace(fault, action=Action.STOP)
         if fault.code == "bad_request" and attempt.met[TRUNCATED]:
             return replace(fault, code=TRUNCATED)  # the larger limit was more than the model allows
-        if fault.code == TRUNCATED and attempt.call.is_passed_by(fault.cut):
-            advice = "the judge's reply goes on after all that was asked, until its token limit"
-            return replace(fault, action=Action.REJECT, code=LOOP, message=advice)
-        if fault.code == TRUNCATED:
-            return self._cut_at_the_same_place(fault, attempt)
-        return fault
+        return self._cut(fault, attempt) if fault.code == TRUNCATED else fault
 
     @staticmethod
-    def _cut_at_the_same_place(fault: Fault, attempt: Attempt) -> Fault:
+    def _cut(fault: Fault, attempt: Attempt) -> Fault:
         """A larger limit of the reply that changed nothing shows that the model's context is full."""
+        if attempt.call.is_passed_by(fault.cut):
+            advice = "the judge's reply goes on after all that was asked, until its token limit"
+            return replace(fault, action=Action.REJECT, code=LOOP, message=advice)
         before, attempt.cut_at = attempt.cut_at, fault.tokens.completion
         if not before or before != attempt.cut_at:
             return fault

@@ -77,14 +77,14 @@ def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnos
         yield Diagnosis(CauseKind.NO_RESPONSE)
     yield from _retrieval(result, limits)
     chunks = None if case.has_empty_context else _chunks(result, limits)
-    is_useless = chunks is not None and chunks.kind is CauseKind.USELESS_CHUNKS
+    are_useless = chunks is not None and chunks.kind is CauseKind.USELESS_CHUNKS
     # Without a ground truth, chunks are judged by the response: a made-up one makes good chunks look useless.
-    is_sure = case.reference is not None
-    if chunks and is_useless and is_sure:
+    is_first = are_useless and case.reference is not None
+    if chunks and is_first:
         yield chunks
     if case.has_response:
         yield from _response(result, limits)
-    if chunks and not (is_useless and is_sure):
+    if chunks and not is_first:
         yield chunks
 
 

@@ -238,7 +238,7 @@ def _object_text(item: dict[str, object], kind: str) -> str:
         if isinstance(value, str):
             return value
     inner = next((item[key] for key in ("document", "node") if isinstance(item.get(key), dict)), None)
-    if isinstance(inner, dict) and inner is not item:
+    if isinstance(inner, dict):
         return _object_text({key: value for key, value in inner.items() if key in _TEXT_KEYS}, kind)
     found = ", ".join(f"'{key[:40]}'" for key in list(item)[:10]) or "none"
     raise InputError(

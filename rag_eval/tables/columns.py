@@ -105,6 +105,14 @@ class ColumnUse:
         """Whether its texts are shown to a judge."""
         return self.role in _JUDGED
 
+    @property
+    def described(self) -> str:
+        """The column and all that is known of its use."""
+        about = f" for {self.metric}" if self.metric else ""
+        owner = f" of {self.bot}" if self.bot is not None else ""
+        why = f" ({self.why})" if self.why and not self.is_used else ""
+        return f"{self} -> {self.role}{about}{owner}{why}"
+
     def __str__(self) -> str:
         """How messages call the column: header on one line, and letter."""
         header = " ".join(self.header.split())

@@ -89,15 +89,18 @@ def open_records(path: Path, form: TextForm, header_row: int | None = None) -> I
 
     `header_row` is the number of the header, 0 for none; by default it is the first record that is not blank.
     """
-    encoding = form.encoding or _find_encoding(path)
-    if form.encoding:
+    notes: tuple[str, ...] = ()
+    if encoding := form.encoding:
         _check_encoding(path, encoding)
+    else:
+        encoding = _find_encoding(path)
+        if encoding == "cp1252":
+            notes = (
+                "The file is not UTF-8 and was read as Windows-1252; check accented letters in the report.",
+            )
     tabbed = "\t" if path.suffix.lower() == ".tsv" else ""
     told = _told_separator(path, encoding)
     separator = form.separator or told or tabbed or _find_separator(path, encoding, header_row or 0)
-    notes: tuple[str, ...] = ()
-    if not form.encoding and encoding == "cp1252":
-        notes = ("The file is not UTF-8 and was read as Windows-1252; check accented letters in the report.",)
     problems: list[str] = []
     short: list[int] = []
     layout = (
@@ -106,7 +109,7 @@ def open_records(path: Path, form: TextForm, header_row: int | None = None) -> I
     with _opened(path, encoding) as file, _long_cells_allowed():
         if told:
             file.readline()
-        lines = _BoundedLines(path, file, separator, lines_before=1 if told else 0)
+        lines = _BoundedLines(path, file, separator, lines_before=int(told != ""))
         rows = _records(path, _cells(lines, separator), lines, problems, short, header_row)
         yield _DelimitedRecords(rows, layout, notes, problems, short)
 

@@ -170,25 +170,29 @@ def _warnings(uses: _Uses) -> Iterator[str]:
 
 def _contradictions(uses: _Uses, claims: _Claims, asked: Asked) -> Iterator[str]:
     """Names of bots where they cannot be."""
-    responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
-    named = claims.get((BOT, None, ""), ())
+    responses, named = _claiming(RESPONSE, uses, claims), _claiming(BOT, uses, claims)
     given = [each.origin for each in asked.named if each.role == "bot_name"]
     if len(responses) > 1 and len(named) == 1 and given:
         yield (
-            f"column {uses[named[0]]} cannot name the bot of each row ({given[0]}), because each of "
-            f"{listed([uses[index] for index in responses], ' and ')} is the response of a bot; remove one of them"
+            f"column {named[0]} cannot name the bot of each row ({given[0]}), because each of "
+            f"{listed(responses, ' and ')} is the response of a bot; remove one of them"
         )
-    if asked.bot_name and (named or any(uses[index].bot != asked.bot_name for index in responses)):
+    if asked.bot_name and (named or {use.bot for use in responses} - {asked.bot_name}):
         yield (
             f"--bot-name '{asked.bot_name[:60]}' is for a table with one column of responses that names no bot; leave "
-            f"it out, because column {uses[(*named, *responses)[0]]} names "
+            f"it out, because column {(*named, *responses)[0]} names "
             f"{'the bots' if named or len(responses) > 1 else 'its bot'}"
         )
 
 
+def _claiming(role: str, uses: _Uses, claims: _Claims) -> list[ColumnUse]:
+    """The columns that want a role, those of one bot together."""
+    return [uses[index] for claim, indexes in claims.items() if claim[0] == role for index in indexes]
+
+
 def _too_many(uses: _Uses, claims: _Claims) -> Iterator[str]:
     """Bots beyond the bounds, and roles that several columns claim."""
-    bots = [bot for role, bot, _ in claims if role == RESPONSE and bot]
+    bots = list(dict.fromkeys(use.bot for use in _claiming(RESPONSE, uses, claims) if use.bot))
     if len(bots) > MAX_BOTS:
         yield f"has {len(bots):,} bots, more than the {MAX_BOTS} allowed; compare fewer of them at a time"
         return

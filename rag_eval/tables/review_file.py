@@ -422,11 +422,10 @@ class ReviewLabels:
             if not of_bot:
                 continue
             sizes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+            reason = lacking.get(hash_of(bot), "")
             for strata in of_bot:
                 for stratum, counts in strata.sizes.items():
                     sizes[stratum].update(counts)
-            reason = lacking.get(hash_of(bot), "")
-            for strata in of_bot:
                 if strata.cases != count:
                     reason = (
                         f"the labelled cases were drawn from {strata.cases:,} cases, and this run has {count:,}; its "
@@ -544,16 +543,12 @@ class EarlierSheets:
         for case in cases if files else ():
             index.add(case)
         places = {sampled.key: place for sampled, place in index.places() if place}
-        drawn, chosen = (
-            frozenset(
-                places[case.key]
-                for file in files
-                for case in file.cases.values()
-                if case.key in places and bool(case.stratum) is is_random
-            )
-            for is_random in (True, False)
-        )
-        return cls(files, drawn, chosen - drawn, places)
+        drawn, chosen = set[tuple[int, str]](), set[tuple[int, str]]()
+        for file in files:
+            for sampled in file.cases.values():
+                if sampled.key in places:
+                    (drawn if sampled.stratum else chosen).add(places[sampled.key])
+        return cls(files, frozenset(drawn), frozenset(chosen - drawn), places)
 
     @property
     def strata(self) -> frozenset[str]:
@@ -616,11 +611,14 @@ class _Index:
 
     def why_not(self, sampled: _SampledCase) -> str:
         """What became of a case that is not found, in words."""
-        bot = [(case, found) for case, found in self._others if case.bot == sampled.bot]
-        same_query = [each for each in bot if each[1].query == sampled.fingerprint.query]
-        same_row = [each for each in bot if str(each[0].row) == sampled.row]
-        both = [each for each in same_query if each in same_row]
-        for case, found in (*both, *same_query, *same_row):
-            place = "" if str(case.row) == sampled.row else f" (now in row {case.row})"
-            return f"{sampled.fingerprint.changed(found)} after the review{place}; label the case again"
-        return "the input has no such case"
+        others = [
+            (found.query == sampled.fingerprint.query, str(case.row) == sampled.row, case.row, found)
+            for case, found in self._others
+            if case.bot == sampled.bot
+        ]
+        nearest = max(others, key=lambda each: each[:2], default=None)
+        if nearest is None or not any(nearest[:2]):
+            return "the input has no such case"
+        _, is_same_row, row, found = nearest
+        place = "" if is_same_row else f" (now in row {row})"
+        return f"{sampled.fingerprint.changed(found)} after the review{place}; label the case again"

@@ -53,19 +53,19 @@ class Condition(NamedTuple):
         if self.operator == "~":
             return self.value.casefold() in cell.casefold()
         ours, theirs = _number(cell), _number(self.value)
-        if self.operator in ("=", "!="):
-            is_equal = cell.strip() == self.value if ours is None or theirs is None else ours == theirs
-            return is_equal is (self.operator == "=")
-        if not cell or (theirs is not None and ours is None):
+        if ours is not None and theirs is not None:
+            return _COMPARED[self.operator](_order(ours, theirs))
+        is_ordered = self.operator not in ("=", "!=")
+        if is_ordered and (not cell or theirs is not None):
             return False  # neither a blank cell nor a word is below or above a number
-        if ours is None or theirs is None:
-            return _COMPARED[self.operator](_order(cell.strip(), self.value))
-        return _COMPARED[self.operator](_order(ours, theirs))
+        return _COMPARED[self.operator](_order(cell.strip(), self.value))
 
 
 _OPERATORS = ("=", "!=", "~", "<", "<=", ">", ">=")
 _CONDITION = re.compile(r"\s*(?:'([^']+)'|([^=!~<>]+?))\s*(!=|<=|>=|==?|~|<|>)(.*)", re.DOTALL)
 _COMPARED: Mapping[str, Callable[[int], bool]] = {
+    "=": lambda order: order == 0,
+    "!=": lambda order: order != 0,
     "<": lambda order: order < 0,
     "<=": lambda order: order <= 0,
     ">": lambda order: order > 0,

@@ -287,13 +287,7 @@ def describe(table: Table) -> list[str]:
         lines.append(f"  read as {table.shape}")
     unused = [column for column in table.columns if column.role == UNUSED]
     untold = set(unused[MOST_LISTED:])
-    for column in table.columns:
-        if column in untold:
-            continue
-        about = f" for {column.metric}" if column.metric else ""
-        owner = f" of {column.bot}" if column.bot is not None else ""
-        why = f" ({column.why})" if column.why and not column.is_used else ""
-        lines.append(f"  {column} -> {column.role}{about}{owner}{why}")
+    lines += [f"  {column.described}" for column in table.columns if column not in untold]
     if untold:
         lines.append(f"  {counted(len(untold), 'more column')} -> {UNUSED}")
     if table.context_cells:

@@ -146,12 +146,12 @@ class _LeftOut(NamedTuple):
     """Only their texts say so."""
 
 
-def _free(uses: Mapping[int, ColumnUse], asked: Asked) -> dict[int, ColumnUse]:
-    """The columns without a use that nobody set aside."""
+def _free(uses: Mapping[int, ColumnUse], asked: Asked, kept: Collection[int] = ()) -> dict[int, ColumnUse]:
+    """The columns without a use that nobody set aside or wants to keep."""
     return {
         index: use
         for index, use in uses.items()
-        if use.role == UNUSED and not asked.gives("ignore", use.header)
+        if use.role == UNUSED and index not in kept and not asked.gives("ignore", use.header)
     }
 
 
@@ -202,7 +202,7 @@ def missing_roles(
     """A query or bots that are missing, or that would be left out. Of the cells, only the first `rows` are known."""
     query, reference = (next(iter(claims.get((role, None, ""), ())), None) for role in (QUERY, REFERENCE))
     responses = [index for (role, _, _), its in claims.items() for index in its if role == RESPONSE]
-    free = {index: use for index, use in _free(uses, asked).items() if index not in kept}
+    free = _free(uses, asked, kept)
     if query is None:
         yield _no_query(uses, rows)
     if responses:
@@ -406,7 +406,7 @@ class UnusedColumns:
     def _by_name(self, use: ColumnUse, missing: Sequence[str]) -> tuple[str, list[str]] | None:
         """What a column looks like by its name, and the roles that it could have; None if the name does not tell."""
         is_wide = self._columns.shape == WIDE
-        as_response = [RESPONSE, *(role for role in missing if role == REFERENCE)]
+        as_response = [RESPONSE, *{REFERENCE}.intersection(missing)]
         meaning = meaning_of(use.header, has_prefixed=is_wide)
         if use.why and meaning and meaning.role not in (BOT, ID):
             wanted = as_response if meaning.role == RESPONSE else [meaning.role]

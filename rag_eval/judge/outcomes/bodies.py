@@ -26,7 +26,7 @@ def read_body(body: str) -> Completion | Fault:
         return _not_json(body)
     answer = mapping(document)
     choices = answer.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
+    first = next(iter(choices), None) if isinstance(choices, list) else None
     if not isinstance(first, dict):
         error = ErrorBody.of(document)
         if not choices and error.exceeds_context:

@@ -468,37 +468,45 @@ def _echoes(sentence: Sequence[_Clause], asked: _Query) -> set[int]:
     for number, clause in enumerate(sentence):
         before, behind = sentence[max(0, number - 1) : number], sentence[number + 1 : number + 2]
         speaks |= clause.speaks or any(one.speaks and one.is_empty for one in behind)
-        if clause.verbatim:
-            is_echo = _is_verbatim_echo(clause, clause.verbatim, before, leads, speaks)
-        else:
+        if not clause.verbatim:
             is_echo = _is_echo(clause, asked, leads, speaks)
+        elif clause.verbatim.asks:
+            is_echo = _is_echo_of_question(clause, before, leads, speaks)
+        else:
+            is_echo = _is_echo_of_part(clause, before, leads, speaks, is_long=clause.verbatim.is_long)
         if is_echo:
             found.add(number)
         leads = leads and (is_echo or clause.speaks or _belongs(clause, asked))
     return found
 
 
-def _is_verbatim_echo(
-    clause: _Clause, question: _Question, before: Sequence[_Clause], leads: bool, speaks: bool
-) -> bool:
-    is_subject = not (question.asks or question.is_long or leads or clause.before)  # "Do you need parking?"
-    if (clause.has_question_mark and not is_subject) or (clause.is_quoted and question.asks):
+def _is_echo_of_question(clause: _Clause, before: Sequence[_Clause], leads: bool, speaks: bool) -> bool:
+    """Whether a question of the query, word for word, is an echo and not part of what the response says."""
+    if clause.has_question_mark or clause.is_quoted or ":" in clause.before:
         return True
-    is_announced = any(one.announces for one in before)  # "Regarding …"
-    is_object = ":" in clause.before or not all(_BEFORE_QUESTION.isdisjoint(one.stems[-1:]) for one in before)
-    if question.asks and (is_announced or is_object):
+    if any(one.announces or not _BEFORE_QUESTION.isdisjoint(one.stems[-1:]) for one in before):
+        return True  # "Regarding …"
+    if not leads or speaks:  # "You asked: …"
+        return leads
+    # "As to who wrote Faust: …", but not "It is who wrote Faust …"
+    is_apart = clause.before != "" or not any(one.has_verb for one in before)
+    return clause.is_ended and is_apart
+
+
+def _is_echo_of_part(
+    clause: _Clause, before: Sequence[_Clause], leads: bool, speaks: bool, *, is_long: bool
+) -> bool:
+    """The same for a part of the query that asks nothing by itself."""
+    if clause.has_question_mark and (is_long or leads or clause.before):  # but not "Do you need parking?"
         return True
     if not leads:
         return False
     if speaks:  # "You asked: parking is free", but not "To answer your question, parking is free."
-        return question.asks or "," not in clause.before
-    if is_announced:
-        return question.is_long or clause.is_quoted or clause.is_title
-    is_apart = clause.before != "" or not before
-    if question.asks:  # "As to who wrote Faust: …", but not "It is who wrote Faust …"
-        return clause.is_ended and (is_apart or not any(one.has_verb for one in before))
-    is_whole_sentence = clause.is_quoted and clause.ends_sentence
-    return question.is_long and ((is_apart and clause.is_title) or is_whole_sentence)
+        return "," not in clause.before
+    if any(one.announces for one in before):
+        return is_long or clause.is_quoted or clause.is_title
+    is_heading = clause.is_title and (clause.before != "" or not before)
+    return is_long and (is_heading or (clause.is_quoted and clause.ends_sentence))
 
 
 def _is_echo(clause: _Clause, asked: _Query, leads: bool, speaks: bool) -> bool:
