@@ -17,7 +17,7 @@ import pytest
 from fake_judge import FakeJudge, running_judge
 from forking import MEMORY, Forker, forking
 from hypothesis import settings
-from openpyxl import Workbook, load_workbook
+from openpyxl import load_workbook
 
 from rag_eval import cli
 from rag_eval.cli import console
@@ -145,16 +145,6 @@ def is_excerpt(shown: str, printed: str) -> bool:
 def azure(judge: FakeJudge) -> dict[str, str]:
     """The variables that make the fake judge an Azure resource."""
     return {"AZURE_OPENAI_ENDPOINT": judge.url, "AZURE_OPENAI_API_KEY": KEY}
-
-
-def write_sheet(path: Path, *rows: list[Any]) -> Path:
-    workbook = Workbook()
-    sheet = workbook.active
-    assert sheet is not None
-    for row in rows:
-        sheet.append(row)
-    workbook.save(path)
-    return path
 
 
 def read_boxes(path: Path) -> str:

@@ -1,6 +1,5 @@
 """Changes since an earlier run: on matched queries, claimed only when chance would hardly make them."""
 
-import csv
 import json
 import random
 import re
@@ -11,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from defusedxml.ElementTree import fromstring
 from fake_judge import FakeJudge
+from files import write_sheets, write_table
 from jsonschema import Draft202012Validator
-from openpyxl import Workbook, load_workbook
+from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from report_cases import facts_of
 from test_outputs import SCHEMA
@@ -119,15 +119,10 @@ def test_a_query_three_times_in_an_earlier_report_is_three_cases(tmp_path: Path)
 
 def report_of(folder: Path, names: list[str], *rows: list[object], queries: list[str] | None = None) -> Path:
     """What an earlier tool wrote: these columns of bot A's queries q0, q1, … in the sheet with its scores."""
-    workbook = Workbook()
-    sheet = workbook.active
-    assert sheet is not None
-    sheet.title = "Per-Query Metrics"
-    sheet.append(["Query", "Ground Truth", "Bot", *names])
-    for number, row in enumerate(rows):
-        sheet.append([queries[number] if queries else f"q{number}", "gt", "A", *row])
-    workbook.save(folder / "old.xlsx")
-    return folder / "old.xlsx"
+    asked = queries or [f"q{number}" for number in range(len(rows))]
+    lines = [[query, "gt", "A", *row] for query, row in zip(asked, rows, strict=True)]
+    table = [["Query", "Ground Truth", "Bot", *names], *lines]
+    return write_sheets(folder / "old.xlsx", {"Per-Query Metrics": table})
 
 
 TWO_WEIGHTS = {"answer_correctness": 0.6, "faithfulness": 0.4}
@@ -332,7 +327,7 @@ def sheet_of(path: Path, *, good: bool) -> Path:
         [f"When does it open on day {n}?", fact, fact if good else "Dogs bark.", fact]
         for n, fact in enumerate(FACTS)
     ]
-    return write_sheet(path, ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    return write_table(path, ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
 
 
 @pytest.mark.parametrize("kind", ["xlsx", "json"])
@@ -355,8 +350,8 @@ def test_a_report_or_its_json_is_a_baseline(run_cli: Run, tmp_path: Path, kind: 
 def test_a_bot_that_is_gone_since_the_baseline_is_named(run_cli: Run, tmp_path: Path) -> None:
     header = ["Query", "Ground_Truth", "Context"]
     rows = [[f"When does it open on day {n}?", fact, fact, fact] for n, fact in enumerate(FACTS)]
-    write_sheet(tmp_path / "two.xlsx", [*header, "Bot_A", "Bot_B"], *([*row, row[1]] for row in rows))
-    write_sheet(tmp_path / "one.xlsx", [*header, "Bot_A"], *rows)
+    write_table(tmp_path / "two.xlsx", [*header, "Bot_A", "Bot_B"], *([*row, row[1]] for row in rows))
+    write_table(tmp_path / "one.xlsx", [*header, "Bot_A"], *rows)
     run_cli("two.xlsx", "-o", "old.xlsx", "--judge", "offline")
     ended = run_cli("one.xlsx", "-o", "new.xlsx", "--judge", "offline", "--baseline", "old.xlsx")
     assert "In the baseline, but not in this run: B." in ended.out
@@ -388,8 +383,7 @@ def test_queries_are_found_again_whatever_a_cell_keeps_of_them(
         "smile " + "\U0001f600" * 20_000,
         "x" * 40_000,
     ]
-    with (tmp_path / "in.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["Query", "Bot_A\v1"], *([query, "an answer"] for query in queries)])
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A\v1"], *([query, "an answer"] for query in queries))
     run_cli("in.csv", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
     run_cli("in.csv", "-o", "new.xlsx", "--judge", "offline", "--baseline", f"old.{kind}")
     lines = read_sheet(tmp_path / "new.xlsx", "vs Baseline")
@@ -519,7 +513,7 @@ def boxes(path: Path) -> set[str]:
 
 def test_nothing_to_compare_is_no_pass(run_cli: Run, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", good=True)
-    write_sheet(
+    write_table(
         tmp_path / "other.xlsx", ["Query", "Bot_A", "Context"], ["Another?", "An answer.", "An answer."]
     )
     run_cli("other.xlsx", "-o", "old.xlsx", "--judge", "offline")
@@ -847,14 +841,9 @@ def test_report_only_refuses_a_run_with_scores_that_cannot_be(run_cli: Run, tmp_
 
 
 def test_a_report_without_numbers_is_read_as_one(tmp_path: Path) -> None:
-    workbook = Workbook()
-    sheet = workbook.active
-    assert sheet is not None
-    sheet.title = "Per-Query Metrics"
-    sheet.append(["Query", "Ground Truth", "Bot", "RQS"])
-    sheet.append(["q", None, "A", None])
-    workbook.save(tmp_path / "r.xlsx")
-    assert read_past_run(tmp_path / "r.xlsx").values == {("q", "", "A", 0): {}}
+    table = [["Query", "Ground Truth", "Bot", "RQS"], ["q", None, "A", None]]
+    path = write_sheets(tmp_path / "r.xlsx", {"Per-Query Metrics": table})
+    assert read_past_run(path).values == {("q", "", "A", 0): {}}
     with pytest.raises(InputError):
         read_past_run(tmp_path / "r.txt")
 

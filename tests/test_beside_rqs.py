@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
+from files import write_table
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 
@@ -38,7 +39,7 @@ ON = "[metrics]\nanswer_coverage = yes\nchunk_relevance = yes\n"
 def sheet(path: Path, **further: list[Any]) -> Path:
     """The two rows with further columns, each given by its cells."""
     rows = [[*row, *cells] for row, cells in zip(ROWS, zip(*further.values(), strict=True), strict=True)]
-    return write_sheet(path, [*HEADER, *further], *(rows or ROWS))
+    return write_table(path, [*HEADER, *further], *(rows or ROWS))
 
 
 def rubric(folder: Path, **changes: Any) -> str:
@@ -54,7 +55,7 @@ def test_coverage_and_relevant_chunks_are_columns_means_and_evidence(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     (tmp_path / "config.ini").write_text(f"{ON}[report]\nevidence = yes\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
     found = cases(tmp_path)
     assert [found[2, bot]["Answer Coverage"] for bot in "AB"] == [1, 0]
@@ -74,7 +75,7 @@ def test_coverage_and_relevant_chunks_are_columns_means_and_evidence(
 def test_they_do_not_change_rqs_and_cost_nothing_when_they_are_off(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     plain, asked = cases(tmp_path), judge.tasks()
     judge.requests.clear()
@@ -95,7 +96,7 @@ def test_a_failed_call_leaves_its_cell_empty_and_rqs_as_it_is(
         completion("no JSON at all") if request.task in ("coverage", "rubric") else None
     )
     (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     found = cases(tmp_path)
     assert ended.code == 0
@@ -114,7 +115,7 @@ def test_a_failed_call_leaves_its_cell_empty_and_rqs_as_it_is(
 
 def test_a_rubric_has_columns_reasons_and_a_sheet(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(rubric(tmp_path) + "[report]\nevidence = yes\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert ended.code == 0
     found = cases(tmp_path)
@@ -153,7 +154,7 @@ def test_a_bad_rubric_is_an_error_before_any_call(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, changes: dict[str, Any], problem: str
 ) -> None:
     (tmp_path / "config.ini").write_text(rubric(tmp_path, **changes))
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert ended.code == 2
     assert problem in ended.err
@@ -164,7 +165,7 @@ def test_a_bad_rubric_is_an_error_before_any_call(
 
 def test_a_dry_run_foretells_the_calls(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     plan = run_cli("in.xlsx", "-o", "r.xlsx", "--dry-run", **azure(judge)).out
     assert not judge.requests
     run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
@@ -190,7 +191,7 @@ def test_personal_data_is_hidden_from_the_rubric_and_the_evaluators_too(
         "Ask ann@example.org.",
         "city",
     ]
-    write_sheet(tmp_path / "in.xlsx", HEADER, row)
+    write_table(tmp_path / "in.xlsx", HEADER, row)
     run_cli("in.xlsx", "-o", "r.xlsx", "--redact", **azure(judge))
     assert judge.tasks()["coverage"] == 2
     assert judge.tasks()["rubric"] == 2
@@ -199,7 +200,7 @@ def test_personal_data_is_hidden_from_the_rubric_and_the_evaluators_too(
 
 def test_the_offline_judge_says_what_it_cannot_judge(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(ON + rubric(tmp_path))
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
     assert ended.code == 0
     assert "Skipped, needs an LLM judge: Answer Coverage, Relevant Chunks, Rubric." in ended.out
@@ -270,7 +271,7 @@ def test_by_gold_documents_alone_retrieval_failures_are_counted_and_0_is_a_count
 ) -> None:
     """Without contexts no metric could show the failure: then the cell is empty unless gold documents decide."""
     (tmp_path / "config.ini").write_text(f"[diagnostics]\ngold_ids = {told}\n")
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Bot_A", "Bot_B", "Gold_Docs", "Retrieved_Docs_A", "Retrieved_Docs_B"],
         ["What is tea?", "A drink.", "A drink.", "faq", "faq", "blog"],
@@ -324,7 +325,7 @@ def test_human_labels_of_toxicity_are_compared_by_query_at_its_own_threshold(
     """The word is rated 0.6: at or above the threshold of 0.5, and below that of 0.65."""
     query, *others = ROWS[0]
     rows = [[query, *others, 0.7], [f"{query} You idiot!", *others, 0.7], [f"Please: {query}", *others, 0]]
-    write_sheet(tmp_path / "in.xlsx", [*HEADER, "Human_Toxicity"], *rows)
+    write_table(tmp_path / "in.xlsx", [*HEADER, "Human_Toxicity"], *rows)
     rates = {}
     for threshold in (0.5, 0.65):
         (tmp_path / "config.ini").write_text(f"[toxicity]\nthreshold = {threshold}\n")
@@ -431,7 +432,7 @@ def test_every_sheet_is_one_table_and_has_its_csv(run_cli: Run, judge: FakeJudge
 
 
 def test_a_csv_folder_without_optional_tables_has_three(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, *ROWS)
+    write_table(tmp_path / "in.xlsx", HEADER, *ROWS)
     assert run_cli("in.xlsx", "-o", "r.xlsx", "--csv", "tables", "--judge", "offline").code == 0
     names = {path.name for path in (tmp_path / "tables").iterdir()}
     assert names == {"per-query-metrics.csv", "bot-summary.csv", "leaderboard.csv"}
@@ -441,14 +442,12 @@ def test_hostile_names_stay_text(run_cli: Run, tmp_path: Path, judge: FakeJudge)
     """Criteria, documents and queries come from others; none becomes a formula or a link."""
     criteria = [{"id": "=1+1", "rubric": "Paris"}]
     (tmp_path / "config.ini").write_text(rubric(tmp_path, metrics=criteria))
-    with (tmp_path / "in.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [
-                [*HEADER, "Gold_Docs", "Retrieved_Docs", "Human_Faithfulness"],
-                [*ROWS[0], "=HYPERLINK(1)", "@x", "0"],
-                ["=1+1", *ROWS[1][1:], "+y", "-z", "0"],
-            ]
-        )
+    write_table(
+        tmp_path / "in.csv",
+        [*HEADER, "Gold_Docs", "Retrieved_Docs", "Human_Faithfulness"],
+        [*ROWS[0], "=HYPERLINK(1)", "@x", "0"],
+        ["=1+1", *ROWS[1][1:], "+y", "-z", "0"],
+    )
     assert run_cli("in.csv", "-o", "r.xlsx", **azure(judge)).code == 0
     book = load_workbook(tmp_path / "r.xlsx")
     for worksheet in book:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, write_sheet
+from conftest import Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, honest_reply
+from files import write_table
 
 ONCE_A_RUN = ("preflight", "toxicity", "recommendation")
 SHAPES = list(product((1, 2, 3, 5), (1, 4)))
@@ -35,7 +36,7 @@ def sheet_of(folder: Path, bots: int, chunks: int, *, is_shared: bool = True, ro
     names = [f"Bot_{bot}" for bot in range(bots)]
     contexts = ["Context"] if is_shared else [f"{bot}_Context" for bot in range(bots)]
     lines = [line_of(row, bots, chunks, is_shared=is_shared) for row in range(rows)]
-    write_sheet(folder / "in.xlsx", ["Query", "Ground_Truth", *names, *contexts], *lines)
+    write_table(folder / "in.xlsx", ["Query", "Ground_Truth", *names, *contexts], *lines)
 
 
 def bill_of(run_cli: Run, judge: FakeJudge) -> Counter[str]:
@@ -135,16 +136,16 @@ def test_what_is_asked_several_at_a_time_takes_a_call_for_ten_queries_and_for_fi
 def test_a_row_that_occurs_twice_is_paid_for_once(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     line = line_of(0, bots=2, chunks=4, is_shared=True)
     header = ["Query", "Ground_Truth", "Bot_0", "Bot_1", "Context"]
-    write_sheet(tmp_path / "in.xlsx", header, line)
+    write_table(tmp_path / "in.xlsx", header, line)
     alone = bill_of(run_cli, judge)
-    write_sheet(tmp_path / "in.xlsx", header, line, line)
+    write_table(tmp_path / "in.xlsx", header, line, line)
     assert bill_of(run_cli, judge) == alone
 
 
 def test_bots_that_say_the_same_are_paid_for_as_one(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     query, reference, response, _, context = line_of(0, bots=2, chunks=4, is_shared=True)
     header = ["Query", "Ground_Truth", "Bot_0", "Bot_1", "Context"]
-    write_sheet(tmp_path / "in.xlsx", header, [query, reference, response, response, context])
+    write_table(tmp_path / "in.xlsx", header, [query, reference, response, response, context])
     assert for_rows(bill_of(run_cli, judge)) == 5 * 1 + 4 + 2
 
 
@@ -176,7 +177,7 @@ def test_what_the_cells_settle_takes_no_call(
         zip(["Query", "Ground_Truth", "Bot_0", "Context"], line_of(0, 1, 2, is_shared=True), strict=True)
     )
     row = full | cells
-    write_sheet(tmp_path / "in.xlsx", list(row), list(row.values()))
+    write_table(tmp_path / "in.xlsx", list(row), list(row.values()))
     tasks = bill_of(run_cli, judge)
     assert tasks - Counter(dict.fromkeys(ONCE_A_RUN, 9)) == Counter(calls)
 
@@ -185,7 +186,7 @@ def test_an_evasive_response_takes_one_call_less(run_cli: Run, judge: FakeJudge,
     """Its relevancy is settled by the first of two calls."""
     query, reference, _, context = line_of(0, bots=1, chunks=1, is_shared=True)
     header = ["Query", "Ground_Truth", "Bot_0", "Context"]
-    write_sheet(tmp_path / "in.xlsx", header, [query, reference, "I don't know.", context])
+    write_table(tmp_path / "in.xlsx", header, [query, reference, "I don't know.", context])
     tasks = bill_of(run_cli, judge)
     assert (tasks["question"], tasks["closeness"], for_rows(tasks)) == (1, 0, 5 + 1 + 2 - 1)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, read_boxes, read_sheet, write_sheet
+from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer, without_count
+from files import write_table
 
 from rag_eval.cli.terminal import duration
 from rag_eval.errors import RunStoppedError
@@ -35,7 +36,7 @@ def sheet_of(path: Path, rows: int = 3) -> Path:
         ]
         for n in range(rows)
     ]
-    return write_sheet(path, HEADER, *lines)
+    return write_table(path, HEADER, *lines)
 
 
 def planned(text: str) -> dict[str, int]:

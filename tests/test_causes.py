@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, write_sheet
+from conftest import Run, azure
 from fake_judge import FakeJudge
+from files import write_table
 from report_cases import THRESHOLDS, facts_of, plain_result
 
 from rag_eval.metrics.diagnosis import diagnose, limits_from
@@ -276,7 +277,7 @@ def planted_sheet(path: Path) -> dict[str, dict[str, list[int]]]:
             texts += [response, json.dumps(chunks) if chunks else ""]
         lines.append([QUERY, ABOUT, *texts])
     headers = ["Query", "Ground_Truth", "Bot_Lost", "Lost_Context", "Bot_Liar", "Liar_Context"]
-    write_sheet(path, headers, *lines)
+    write_table(path, headers, *lines)
     return rows
 
 
@@ -309,7 +310,7 @@ def mixed_sheet(path: Path) -> None:
         [QUERY, truth, response, json.dumps(chunks) if chunks else "", "d1 || d2", next(documents)]
         for truth, response, chunks in itertools.product((ABOUT, ""), RESPONSES, CONTEXTS)
     ]
-    write_sheet(path, ["Query", "Ground_Truth", "Bot_A", "Context", "Gold_Docs", "Retrieved_Docs"], *lines)
+    write_table(path, ["Query", "Ground_Truth", "Bot_A", "Context", "Gold_Docs", "Retrieved_Docs"], *lines)
 
 
 def assert_explained(document: dict[str, Any], *, is_advised_by_rule: bool = True) -> None:
@@ -397,7 +398,7 @@ def test_a_response_that_equals_the_ground_truth_is_not_called_unsupported(
         [query, truth, truth if row < 4 else "Staff may wear whatever pyjamas they own.", chunk]
         for row, (query, truth, chunk) in enumerate(PARAPHRASED)
     ]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *lines)
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *lines)
     ended = run_cli("in.xlsx", "--judge", "offline", "--json", "run.json")
     assert "Failures: 5 of 5 queries (Hallucination 5, Low Quality 1; some queries have several)" in ended.out
     assert "  First fix: check whether the chunks say so\n" in ended.out
@@ -413,7 +414,7 @@ def test_a_statement_that_is_only_in_the_ground_truth_is_told_from_a_made_up_one
     run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
 ) -> None:
     """As an LLM judge says: of the first response it is in the ground truth, of the second it is not."""
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"],
         [QUERY, f"{ABOUT} {OTHER}", f"{ABOUT} {OTHER}", f"{ABOUT} {LIE}", ABOUT],
@@ -459,7 +460,7 @@ def test_causes_cover_failures_of_the_labelled_examples(run_cli: Run, tmp_path: 
 def test_a_bot_that_repeats_the_query_is_told_so(run_cli: Run, tmp_path: Path) -> None:
     headers = ["Query", "Ground_Truth", "Bot_Parrot", "Context"]
     echoes = [QUERY, f"Regarding “{QUERY}”:", "You asked when the harbour ferry to Kelso leaves."]
-    write_sheet(tmp_path / "in.xlsx", headers, *([QUERY, ABOUT, echo, ABOUT] for echo in echoes))
+    write_table(tmp_path / "in.xlsx", headers, *([QUERY, ABOUT, echo, ABOUT] for echo in echoes))
     assert run_cli("in.xlsx", "--json", "run.json", "--judge", "offline").code == 0
     document = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     (found,) = document["causes"][0]["causes"]

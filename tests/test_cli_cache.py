@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, write_sheet
+from conftest import Run, azure
 from fake_judge import FakeJudge
+from files import write_table
 
 from rag_eval.errors import StoreError
 from rag_eval.store.reply_store import Store
@@ -31,7 +32,7 @@ def age(path: Path, days: float, task: str) -> None:
 def test_only_what_is_older_is_removed_and_only_when_asked_for(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ROW)
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ROW)
     rag_eval("in.xlsx", **azure(judge))
     path = tmp_path / "kept" / "replies.sqlite"
     age(path, 40, "faithfulness.verdicts")
@@ -123,7 +124,7 @@ def test_the_examples_of_the_documentation_have_the_form_of_the_output(
 ) -> None:
     """Numbers and the folder apart: they are those of a larger store."""
     rows = ([ROW[0], f"{ROW[1]} {more}", *ROW[1:]] for more in ("All of it.", "Most of it."))
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     assert rag_eval("in.xlsx", **azure(judge)).code == 0
     page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```\n\$ rag-eval (cache .*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
-from conftest import Run, write_sheet
+from conftest import Run
+from files import write_table
 
 from rag_eval import cli
 from rag_eval.cli import compare_judges, run
@@ -65,7 +66,7 @@ def test_the_name_of_the_main_command_may_be_left_out(
     rag_eval: Run, run_cli: Run, tmp_path: Path, arguments: list[str]
 ) -> None:
     """Options may come before the file; the h of -oh.xlsx is not taken for -h."""
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
     for start in (rag_eval, run_cli):
         assert start(*arguments).code == 0
@@ -73,7 +74,7 @@ def test_the_name_of_the_main_command_may_be_left_out(
 
 
 def test_a_file_may_be_named_as_a_command_is(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "retrieval", *SHEET)
+    write_table(tmp_path / "retrieval", *SHEET)
     assert "retrieval: " in run_cli("./retrieval", "--judge", "offline").err, "no kind of file that is known"
     assert "Missing option '--reference'" in run_cli("retrieval").err
 
@@ -192,7 +193,7 @@ def test_options_that_have_no_effect_on_a_report_of_a_json(options: Options, pro
 
 
 def test_a_name_that_is_too_long_for_a_file_is_reported(rag_eval: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     name = "x" * 300
     short = f"rag-eval: {'x' * 60}…: the name is too long for a file; choose a shorter one\n"
     for arguments in (

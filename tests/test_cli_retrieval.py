@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Ended, Run, is_excerpt
+from files import write_sheets
 from openpyxl import load_workbook
 
 ROOT = Path(__file__).parent.parent
@@ -253,13 +254,8 @@ def test_one_of_the_files_may_come_from_standard_input(rag_eval: Run, tmp_path: 
 
 
 def test_two_sheets_of_a_workbook_are_results_and_references(rag_eval: Run, tmp_path: Path) -> None:
-    from openpyxl import Workbook
-
-    book = Workbook()
-    for row in (["qid", "doc_ids"], ["01", '["faq::chunk-0", "terms::chunk-4"]'], ["z", "faq"]):
-        book.active.append(row)
-    book.create_sheet("Notes").append(["nothing"])
-    book.save(tmp_path / "r.xlsx")
+    table = [["qid", "doc_ids"], ["01", '["faq::chunk-0", "terms::chunk-4"]'], ["z", "faq"]]
+    write_sheets(tmp_path / "r.xlsx", {"Sheet": table, "Notes": [["nothing"]]})
     expected = measures(rag_eval("retrieval", "results.tsv", "--reference", "references.jsonl"))
     ended = rag_eval("retrieval", "r.xlsx", "--reference", "references.jsonl")
     assert measures(ended) == expected

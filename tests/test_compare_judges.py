@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, read_sheet, write_sheet
+from conftest import KEY, Run, read_sheet
 from fake_judge import (
     Answer,
     FakeJudge,
@@ -19,6 +19,7 @@ from fake_judge import (
     structured,
     without_count,
 )
+from files import write_table
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from scipy.stats import binomtest
@@ -73,7 +74,7 @@ def sheet_of(path: Path, rows: int, *, labels: bool = False) -> Path:
         lines.append([*line, float(left == good), float(right == good)] if labels else line)
     if labels:
         header += ["Human_Faithfulness_Left", "Human_Faithfulness_Right"]
-    return write_sheet(path, header, *lines)
+    return write_table(path, header, *lines)
 
 
 def flipping(every: int) -> Callable[[Request], Answer | None]:
@@ -546,7 +547,7 @@ def test_settings_that_would_give_other_cases_are_refused_and_absent_ones_are_th
 def test_what_a_hides_is_hidden_from_b_unless_b_says_otherwise(
     rag_eval: Run, two: Two, tmp_path: Path
 ) -> None:
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["Who?", "Ask ann@x.org.", "Ask ann@x.org."]
     )
     two.configure(f"{ONLY_FAITHFULNESS}[privacy]\nredact = email\n", "")

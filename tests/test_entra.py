@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Run, write_sheet
+from conftest import Run
 from fake_judge import FakeJudge, error
+from files import write_table
 from in_process import DictStore
 from test_transport import Notebook
 
@@ -106,7 +107,7 @@ def test_without_a_credential_the_reason_is_one_line(monkeypatch: pytest.MonkeyP
 
 def test_entra_needs_no_key_but_an_endpoint(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[azure]\nauth = entra\n")
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "a"])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "a"])
     ended = run_cli("in.xlsx")
     assert ended.code == 2
     assert "endpoint not set" in ended.err

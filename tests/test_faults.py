@@ -15,8 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from conftest import azure, read_sheet, write_sheet
+from conftest import azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, error
+from files import write_table
 from forking import Ended, Fork, Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
@@ -45,10 +46,10 @@ def _small_job() -> dict[str, bytes]:
     with TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "config.ini").write_text(ONE_METRIC)
-        write_sheet(
+        write_table(
             folder / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], ["Q?", "Tea.", "Tea.", "Tea."]
         )
-        write_sheet(folder / "r.xlsx", OLD)
+        write_table(folder / "r.xlsx", OLD)
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -202,7 +203,7 @@ def after(number: int, act: Callable[[], None]) -> Callable[[Request], Answer | 
 
 def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) -> None:
     sheet_of(disk / "in.xlsx", rows=6)
-    write_sheet(disk / "r.xlsx", OLD)
+    write_table(disk / "r.xlsx", OLD)
     asked_until_full: list[int] = []
 
     def become_full() -> None:
@@ -228,7 +229,7 @@ def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) 
 def test_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """A limit of the operating system or a quota, where no disk is full."""
     sheet_of(tmp_path / "in.xlsx", rows=6)
-    write_sheet(tmp_path / "r.xlsx", OLD)
+    write_table(tmp_path / "r.xlsx", OLD)
     ended = run(forker, tmp_path, judge, file_limit=150_000)
     assert (ended.code, len(ended.complaints)) == (5, 2), ended
     assert has_old_report(tmp_path)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, write_sheet
+from conftest import Run, azure
 from defusedxml import ElementTree
 from fake_judge import FakeJudge, Request, error
+from files import write_table
 from report_cases import facts_of
 from test_scoring import FAILED, flat, result, summarise
 
@@ -248,7 +249,7 @@ def test_gates_are_named_as_in_the_report_or_in_the_configuration() -> None:
 def sheet_of(path: Path) -> Path:
     facts = [f"The shop is open on day {n}." for n in range(6)]
     lines = [[f"Is the shop open on day {n}?", fact, "A museum.", fact] for n, fact in enumerate(facts)]
-    return write_sheet(path, ["Query", "Bot_Good", "Bot_B<a>d", "Context"], *lines)
+    return write_table(path, ["Query", "Bot_Good", "Bot_B<a>d", "Context"], *lines)
 
 
 def test_a_missed_gate_ends_with_1_and_stands_in_the_junit_file(run_cli: Run, tmp_path: Path) -> None:
@@ -315,7 +316,7 @@ def test_a_place_where_no_gates_can_be_written_costs_nothing(
 def test_rows_that_no_gate_looked_at_are_told_in_quiet_too(run_cli: Run, tmp_path: Path) -> None:
     """By default 200 rows are judged; a gate that passed over them says nothing about the others."""
     lines = [[f"Is the shop open on day {n}?", "It is open."] for n in range(230)]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], *lines)
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], *lines)
     ended = run_cli("in.xlsx", "--judge", "offline", "--quiet", "--fail-under", "rqs=0")
     assert (ended.code, ended.out) == (0, "")
     assert "30 rows beyond the first 200 left out; raise max_rows" in ended.err

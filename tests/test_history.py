@@ -23,6 +23,7 @@ import pytest
 import yaml
 from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
+from files import write_table
 from forking import Forker
 from openpyxl import load_workbook
 from test_main_job import sheet_of
@@ -43,14 +44,11 @@ CHANGE = (
 
 def write_input(path: Path, right: Sequence[bool], name: str = "Atlas") -> Path:
     """A query per flag; the bot is right where it is true, and Birch in every second row."""
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["Query", "Ground_Truth", "Context", f"Bot_{name}", "Bot_Birch"])
-        for number, is_right in enumerate(right, 100):
-            truth = GOOD.format(number)
-            query = f"How tall is tower {number}?"
-            rows.writerow([query, truth, truth, truth if is_right else BAD, BAD if number % 2 else truth])
-    return path
+    lines = []
+    for number, is_right in enumerate(right, 100):
+        truth, query = GOOD.format(number), f"How tall is tower {number}?"
+        lines.append([query, truth, truth, truth if is_right else BAD, BAD if number % 2 else truth])
+    return write_table(path, ["Query", "Ground_Truth", "Context", f"Bot_{name}", "Bot_Birch"], *lines)
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:

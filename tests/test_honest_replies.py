@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, read_boxes, read_sheet, write_sheet
+from conftest import Run, azure, read_boxes, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, task_of
+from files import write_table
 from in_process import DictStore, ObjectJudge, run
 
 from rag_eval.errors import JudgeError, RefusedReplyError
@@ -177,7 +178,7 @@ def test_no_honest_case_of_a_run_is_lost_and_a_second_run_asks_nothing(
         ]
         for e in entries
     ]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
     ended = run_cli("in.xlsx", "--json", "run.json", **azure(judge))
     assert ended.code == 0, ended.err
@@ -600,7 +601,7 @@ def test_one_call_does_not_make_a_judge_unfit(run_cli: Run, judge: FakeJudge, tm
     judge.always = lambda request: (
         completion(json.dumps(parrot), request) if request.task == "verdicts" else None
     )
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Ground_Truth", "Bot_A", "Context"],
         ["Is the pool open?", "It is open.", "The pool is open. It has 9 lanes.", "Pools."],
@@ -623,7 +624,7 @@ def test_a_judge_that_repeats_its_examples_fails_the_score_and_is_named_unfit(
         [f"Is pool {n} open?", f"Pool {n} is open.", f"Pool {n} is open. It has {n} lanes.", "Pools."]
         for n in (1, 2)
     ]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     ended = run_cli("in.xlsx", "--json", "run.json", "--html", "page.html", **azure(judge))
     assert ended.code == 3
     document = json.loads((tmp_path / "run.json").read_text("utf-8"))

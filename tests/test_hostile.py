@@ -14,15 +14,16 @@ import subprocess
 import sys
 import unicodedata
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import unescape as xml_unescape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from conftest import Ended, Run, azure, read_sheet, write_sheet
+from conftest import Ended, Run, azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
+from files import write_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
@@ -78,13 +79,6 @@ MARKED = ("\x1b[2J\x1b]0;title\x07", "bell\x07 null-ish\x01 del\x7f", "csi\x9b31
 """What XML cannot hold and the report shows as U+FFFD, or what a terminal would obey."""
 
 
-def write_csv(path: Path, *rows: Iterable[str]) -> Path:
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)
-    path.write_bytes(text.getvalue().encode())
-    return path
-
-
 def as_shown(text: str) -> str:
     """What the report holds of a text: line ends as \\n, and U+FFFD for what XML cannot carry."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -135,7 +129,7 @@ def test_payloads_in_every_cell_are_judged_and_reported_as_text(
     texts = (*PAYLOADS, *MARKED)
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_workers = 8\n")
     rows = [[f"{text} ", f"{text}", text, json.dumps([text], ensure_ascii=False)] for text in texts]
-    write_csv(tmp_path / "in.csv", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.csv", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     ended = run_cli(
         "in.csv", "-o", "r.xlsx", "--json", "r.json", "--csv", "r", "--judge", who, **azure(judge)
     )
@@ -185,7 +179,7 @@ def test_what_a_judge_writes_is_text_as_well(run_cli: Run, judge: FakeJudge, tmp
         return completion(reply.replace("polite", json.dumps(payload)[1:-1]), request)
 
     judge.always = write
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Ground_Truth", "Bot_A", "Context"],
         ["What is the capital of France?", "Paris.", "London. It has buses.", "Tea is a drink."],
@@ -214,7 +208,7 @@ def test_texts_reach_the_judge_to_the_byte(run_cli: Run, judge: FakeJudge, tmp_p
         "[metrics]\nanswer_correctness = false\n[diagnostics]\nenabled = false\n"
     )
     rows = [[f"Q {text}?", f"R {text}.", f"A {text}.", json.dumps([f"C {text}."])] for text in texts]
-    write_csv(tmp_path / "in.csv", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.csv", ["Query", "Ground_Truth", "Bot_A", "Context"], *rows)
     assert_harmless(run_cli("in.csv", "-o", "r.xlsx", **azure(judge)), (0, 3))
     sent = {text for request in judge.requests for text in _texts(_document(request))}
     for text in texts:
@@ -241,7 +235,7 @@ def test_longer_than_a_cell(run_cli: Run, tmp_path: Path) -> None:
     """Cut with a mark, said on no terminal page after page, and the run is complete."""
     texts = ["x" * 32_767, "x" * 32_768, "😀" * 16_384, "=" * 100_000]
     rows = [["q?", text, text] for text in texts]
-    write_csv(tmp_path / "in.csv", ["Query", "Bot_A", "Context"], *rows)
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Context"], *rows)
     ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline")
     assert_harmless(ended)
     assert len(ended.out) + len(ended.err) < 5_000
@@ -278,7 +272,7 @@ NAMES = (
 def test_bot_names_are_names_and_nothing_else(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """No sheet, file, formula or escape sequence is made of them; each is one line of the leaderboard."""
     header = ["Query", "Context", *(f"Bot_{name}" for name in NAMES)]
-    write_csv(tmp_path / "in.csv", header, ["q?", "Paris is big.", *["Paris is big."] * len(NAMES)])
+    write_table(tmp_path / "in.csv", header, ["q?", "Paris is big.", *["Paris is big."] * len(NAMES)])
     for who in ("offline", "azure"):
         ended = run_cli("in.csv", "-o", "r.xlsx", "--csv", "r", "--judge", who, **azure(judge))
         assert_harmless(ended)
@@ -307,7 +301,7 @@ def test_bot_names_are_names_and_nothing_else(run_cli: Run, judge: FakeJudge, tm
 )
 def test_names_of_files(run_cli: Run, tmp_path: Path, stem: str) -> None:
     """A file name is shown, in the report and on the terminal, and obeyed nowhere."""
-    write_csv(tmp_path / f"{stem}.csv", ["Query", "Bot_A", "Context"], ["q?", "Paris.", "Paris."])
+    write_table(tmp_path / f"{stem}.csv", ["Query", "Bot_A", "Context"], ["q?", "Paris.", "Paris."])
     ended = run_cli("--judge", "offline", "--json", "r.json", "--", f"{stem}.csv")
     (tmp_path / "r.json").unlink()
     assert_harmless(ended)
@@ -366,7 +360,7 @@ def test_a_quoted_line_break_cannot_begin_a_line(run_cli: Run, tmp_path: Path) -
 def test_what_an_endpoint_says_is_shown_and_not_obeyed(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_csv(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
     judge.always = error(401, "\x1b[2J", "no\x07\u202e\nrag-eval: all is well", x_request_id="a\x1bb")
     ended = run_cli("in.csv", "--debug", **azure(judge))
     assert_harmless(ended, 4)
@@ -380,7 +374,7 @@ def test_many_columns_and_very_long_headers(run_cli: Run, tmp_path: Path) -> Non
     """4,900 columns of no use, 60 bots, and headers of many characters and many lines."""
     bots = [f"Bot_{n} {'long ' * 40}" for n in range(58)] + ["Bot_" + "x" * 990, "Bot_" + "y\n" * 450]
     header = ["Query", "Context", *bots, *(f"Unused {n}\x1b" for n in range(4_900))]
-    write_csv(tmp_path / "in.csv", header, ["q?", "Paris is big.", *["Paris is big."] * 60, *["x"] * 4_900])
+    write_table(tmp_path / "in.csv", header, ["q?", "Paris is big.", *["Paris is big."] * 60, *["x"] * 4_900])
     ended = run_cli("in.csv", "-o", "r.xlsx", "--judge", "offline")
     assert_harmless(ended)
     assert len(read_sheet(tmp_path / "r.xlsx", STANDINGS)) == 60
@@ -397,7 +391,7 @@ def test_halves_of_surrogate_pairs_in_what_an_endpoint_says(
 ) -> None:
     """JSON can spell them out. They fail their call, and not the run."""
     judge.always = lambda request: answer if request.task == "question" else None
-    write_csv(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
+    write_table(tmp_path / "in.csv", ["Query", "Bot_A"], ["q?", "Paris."])
     assert_harmless(run_cli("in.csv", "-o", "r.xlsx", **azure(judge)), 3)
 
 
@@ -416,7 +410,7 @@ def test_marks_and_line_ends_of_a_csv_are_not_part_of_its_texts(
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail(tmp_path: Path, encoding: str) -> None:
     """Names, the winner's star and everything else are shown as escapes where they cannot be shown."""
-    write_csv(tmp_path / "in.csv", ["Query", "Bot_汉字", "Bot_é"], ["q?", "Paris.", "London."])
+    write_table(tmp_path / "in.csv", ["Query", "Bot_汉字", "Bot_é"], ["q?", "Paris.", "London."])
     ended = subprocess.run(
         [sys.executable, str(ROOT / "rag_eval_standalone.py"), "in.csv", "-o", "r.xlsx", "--judge", "offline"],
         cwd=tmp_path, env={"PATH": os.environ["PATH"], "PYTHONIOENCODING": encoding}, capture_output=True, check=False,
@@ -430,7 +424,7 @@ def test_halves_of_surrogate_pairs_that_json_spells_out(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """They become U+FFFD on the way in, so that requests and report can hold the rest of the text."""
-    write_csv(
+    write_table(
         tmp_path / "in.csv", ["Query", "Bot_A", "Context"], ["q?", "Paris.", '["Paris \\ud800 and \\udc00"]']
     )
     for who in ("offline", "azure"):
@@ -500,7 +494,7 @@ def test_any_bytes_are_a_sheet_or_one_clear_error(
 def test_a_workbook_with_one_wrong_byte_is_read_or_refused(
     run_cli: Run, tmp_path: Path, place: int, byte: int, name: str
 ) -> None:
-    write_sheet(tmp_path / "whole.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Paris.", "Paris."])
+    write_table(tmp_path / "whole.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Paris.", "Paris."])
     with (
         zipfile.ZipFile(tmp_path / "whole.xlsx") as whole,
         zipfile.ZipFile(tmp_path / "in.xlsx", "w") as changed,

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge, Request, completion, honest_reply
+from files import write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_flags import INSTRUCTIONS
@@ -184,7 +185,7 @@ def test_bot_names_never_reach_the_judge(run_cli: Run, judge: FakeJudge, tmp_pat
     """A name that praises itself is a name in the report, and nothing else."""
     names = [" ".join(attack.split()) for attack in ATTACKS[:14]]
     names = [f"{name} #{number}" for number, name in enumerate(names)]
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Ground_Truth", "Context", *(f"Bot_{name}" for name in names)],
         [QUERY, REFERENCE, json.dumps(CHUNKS), *[RESPONSE] * len(names)],
@@ -234,7 +235,7 @@ def test_a_judge_that_only_repeats_a_planted_verdict_has_not_judged(
         return completion(around.format(planted, planted), request) if planted else None
 
     judge.always = parrot
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Ground_Truth", "Bot_A", "Context"],
         [QUERY, REFERENCE, RESPONSE, json.dumps(CHUNKS)],
@@ -340,7 +341,7 @@ def test_a_reply_cannot_ask_for_a_tool(run_cli: Run, judge: FakeJudge, tmp_path:
         )
 
     judge.always = ask_for_tool
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], [QUERY, RESPONSE, CHUNKS[0]])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], [QUERY, RESPONSE, CHUNKS[0]])
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 3
     (case,) = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert (case["Faithfulness"], case["RQS"]) == (None, None)

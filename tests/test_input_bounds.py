@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from files import write_table
 from python_calamine import CalamineWorkbook
 
 from rag_eval.configuration.files import parse_ini, read_text
@@ -119,16 +120,11 @@ def test_the_longest_cell_is_the_limit_and_one_more_is_too_long() -> None:
     assert getattr(as_cell("a" * (MAX_CELL + 1)), "problem", "") == LONG == too_long(MAX_CELL + 1)
 
 
-def write_csv(path: Path, rows: list[list[str]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows(rows)
-
-
-def write_excel(path: Path, rows: list[list[str]]) -> None:
+def write_excel(path: Path, *rows: list[str]) -> None:
     excel(path, "".join(inline(*row) for row in rows))
 
 
-def write_shared(path: Path, rows: list[list[str]]) -> None:
+def write_shared(path: Path, *rows: list[str]) -> None:
     width = len(rows[0])
     texts = "".join(f"<si><r><t>{cell}</t></r></si>" for row in rows for cell in row)
     cells = [
@@ -137,12 +133,12 @@ def write_shared(path: Path, rows: list[list[str]]) -> None:
     excel(path, "".join(f"<row>{''.join(row)}</row>" for row in cells), texts)
 
 
-def write_formula(path: Path, rows: list[list[str]]) -> None:
+def write_formula(path: Path, *rows: list[str]) -> None:
     cells = [[f'<c t="str"><f>A1</f><v>{cell}</v></c>' for cell in row] for row in rows]
     excel(path, "".join(f"<row>{''.join(row)}</row>" for row in cells))
 
 
-def write_ods(path: Path, rows: list[list[str]]) -> None:
+def write_ods(path: Path, *rows: list[str]) -> None:
     cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
     row = "<table:table-row>{}</table:table-row>"
     ods(path, "".join(row.format("".join(map(cell.format, texts))) for texts in rows))
@@ -163,62 +159,49 @@ def ods(path: Path, rows: str, content: str = "", **further: str) -> Path:
     )
 
 
-def write_parquet(path: Path, rows: list[list[str]]) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    header, *rows = rows
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(header)}
-    parquet.write_table(pyarrow.table(columns), path)
-
-
 @pytest.mark.parametrize(
     ("name", "write", "sheet"),
     [
-        ("a.csv", write_csv, ""),
-        ("a.tsv", write_csv, ""),
+        ("a.csv", write_table, ""),
+        ("a.tsv", write_table, ""),
         ("a.xlsx", write_excel, ", sheet 'S'"),
         ("a.xlsx", write_shared, ", sheet 'S'"),
         ("a.xlsx", write_formula, ", sheet 'S'"),
         ("a.ods", write_ods, ", sheet 'S'"),
-        ("a.parquet", write_parquet, ""),
+        ("a.parquet", write_table, ""),
     ],
 )
 def test_an_overlong_cell_is_an_error_with_its_place_its_length_and_the_remedy(
-    tmp_path: Path, name: str, write: Callable[[Path, list[list[str]]], None], sheet: str
+    tmp_path: Path, name: str, write: Callable[..., object], sheet: str
 ) -> None:
     """In a used column; in others nobody looks at it."""
     long, most = "b" * (MAX_CELL + 1), "b" * MAX_CELL
-    write(tmp_path / name, [["Query", "Bot_A", "Note"], ["q", "a", long], ["q", long, ""], ["q", most, ""]])
+    write(tmp_path / name, ["Query", "Bot_A", "Note"], ["q", "a", long], ["q", long, ""], ["q", most, ""])
     assert table_problems(tmp_path / name) == [f"{name}{sheet}, row 3, column 'Bot_A' (B): {LONG}"]
-
-
-def record_of(rows: list[list[str]]) -> dict[str, str]:
-    return dict(zip(*rows, strict=True))
 
 
 @pytest.mark.parametrize(
     ("name", "write", "place"),
     [
-        ("r.csv", write_csv, "row 2"),
-        ("r.tsv", write_csv, "row 2"),
+        ("r.csv", write_table, "row 2"),
+        ("r.tsv", write_table, "row 2"),
         ("r.xlsx", write_excel, "sheet 'S', row 2"),
-        ("r.parquet", write_parquet, "row 2"),
-        ("r.json", lambda path, rows: path.write_text(json.dumps([record_of(rows)])), "row 1"),
-        ("r.jsonl", lambda path, rows: path.write_text(json.dumps(record_of(rows))), "row 1"),
+        ("r.parquet", write_table, "row 2"),
+        ("r.json", write_table, "row 1"),
+        ("r.jsonl", write_table, "row 1"),
     ],
 )  # fmt: skip
 def test_an_overlong_cell_of_a_file_of_records_is_an_error(
-    tmp_path: Path, name: str, write: Callable[[Path, list[list[str]]], None], place: str
+    tmp_path: Path, name: str, write: Callable[..., object], place: str
 ) -> None:
-    write(tmp_path / name, [["qid", "doc_ids"], ["1", "b" * (MAX_CELL + 1)]])
+    write(tmp_path / name, ["qid", "doc_ids"], ["1", "b" * (MAX_CELL + 1)])
     assert records_problems(tmp_path / name) == [f"{name}, {place}, column 'doc_ids' (B): {LONG}"]
 
 
 def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
     """It is one for the whole process, which may be somebody else's."""
     for name in ("r.csv", "r.tsv"):
-        write_csv(tmp_path / name, [["qid", "doc_ids"], ["1", '"' + "b" * 200_000]])
+        write_table(tmp_path / name, ["qid", "doc_ids"], ["1", '"' + "b" * 200_000])
         before = csv.field_size_limit()
         with open_records(tmp_path / name) as records:
             assert [len(cells[1]) for _, cells in records.rows([0, 1])] == [200_001]
@@ -231,10 +214,10 @@ def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
 def test_more_columns_than_allowed(tmp_path: Path, name: str) -> None:
     header = ["Query", "Bot_A", *(f"c{number}" for number in range(MAX_COLUMNS - 2))]
-    write = write_csv if name == "a.csv" else write_excel
-    write(tmp_path / name, [header, ["q", "a"]])
+    write = write_table if name == "a.csv" else write_excel
+    write(tmp_path / name, header, ["q", "a"])
     assert len(read_table(tmp_path / name).columns) == MAX_COLUMNS == 5_000
-    write(tmp_path / name, [[*header, "one more"], ["q", "a"]])
+    write(tmp_path / name, [*header, "one more"], ["q", "a"])
     expected = {
         "a.csv": f"a.csv, line 1: {TOO_WIDE}",
         "a.xlsx": "a.xlsx, sheet 'S': has 5,001 columns, more than the 5,000 allowed; remove those that are not needed",
@@ -248,7 +231,7 @@ def test_more_columns_than_allowed_in_a_file_of_records(tmp_path: Path, name: st
     if name == "r.json":
         (tmp_path / name).write_text(json.dumps([dict.fromkeys(header, 1)]))
     else:
-        (write_parquet if name == "r.parquet" else write_excel)(tmp_path / name, [header, header])
+        (write_table if name == "r.parquet" else write_excel)(tmp_path / name, header, header)
     expected = {
         "r.json": "r.json, record 1: the records have more than 5,000 fields together; remove",
         "r.parquet": "r.parquet: has 5,001 columns, more than the 5,000 allowed; remove",
@@ -259,18 +242,18 @@ def test_more_columns_than_allowed_in_a_file_of_records(tmp_path: Path, name: st
 
 def test_more_bots_than_allowed(tmp_path: Path) -> None:
     bots = [f"Bot_{number}" for number in range(MAX_BOTS)]
-    write_csv(tmp_path / "a.csv", [["Query", *bots], ["q"]])
+    write_table(tmp_path / "a.csv", ["Query", *bots], ["q"])
     assert len(read_table(tmp_path / "a.csv").bots) == MAX_BOTS == 200
-    write_csv(tmp_path / "a.csv", [["Query", *bots, "Bot_x"], ["q"]])
+    write_table(tmp_path / "a.csv", ["Query", *bots, "Bot_x"], ["q"])
     assert table_problems(tmp_path / "a.csv") == [
         "a.csv: has 201 bots, more than the 200 allowed; compare fewer of them at a time"
     ]
 
 
 def test_the_name_of_a_bot_is_no_text(tmp_path: Path) -> None:
-    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 200], ["q", "a"]])
+    write_table(tmp_path / "a.csv", ["Query", "Bot_" + "b" * 200], ["q", "a"])
     assert read_table(tmp_path / "a.csv").bots == ("b" * 200,)
-    write_csv(tmp_path / "a.csv", [["Query", "Bot_" + "b" * 1_001], ["q", "a"]])
+    write_table(tmp_path / "a.csv", ["Query", "Bot_" + "b" * 1_001], ["q", "a"])
     assert table_problems(tmp_path / "a.csv") == [
         f"a.csv: the name of bot '{'b' * 40}…' has 1,001 characters, more than the 1,000 allowed; shorten it"
     ]
@@ -296,7 +279,7 @@ def test_a_line_of_separators_is_refused_before_it_is_cut(tmp_path: Path, text: 
 
 def test_separators_inside_quotes_are_no_cells(tmp_path: Path) -> None:
     text = "," * 6_000 + '"' + "," * 6_000 + "\n" + "," * 6_000
-    write_csv(tmp_path / "a.csv", [["Query", "Bot_A"], [text, "a"], ["q", "b"], ["," * 6_000, "c"]])
+    write_table(tmp_path / "a.csv", ["Query", "Bot_A"], [text, "a"], ["q", "b"], ["," * 6_000, "c"])
     table = read_table(tmp_path / "a.csv")
     assert [(row.query, row.cases[0].response) for row in table.rows] == [
         (text, "a"),
@@ -335,7 +318,7 @@ def test_only_the_first_problems_are_kept_and_all_are_counted(tmp_path: Path) ->
 def test_rows_and_cases_need_room_themselves(tmp_path: Path) -> None:
     """Many bots and many rows with nothing but a query: 100,000 cases of 10 kB."""
     bots = [f"Bot_{number}" for number in range(MAX_BOTS)]
-    write_csv(tmp_path / "a.csv", [["Query", *bots], *[["q"]] * 3_000])
+    write_table(tmp_path / "a.csv", ["Query", *bots], *[["q"]] * 3_000)
     assert table_problems(tmp_path / "a.csv") == [
         "a.csv: its content takes more than 100 MB of memory, far more than its size on disk; split the file, or lower "
         "max_rows in [evaluation]"

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge
+from files import write_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def test_a_prompt_that_is_too_long_is_not_sent_and_fails_its_score(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     limits(tmp_path, 3000)
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     plan = run_cli("in.xlsx", "-o", "r.xlsx", "--dry-run", **azure(judge)).out
     ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert ended.code == 3  # half of the cases have no RQS
@@ -53,7 +54,7 @@ def test_a_prompt_that_is_too_long_is_not_sent_and_fails_its_score(
 
 def test_a_context_that_is_cut_is_marked_where_it_is(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     limits(tmp_path, 3000, "truncate")
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", **azure(judge))
     assert ended.code == 0
     found = cases(tmp_path)
@@ -68,7 +69,7 @@ def test_a_context_that_is_cut_is_marked_where_it_is(run_cli: Run, judge: FakeJu
 
 
 def test_without_a_limit_and_offline_nothing_is_cut(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
     assert any("Passage 3." in request.prompt for request in judge.requests)
     limits(tmp_path, 3000, "truncate")

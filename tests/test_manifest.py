@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, write_sheet
+from conftest import KEY, Run, azure
 from fake_judge import FakeJudge, error
+from files import write_table
 from forking import Forker
 from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
@@ -43,7 +44,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 def test_a_complete_run(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    sheet = write_sheet(tmp_path / "in.xlsx", *SHEET)
+    sheet = write_table(tmp_path / "in.xlsx", *SHEET)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", "--max-calls", "99", **azure(judge))
     found = manifest(tmp_path)
     assert (ended.code, found["status"], found["exit_code"], found["reason"]) == (0, "complete", 0, "")
@@ -85,7 +86,7 @@ def test_every_end(
 ) -> None:
     judge.always = script
     (tmp_path / "folder.xlsx").mkdir()
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", *arguments, **azure(judge))
     found = manifest(tmp_path)
     assert (ended.code, found["exit_code"], found["status"]) == (code, code, status)
@@ -93,7 +94,7 @@ def test_every_end(
 
 
 def test_a_manifest_that_does_not_fit_on_the_disk_is_named(offline_forker: Forker, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q", "a"])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q", "a"])
     command = ("in.xlsx", "--judge", "offline", "--dry-run", "--manifest", "m.json")
     ended = offline_forker.run(tmp_path, *command, file_limit=100)
     problem = "rag-eval: m.json: cannot be written: File too large; choose another place with --manifest"
@@ -110,7 +111,7 @@ def test_a_missing_input_is_said_so(run_cli: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["in.xlsx", "r.xlsx"])
 def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name: str) -> None:
     """Found out before anything is written there."""
-    sheet = write_sheet(tmp_path / "in.xlsx", *SHEET)
+    sheet = write_table(tmp_path / "in.xlsx", *SHEET)
     before = sheet.read_bytes()
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", name, "--judge", "offline")
     assert ended.code == 2
@@ -119,7 +120,7 @@ def test_it_replaces_neither_input_nor_report(run_cli: Run, tmp_path: Path, name
 
 
 def test_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     held, over = threading.Event(), threading.Event()
 
     def other_run() -> None:
@@ -139,7 +140,7 @@ def test_a_run_waits_for_another_one_if_it_is_told_to(run_cli: Run, tmp_path: Pa
 
 
 def test_a_run_that_waits_is_running(offline_forker: Forker, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     with locked(tmp_path / "r.xlsx"):
         command = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--wait", 5, "--manifest", "run.json")
         run = offline_forker.start(tmp_path, *command)
@@ -153,7 +154,7 @@ def test_a_run_that_waits_is_running(offline_forker: Forker, tmp_path: Path) -> 
 def test_a_run_that_is_interrupted_before_it_judges_has_its_exit_code(
     offline_forker: Forker, tmp_path: Path, number: int, code: int
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     words = ("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--manifest", "run.json", "--wait", "9")
     with locked(tmp_path / "r.xlsx"):
         run = offline_forker.start(tmp_path, *words)
@@ -168,7 +169,7 @@ def test_a_run_that_is_interrupted_before_it_judges_has_its_exit_code(
 @pytest.mark.slow
 def test_packages_that_judged_are_among_the_versions(judge: FakeJudge, tmp_path: Path) -> None:
     """In new processes: what an earlier run imported would pass for used."""
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     outputs = ("-o", "r.xlsx", "--json", "out.json", "--manifest", "run.json")
     judging = {"aiohttp", "openai", "ragas"}
     for arguments, variables, expected in (
@@ -202,7 +203,7 @@ standalone()
 
 
 def test_a_package_that_is_missing_is_told_by_who_needs_it(judge: FakeJudge, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", *SHEET)
+    write_table(tmp_path / "in.xlsx", *SHEET)
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_RAGAS, "in.xlsx", "--manifest", "run.json"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), **azure(judge)}, capture_output=True, text=True,

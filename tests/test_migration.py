@@ -13,8 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge, error
+from files import write_table
 from openpyxl import load_workbook
 from pydantic import ValidationError
 
@@ -68,7 +69,7 @@ def test_the_python_blocks_print_what_they_say(monkeypatch: pytest.MonkeyPatch) 
 def test_the_commands_work_as_they_stand(
     run_cli: Run, rag_eval: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_sheet(tmp_path / "input.xlsx", HEADER, ROW)
+    write_table(tmp_path / "input.xlsx", HEADER, ROW)
     (tmp_path / "my_config.ini").write_text("[azure]\ndeployment = gpt-4o\n")
     ids = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
     (tmp_path / "your_results.tsv").write_text(
@@ -137,7 +138,7 @@ OLD_CONFIGURATION = {
 @pytest.mark.parametrize(("section", "now"), lines_under("section of `config.ini`"))
 def test_every_section_is_taken_or_said_to_go(run_cli: Run, tmp_path: Path, section: str, now: str) -> None:
     name = section.strip("`[]")
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     if now.startswith("remove it"):
         (tmp_path / "config.ini").write_text(f"[{name}]\nmodel = ada\n")
         ended = run_cli("in.xlsx", *OFFLINE)
@@ -155,7 +156,7 @@ def test_every_section_of_the_old_tool_is_in_the_table() -> None:
 
 
 def test_the_columns_stay(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     run_cli("in.xlsx", *OFFLINE)
     book = load_workbook(tmp_path / "r.xlsx")
     listed = dict(lines_under("sheet of the report"))
@@ -193,7 +194,7 @@ def test_no_check_is_about_a_line_that_is_gone() -> None:
 
 
 def scored(run_cli: Run, folder: Path, *rows: list[Any], header: list[str] = HEADER) -> list[dict[str, Any]]:
-    write_sheet(folder / "in.xlsx", header, *rows)
+    write_table(folder / "in.xlsx", header, *rows)
     assert run_cli("in.xlsx", *OFFLINE).code == 0
     return read_sheet(folder / "r.xlsx", "Per-Query Metrics")
 
@@ -221,7 +222,7 @@ def _(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
         if request.task == "verdicts"
         else None
     )
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 3
     line, _ = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
     assert (line["Faithfulness"], line["RQS"], line["Answer Correctness"]) == (None, None, 1)
@@ -245,7 +246,7 @@ def _(run_cli: Run, tmp_path: Path) -> None:
 @tries("rows after `[evaluation] max_rows` were dropped silently")
 def _(run_cli: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 1\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW, ["q2?", *ROW[1:]], ["q3?", *ROW[1:]])
+    write_table(tmp_path / "in.xlsx", HEADER, ROW, ["q2?", *ROW[1:]], ["q3?", *ROW[1:]])
     ended = run_cli("in.xlsx", *OFFLINE, "--json", "r.json")
     assert "max_rows" in ended.out + ended.err
     assert json.loads((tmp_path / "r.json").read_text())["run"]["cut_rows"] == 2
@@ -265,7 +266,7 @@ def _(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / ".nexus_cache").mkdir()
     old = tmp_path / ".nexus_cache" / "0a1b2c.json"
     old.write_text('{"faithfulness": 0.0}')
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
     assert judge.tasks()["verdicts"] == 2
     assert old.read_text() == '{"faithfulness": 0.0}'
@@ -275,11 +276,11 @@ def _(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
 def _(run_cli: Run, tmp_path: Path) -> None:
     columns = dict(lines_under("sheet of the report"))["Per-Query Metrics"].split(", ")
     old = dict.fromkeys(columns) | {"Query": ROW[0], "Ground Truth": ROW[1], "Bot": "A", "Faithfulness": 0.25}
-    write_sheet(tmp_path / "old_report.xlsx", columns, [old[column] for column in columns])
+    write_table(tmp_path / "old_report.xlsx", columns, [old[column] for column in columns])
     book = load_workbook(tmp_path / "old_report.xlsx")
     book.worksheets[0].title = "Per-Query Metrics"
     book.save(tmp_path / "old_report.xlsx")
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     assert run_cli("in.xlsx", *OFFLINE, "--baseline", "old_report.xlsx").code == 0
     changes = {line["Metric"]: line for line in read_sheet(tmp_path / "r.xlsx", "vs Baseline")}
     assert (changes["Faithfulness"]["Baseline"], changes["Faithfulness"]["Now"]) == (0.25, 1)

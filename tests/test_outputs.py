@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, write_sheet
+from conftest import KEY, Run, azure
 from fake_judge import Answer, FakeJudge, completion, error
+from files import write_table
 from forking import Forker
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
@@ -406,7 +407,7 @@ def test_a_disk_that_takes_no_more_is_an_output_error(tmp_path: Path, kind: str,
 
 
 def test_the_command_line_writes_all_of_it(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(
+    write_table(
         tmp_path / "in.xlsx",
         ["Query", "Bot_A", "Bot_B", "Context", "Topic"],
         *(["What is tea?", "Tea is a drink.", "No idea.", "Tea is a drink.", topic] for topic in "xxy"),
@@ -433,7 +434,7 @@ def test_a_run_with_failures_fits_the_schema_and_shows_no_key(
         if request.task == "verdicts"
         else None
     )
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", "--csv", "tables", **azure(judge))
     assert ended.code == 3, ended.err
     document = _parsed(tmp_path / "out.json")
@@ -458,7 +459,7 @@ def test_what_the_metrics_took_adds_up_to_the_totals(
     judge.always = lambda r: completion(unusable.pop(), r) if unusable and r.task == "verdicts" else None
     (tmp_path / "config.ini").write_text(configuration)
     rows = [[f"What is tea {n}?", "Tea is a drink.", "Tea is a drink.", "No.", "Tea."] for n in range(3)]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge))
     assert ended.code == 0, ended.err
     usage = _usage_in(tmp_path / "out.json")
@@ -482,7 +483,7 @@ def test_what_the_metrics_took_adds_up_to_the_totals(
 
 def test_a_run_from_the_cache_took_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(_PRICED)
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
     for _ in range(2):
         assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
     usage = _usage_in(tmp_path / "out.json")
@@ -493,7 +494,7 @@ def test_a_run_from_the_cache_took_nothing(run_cli: Run, judge: FakeJudge, tmp_p
 
 
 def test_usage_is_read_back_as_it_was_written(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], ["q?", "Tea is a drink.", "Tea."])
     assert run_cli("in.xlsx", "-o", "r.xlsx", "--json", "out.json", **azure(judge)).code == 0
     assert run_cli("out.json", "-o", "r2.xlsx", "--report-only", "--json", "again.json").code == 0
     assert _usage_in(tmp_path / "again.json") == _usage_in(tmp_path / "out.json")
@@ -542,7 +543,7 @@ def _usage_in(path: Path) -> dict[str, Any]:
 def test_a_place_that_cannot_be_written_costs_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], code: int, expected: str
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     (tmp_path / "taken").touch()
     before = (tmp_path / "in.xlsx").read_bytes()
     ended = run_cli("in.xlsx", *arguments, **azure(judge))
@@ -553,7 +554,7 @@ def test_a_place_that_cannot_be_written_costs_nothing(
 
 def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> None:
     """As cron jobs want that write into a folder named by the day."""
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     places = {
         "-o": "2026/11/r.xlsx", "--json": "j/run.json", "--csv": "t/a/b", "--junit": "x/y/gates.xml",
         "--manifest": "m/run.json",
@@ -640,7 +641,7 @@ def test_a_run_without_a_report_says_so_and_names_the_files_of_an_earlier_one(
     words: list[str],
     quiet: list[str],
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     (tmp_path / "config.ini").write_text(f"[judge]\nmax_attempts = 1\n{settings}")
     (tmp_path / "taken").touch()
     judge.always = answer
@@ -661,7 +662,7 @@ def test_a_run_without_a_report_says_so_and_names_the_files_of_an_earlier_one(
 def test_a_report_that_another_run_is_writing_is_of_an_earlier_one_still(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     with locked(tmp_path / "r.xlsx"):
         ended = run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge))
         assert (ended.code, NO_REPORT in ended.err) == (75, False)
@@ -674,7 +675,7 @@ def test_a_report_that_another_run_is_writing_is_of_an_earlier_one_still(
 def test_a_run_that_is_interrupted_before_the_first_reply_says_that_there_is_no_report(
     forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     judge.always = lambda request: threading.Event().wait() and None
     said = earlier(tmp_path, "r.xlsx")
     run = forker.start(tmp_path, "in.xlsx", "-o", "r.xlsx", "-q", variables=azure(judge))
@@ -694,7 +695,7 @@ def test_a_run_that_is_interrupted_before_the_first_reply_says_that_there_is_no_
 def test_every_kind_of_run_says_that_there_is_no_report(
     rag_eval: Run, judge: FakeJudge, tmp_path: Path, words: list[str], report: str
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     judge.always = error(401, "401", "Access denied")
     ended = rag_eval(*words, **azure(judge))
     assert (ended.code, ended.err.endswith(NO_REPORT)) == (4, True), ended.err
@@ -718,7 +719,7 @@ def test_files_that_were_written_before_an_error_are_not_called_old(tmp_path: Pa
 
 
 def test_what_must_not_be_overwritten_is_not_called_a_report(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     earlier(tmp_path, "taken.csv")
     for words in (("-o", "taken.csv"), ("-o", "in.xlsx"), ("-o", "r.xlsx", "--json", "config.ini")):
         (tmp_path / "config.ini").write_text("")
@@ -727,7 +728,7 @@ def test_what_must_not_be_overwritten_is_not_called_a_report(run_cli: Run, tmp_p
 
 
 def test_a_slice_column_that_is_not_there_is_named(run_cli: Run, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
     (tmp_path / "config.ini").write_text("[report]\nslice_by = Topic\n")
     ended = run_cli("in.xlsx", "--judge", "offline")
     assert ended.code == 2
@@ -786,7 +787,7 @@ def _file_size_limit(limit: int) -> Iterator[None]:
 
 
 def test_a_report_from_stored_replies_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["How tall is it?", "It is 5 m tall."])
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["How tall is it?", "It is 5 m tall."])
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n[prices]\ninput = 1\noutput = 2\n")
     assert run_cli("in.xlsx", "-o", "r.xlsx", **azure(judge)).code == 0
     sent = len(judge.requests)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, write_sheet
+from conftest import Run
+from files import write_table
 from page_cases import page_of
 from report_cases import facts_of, plain_result, random_results, result_of, write_output
 
@@ -454,7 +455,7 @@ def test_a_histogram_counts_the_ends() -> None:
 @pytest.fixture
 def sheet(tmp_path: Path) -> Path:
     rows = [[f"What is {n}?", f"It is {n}.", f"It is {n}.", f"No {n}.", f"It is {n}."] for n in range(6)]
-    return write_sheet(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
+    return write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"], *rows)
 
 
 def test_html_writes_the_page_next_to_the_other_outputs(run_cli: Run, sheet: Path, tmp_path: Path) -> None:
@@ -529,7 +530,7 @@ def test_terminal_and_json_say_what_the_page_leaves_out(run_cli: Run, tmp_path: 
     chunks = [
         " ".join(hashlib.sha256(f"{n} {k}".encode()).hexdigest() for k in range(30)) for n in range(900)
     ]
-    sheet = write_sheet(
+    sheet = write_table(
         tmp_path / "in.xlsx",
         ["Query", "Bot_A", "Context"],
         *([f"q {n}?", "a.", chunks[n]] for n in range(900)),

@@ -1,6 +1,5 @@
 """The offline judge in several processes: the same report as in one, whatever is killed, and nothing left behind."""
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run
+from files import write_table
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -43,19 +43,16 @@ HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context", "Gold_Docs", "Re
 
 def write_rows(path: Path, rows: int) -> Path:
     """Repeated queries, ties, empty cells, insults, gold documents, and a column to slice by."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for number in range(rows):
-            one, other = FACTS[number % 4], FACTS[number // 4 % 4]
-            query = f"What about {one}?" if number % 3 else f"Question {number}: {one}?"
-            answers = [f"{one}, and {other}. It is {number}.", "" if number % 7 == 0 else f"{other}!"]
-            reference = "" if number % 5 == 0 else f"{one}."
-            context = (
-                "" if number % 11 == 0 else json.dumps([f"{one}.", f"{other} {number}.", "ä\ud83d\ude00"])
-            )
-            writer.writerow([query, reference, *answers, context, f"d{number}", "d1 || d2", f"t{number % 3}"])
-    return path
+    lines = []
+    for number in range(rows):
+        one, other = FACTS[number % 4], FACTS[number // 4 % 4]
+        query = f"What about {one}?" if number % 3 else f"Question {number}: {one}?"
+        answers = [f"{one}, and {other}. It is {number}.", "" if number % 7 == 0 else f"{other}!"]
+        reference = "" if number % 5 == 0 else f"{one}."
+        chunks = [f"{one}.", f"{other} {number}.", "ä\ud83d\ude00"]
+        context = "" if number % 11 == 0 else json.dumps(chunks)
+        lines.append([query, reference, *answers, context, f"d{number}", "d1 || d2", f"t{number % 3}"])
+    return write_table(path, HEADER, *lines)
 
 
 def rows_of(number: int) -> list[Row]:

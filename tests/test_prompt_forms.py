@@ -16,8 +16,9 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from conftest import Ended, Run, azure, write_sheet
+from conftest import Ended, Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
+from files import write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import DictStore, ObjectJudge
@@ -212,7 +213,7 @@ def test_a_judge_that_says_the_same_gives_the_same_scores_in_every_form(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str, opinion: Opinion, expected: dict[str, float]
 ) -> None:
     judge.always = opinion
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, form)
     assert values(document["cases"][0]) == pytest.approx(expected, abs=1e-12)
     assert (document["run"]["prompts"], document["end"]["fallbacks"]) == (form, {})
@@ -222,7 +223,7 @@ def test_evidence_names_the_chunk_and_says_what_ragas_evidence_says(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     judge.always = opinion = Opinion()
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     found = {form: judged(run_cli, judge, tmp_path, form)["cases"][0]["scores"] for form in FORMS}
     assert found["merged"] == found["single"]
     for name in METRICS.keys() - {"answer_relevancy"}:
@@ -251,7 +252,7 @@ def test_evidence_names_the_chunk_and_says_what_ragas_evidence_says(
 
 def test_an_evasive_response_is_a_cause_in_every_form(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     judge.always = opinion = replace(OPINIONS[2][0], evasive=1)
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     for form in FORMS:
         document = judged(run_cli, judge, tmp_path, form)
         assert values(document["cases"][0])["answer_relevancy"] == 0
@@ -268,7 +269,7 @@ def sheet_of(folder: Path, bots: int, chunks: int = 3, rows: int = 2, *, is_shar
     def context(row: int, owner: str) -> str:
         return json.dumps([f"Paris is the capital. Passage {n} of row {row} {owner}." for n in range(chunks)])
 
-    write_sheet(
+    write_table(
         folder / "in.xlsx",
         ["Query", "Ground_Truth", *names, *contexts],
         *(
@@ -361,7 +362,7 @@ def test_a_single_call_asks_for_no_more_than_the_cells_leave_open(
     row = dict(
         zip(HEADER, ["Why?", "Our truth.", "The answer.", '["First chunk.", "Second chunk."]'], strict=True)
     )
-    write_sheet(tmp_path / "in.xlsx", HEADER, [*(row | cells).values()])
+    write_table(tmp_path / "in.xlsx", HEADER, [*(row | cells).values()])
     judged(run_cli, judge, tmp_path, "single")
     (request,) = cases_in(judge)
     assert json.loads(request.body["messages"][-1]["content"]) == {"query": "Why?", **texts}
@@ -416,7 +417,7 @@ def test_a_metric_that_is_switched_off_is_not_asked_for(
     opinion, expected = OPINIONS[0]
     judge.always = opinion
     (tmp_path / "config.ini").write_text(f"[metrics]\n{off} = false\ntoxicity = false\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, form)
     assert values(document["cases"][0]) == pytest.approx(
         {name: value for name, value in expected.items() if name != off}, abs=1e-12
@@ -749,7 +750,7 @@ def test_an_unusable_single_reply_is_requested_once_more_and_then_the_case_is_ju
 ) -> None:
     opinion, expected = OPINIONS[0]
     judge.always = SpoiledSingles(opinion, {**reply, "useful_chunks": [9]})
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, "single")
     assert values(document["cases"][0]) == pytest.approx(expected, abs=1e-12)
     assert [is_single(request) for request in cases_in(judge)].count(True) == 2
@@ -787,7 +788,7 @@ def test_a_second_reply_that_can_be_used_is_taken(run_cli: Run, judge: FakeJudge
         return opinion(request) if text is None else completion(text, request)
 
     judge.always = at_first_unusable
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, "single")
     assert values(document["cases"][0]) == pytest.approx(expected, abs=1e-12)
     assert [*map(is_single, cases_in(judge))] == [True, True]
@@ -800,7 +801,7 @@ def test_a_judge_that_never_replies_usably_fails_every_score_and_none_is_zero(
     """Twice for each call: the same reply twice shows that a third request would be in vain."""
     opinion = Opinion()
     judge.always = SpoiledSingles(opinion, {"useful_chunks": [9]}, merged_too=True)
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, "single", code=3)
     (case,) = document["cases"]
     assert {(score["value"], score["code"]) for score in case["scores"].values()} == {(None, "unparseable")}
@@ -827,7 +828,7 @@ def test_failures_that_come_from_the_texts_fall_back(
     """The merged calls do not all show the text that is to blame."""
     opinion, expected = OPINIONS[0]
     judge.always = SpoiledSingles(opinion, failure)
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, "single")
     assert values(document["cases"][0]) == pytest.approx(expected, abs=1e-12)
     assert sum(map(is_single, judge.requests)) == singles
@@ -841,7 +842,7 @@ def test_an_endpoint_in_trouble_is_no_reason_to_fall_back(
     opinion = Opinion()
     judge.always = SpoiledSingles(opinion, error(500, "server_error", "boom"))
     (tmp_path / "config.ini").write_text("[judge]\nmax_attempts = 1\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, "single", code=3)
     assert {score["code"] for score in document["cases"][0]["scores"].values()} == {"server_error"}
     assert (len(cases_in(judge)), document["end"]["fallbacks"]) == (1, {})
@@ -891,7 +892,7 @@ def test_a_long_case_is_judged_merged_at_once(
 ) -> None:
     """More than 40 chunks, or a prompt of more than 8,000 tokens, estimated at four letters each."""
     texts = [f"Chunk {n}. {'word ' * (length // 5)}" for n in range(chunks)]
-    write_sheet(tmp_path / "in.xlsx", HEADER, ["Why?", "So it is.", "So it is.", json.dumps(texts)])
+    write_table(tmp_path / "in.xlsx", HEADER, ["Why?", "So it is.", "So it is.", json.dumps(texts)])
     document = judged(run_cli, judge, tmp_path, "single")
     assert document["end"]["fallbacks"] == expected
     assert [is_single(request) for request in cases_in(judge)] == ([False] * 5 if expected else [True])
@@ -904,7 +905,7 @@ def test_a_single_prompt_beyond_the_users_limit_is_not_tried(
     """[limits] max_prompt_tokens: the merged prompts that fit are sent, and only the others fail."""
     (tmp_path / "config.ini").write_text("[limits]\nmax_prompt_tokens = 600\n")
     chunk = "word " * 400
-    write_sheet(tmp_path / "in.xlsx", HEADER, ["Why?", "So it is.", "So it is.", json.dumps([chunk])])
+    write_table(tmp_path / "in.xlsx", HEADER, ["Why?", "So it is.", "So it is.", json.dumps([chunk])])
     document = judged(run_cli, judge, tmp_path, "single", code=3)
     codes = {name: score["code"] for name, score in document["cases"][0]["scores"].items()}
     assert codes == dict.fromkeys(
@@ -921,7 +922,7 @@ def test_stored_replies_and_failures_serve_the_next_run_and_retry_errors_asks_ag
 ) -> None:
     opinion, expected = OPINIONS[0]
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     judge.always = SpoiledSingles(opinion, {})
     judged(run_cli, judge, tmp_path, "single")
     document = judged(run_cli, judge, tmp_path, "single")
@@ -940,7 +941,7 @@ def test_samples_repeat_the_calls_of_every_form(
 ) -> None:
     opinion, expected = OPINIONS[0]
     judge.always = opinion
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     document = judged(run_cli, judge, tmp_path, form, "--samples", "3", "--temperature", "0.5")
     assert len(cases_in(judge)) == 3 * calls
     scores = document["cases"][0]["scores"]
@@ -970,7 +971,7 @@ def test_what_is_redacted_and_evaluators_beside(
 ) -> None:
     (tmp_path / "config.ini").write_text("[metrics]\nanswer_coverage = true\nchunk_relevance = true\n")
     texts = ["Who? a@b.org", "Ask a@b.org.", "Write to a@b.org.", '["Mail a@b.org."]']
-    write_sheet(tmp_path / "in.xlsx", HEADER, texts)
+    write_table(tmp_path / "in.xlsx", HEADER, texts)
     document = judged(run_cli, judge, tmp_path, form, "--redact")
     assert not [request for request in judge.requests if "a@b.org" in request.prompt]
     assert {"coverage", "relevance"} < judge.tasks().keys()
@@ -1051,7 +1052,7 @@ def test_another_form_is_another_judge_to_a_baseline(
 ) -> None:
     opinion = Opinion()
     judge.always = opinion
-    write_sheet(tmp_path / "in.xlsx", HEADER, opinion.row)
+    write_table(tmp_path / "in.xlsx", HEADER, opinion.row)
     run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", "--prompts", then, **azure(judge))
     ended = run_cli(
         "in.xlsx", "-o", "new.xlsx", "--prompts", now, "--baseline", f"old.{kind}", "--fail-on-regression",

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
+from files import write_table
 
 from rag_eval.configuration.effective import endpoint_of
 from rag_eval.configuration.settings import Settings
@@ -95,13 +95,7 @@ TABLES: Mapping[str, Sequence[Sequence[object]]] = {
 
 def _paths(folder: Path) -> dict[str, Path]:
     paths = {"sample": HERE.parent / "sample_rag_input.xlsx"}
-    for name, rows in TABLES.items():
-        book = openpyxl.Workbook()
-        for row in rows:
-            book.active.append(row)
-        paths[name] = folder / f"{name}.xlsx"
-        book.save(paths[name])
-    return paths
+    return paths | {name: write_table(folder / f"{name}.xlsx", *rows) for name, rows in TABLES.items()}
 
 
 class _Keys(DryRunStore):

@@ -5,8 +5,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge
+from files import write_table
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
@@ -186,7 +187,7 @@ GOOD = "Paris is the capital of France."
 def planted(path: Path) -> Path:
     """A sheet with an address, a number and an id in every text that is judged; bot Bad gives bad answers."""
     secret = " and ".join(SECRETS)
-    return write_sheet(
+    return write_table(
         path,
         ["Query", "Ground_Truth", "Bot_Good", "Bot_Bad", "Context"],
         [

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Run, read_sheet, write_sheet
+from conftest import Run, read_sheet
 from fake_judge import FakeJudge
+from files import write_table
 from jsonschema import Draft202012Validator
 from openpyxl import load_workbook
 from report_cases import facts_of, result_of
@@ -877,7 +878,7 @@ def test_labels_for_a_run_with_more_cases_correct_no_mean(sheet: Path) -> None:
 
 @pytest.mark.parametrize("name", ["plain.xlsx", "labels.csv", "missing.xlsx", "folder.xlsx", "broken.xlsx"])
 def test_what_is_no_review_sheet_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    write_sheet(tmp_path / "plain.xlsx", ["Query", "Bot_A"], ["q", "a"])
+    write_table(tmp_path / "plain.xlsx", ["Query", "Bot_A"], ["q", "a"])
     (tmp_path / "labels.csv").write_text("a,b\n")
     (tmp_path / "folder.xlsx").mkdir()
     (tmp_path / "broken.xlsx").write_bytes(b"PK\x03\x04 nothing")
@@ -1231,7 +1232,7 @@ def rows_of(count: int) -> list[list[Any]]:
 @pytest.fixture
 def recorded(run_cli: Run, tmp_path: Path) -> Path:
     """The JSON of an offline run with two bots and 30 rows."""
-    write_sheet(tmp_path / "in.xlsx", *rows_of(30))
+    write_table(tmp_path / "in.xlsx", *rows_of(30))
     assert run_cli("in.xlsx", "--judge", "offline", "-o", "first.xlsx", "--json", "run.json", "-q").code == 0
     return tmp_path / "run.json"
 
@@ -1535,7 +1536,7 @@ def test_a_config_file_that_is_none_stays_as_it_is(tmp_path: Path) -> None:
 def test_calibrating_by_nothing_is_an_error_and_changes_nothing(
     run_cli: Run, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    before = write_sheet(tmp_path / "in.xlsx", *rows_of(6)).read_bytes()
+    before = write_table(tmp_path / "in.xlsx", *rows_of(6)).read_bytes()
     ended = run_cli("in.xlsx", "--judge", "offline", *arguments)
     assert (ended.code, message in ended.err) == (2, True), ended.err
     assert (tmp_path / "in.xlsx").read_bytes() == before
@@ -1547,13 +1548,13 @@ def test_labels_of_the_input_imply_thresholds_too_and_too_few_imply_none(
 ) -> None:
     header, *body = rows_of(30)
     labelled = [[*row, 1.0 if number % 3 else 0.0] for number, row in enumerate(body)]
-    write_sheet(tmp_path / "in.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled)
+    write_table(tmp_path / "in.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled)
     (tmp_path / "config.ini").write_text("[judge]\nprovider = offline\n")
     ended = run_cli("in.xlsx", "--calibrate", "config.ini")
     assert ended.code == 0, ended.err
     assert re.search(r"\[thresholds\]\nanswer_correctness = 0\.\d+\n$", (tmp_path / "config.ini").read_text())
     few = (tmp_path / "config.ini").read_text()
-    write_sheet(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
+    write_table(tmp_path / "few.xlsx", [*header, "Human_Answer_Correctness_A"], *labelled[:9])
     ended = run_cli("few.xlsx", "--calibrate", "config.ini")
     assert "config.ini: not changed, since the labels imply no threshold" in ended.err
     assert (tmp_path / "config.ini").read_text() == few

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from files import write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -1071,18 +1072,11 @@ def test_ratings_without_ids_are_paired_by_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
 def test_a_blank_row_does_not_shift_ratings_that_are_paired_by_order(tmp_path: Path, suffix: str) -> None:
     """Each rater left out another answer: as many rows remain, and all between would be mixed up."""
-    from openpyxl import Workbook
 
     def rated(name: str, *rows: str) -> Path:
-        path, cells = tmp_path / f"{name}{suffix}", [row.split(",") for row in rows]
-        separator = "\t" if suffix == ".tsv" else ","
-        if suffix == ".xlsx":
-            book = Workbook()
-            for row in cells:
-                book.active.append([cell or None for cell in row])
-            book.save(path)
-            return path
-        return write(tmp_path, path.name, "".join(separator.join(row) + "\n" for row in cells))
+        return write_table(
+            tmp_path / f"{name}{suffix}", *([cell or None for cell in row.split(",")] for row in rows)
+        )
 
     rubric = make_rubric("M1", "C1")
     first = rated("a", "M1,C1", "1,0", ",", "0,0", "1,1", ",")
@@ -1118,15 +1112,10 @@ def test_ratings_in_another_order_are_not_paired_by_order(tmp_path: Path) -> Non
 
 
 def test_ratings_are_read_from_every_format(tmp_path: Path) -> None:
-    from openpyxl import Workbook
-
-    book = Workbook()
-    for row in (["id", "M1", "C1"], ["q", True, 0.0], [7, 1, "no"]):
-        book.active.append(row)
-    book.save(tmp_path / "r.xlsx")
-    records = [{"id": "q", "M1": True, "C1": False}, {"id": 7, "M1": 1, "C1": "no"}]
-    write(tmp_path, "r.json", json.dumps(records))
-    write(tmp_path, "r.jsonl", "\n".join(map(json.dumps, records)))
+    header = ["id", "M1", "C1"]
+    write_table(tmp_path / "r.xlsx", header, ["q", True, 0.0], [7, 1, "no"])
+    for suffix in ("json", "jsonl"):
+        write_table(tmp_path / f"r.{suffix}", header, ["q", True, False], [7, 1, "no"])
     write(tmp_path, "r.tsv", "id\tM1\tC1\nq\tTRUE\t0\n7\tyes\tno\n")
     first = tmp_path / "r.tsv"
     for path in tmp_path.iterdir():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import write_sheet
+from files import write_table
 from in_process import DictStore, ObjectJudge
 from report_cases import facts_of, result_of, summary_of
 
@@ -72,7 +72,7 @@ def facts_of_sheet(settings: Settings, judges: Judges, folder: Path) -> tuple[Ru
     """Of the sheet's four rows one is blank, and one left out. In the first, A is attacked and B's context is cut."""
     row = ["When?", "At nine.", "At ten.", "c", "c", "d1", "d1", 1]
     attacked = ["When?", ATTACK, "At ten.", "c", "Dogs bark. " * 2000, "d1", "d1", 1]
-    path = write_sheet(folder / "in.xlsx", HEADER, attacked, [None] * 8, row, row)
+    path = write_table(folder / "in.xlsx", HEADER, attacked, [None] * 8, row, row)
     table = read_table(path, max_rows=2)
     return facts_at_start(settings, table, judges), table
 

@@ -5,8 +5,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure, read_sheet, write_sheet
+from conftest import Run, azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error
+from files import write_table
 
 from rag_eval.records import LEFT_OUT, Evidence, Score
 from rag_eval.results.scoring import mean_score
@@ -21,7 +22,7 @@ def test_repeats_are_calls_of_their_own_and_each_is_paid_once(
 ) -> None:
     """Three times as many calls, none in the second run, and two more each for five samples."""
     (tmp_path / "config.ini").write_text(CONFIG)
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
 
     def asked(*arguments: str) -> dict[str, int]:
         judge.requests.clear()
@@ -53,7 +54,7 @@ def test_a_score_is_the_mean_of_its_samples_and_the_report_says_how_they_vary(
 
     judge.always = moody
     (tmp_path / "config.ini").write_text(CONFIG + "[evaluation]\nmax_workers = 1\nsamples = 3\n")
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--json", "r.json", **azure(judge))
     assert ended.code == 0
     (case,) = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
@@ -73,7 +74,7 @@ def test_a_score_is_the_mean_of_its_samples_and_the_report_says_how_they_vary(
 def test_it_warns_where_samples_hardly_vary_and_offline_there_are_none(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     assert "temperature 0" in run_cli("in.xlsx", "--samples", "2", **azure(judge)).err
     ended = run_cli("in.xlsx", "--samples", "2", "--judge", "offline")
     assert "temperature" not in ended.err
@@ -81,7 +82,7 @@ def test_it_warns_where_samples_hardly_vary_and_offline_there_are_none(
 
 
 def test_a_dry_run_counts_the_samples(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    write_sheet(tmp_path / "in.xlsx", HEADER, ROW)
+    write_table(tmp_path / "in.xlsx", HEADER, ROW)
     plan = run_cli("in.xlsx", "--samples", "3", "--dry-run", **azure(judge)).out
     run_cli("in.xlsx", "--samples", "3", **azure(judge))
     assert f"faithfulness.verdicts: {judge.tasks()['verdicts']}" in plan

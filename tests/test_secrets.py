@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ended, Run, write_sheet
+from conftest import Ended, Run
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply, json_answer, running_judge
+from files import write_table
 
 from rag_eval.cli import console
 from rag_eval.configuration.effective import endpoint_of
@@ -48,7 +49,7 @@ def variables(judge: FakeJudge) -> dict[str, str]:
 
 def sheet(folder: Path) -> None:
     chunks = '["Paris is the capital of France.", "Tea is a drink."]'
-    write_sheet(
+    write_table(
         folder / "in.xlsx",
         ["Query", "Ground_Truth", "Bot_A", "Context"],
         ["What is the capital of France?", "Paris.", "It is Paris. I think so.", chunks],

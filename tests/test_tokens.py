@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run, azure, write_sheet
+from conftest import Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, honest_reply, json_answer
+from files import write_table
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -131,7 +132,7 @@ def test_max_cost_is_the_most_whatever_the_script(run_cli: Run, judge: FakeJudge
         "[prices]\ninput = 10\noutput = 1\n[metrics]\ntoxicity = no\n[evaluation]\nmax_workers = 1\n"
     )
     row = ["问" * 400, "图" * 950, "书" * 950]
-    write_sheet(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], row)
+    write_table(tmp_path / "in.xlsx", ["Query", "Bot_A", "Context"], row)
     ended = run_cli("in.xlsx", "-o", "r.xlsx", "--manifest", "m.json", "--max-cost", "0.3", **azure(judge))
     assert (ended.code, "max-cost" in ended.err) == (4, True), ended.err
     cost = json.loads((tmp_path / "m.json").read_text())["usage"]["cost"]

@@ -4,7 +4,6 @@
 what differs before you keep it.
 """
 
-import csv
 import difflib
 import json
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 from conftest import azure
 from fake_judge import Answer, Request, completion, error, running_judge
+from files import write_table
 from openpyxl import load_workbook
 from test_look import look_of
 
@@ -126,8 +126,7 @@ def write_inputs(folder: Path) -> None:
         "few.csv": list(rows(is_later=True))[:3],
         "one.csv": [(*line[:3], *["", ""], *line[5:6]) for line in rows(is_later=False)][:5],
     }.items():
-        with (folder / name).open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([HEADER[: len(lines[0])], *lines])
+        write_table(folder / name, HEADER[: len(lines[0])], *lines)
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "all.ini").write_text(EVERYTHING, encoding="utf-8")

@@ -9,7 +9,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 import xlsxwriter
 import xlwt
 from conftest import Run
+from files import write_table
 from hypothesis import given
 from hypothesis import strategies as st
 from odf.opendocument import OpenDocumentSpreadsheet
@@ -34,16 +35,6 @@ from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.table import Table, describe, read_table
 
 HEADER = ["Query", "Ground_Truth", "Bot_A", "Bot_B", "Context"]
-
-
-def write(path: Path, rows: Iterable[Sequence[object]], sheet: str = "Q3") -> Path:
-    """A workbook with one sheet."""
-    book = openpyxl.Workbook()
-    book.active.title = sheet
-    for row in rows:
-        book.active.append(row)
-    book.save(path)
-    return path
 
 
 def rewrite(path: Path, part: str, old: str, new: str) -> None:
@@ -83,9 +74,11 @@ def roles(table: Table) -> dict[str, str]:
 
 
 def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> None:
-    path = write(
+    path = write_table(
         tmp_path / "answers.xlsx",
-        [HEADER, ["q", "gt", "a", "b", "c1 || c2"], ["r", None, None, " \u00a0", ""]],
+        HEADER,
+        ["q", "gt", "a", "b", "c1 || c2"],
+        ["r", None, None, " \u00a0", ""],
     )
     table = read_table(path)
     assert cases(table) == [
@@ -94,15 +87,18 @@ def test_one_row_becomes_one_case_a_bot_from_left_to_right(tmp_path: Path) -> No
         Case(3, "A", "r", "", None, ()),
         Case(3, "B", "r", "", None, ()),
     ]
-    assert (table.sheet, table.bots, table.chunks, table.warnings) == ("Q3", ("A", "B"), 2, ())
+    assert (table.sheet, table.bots, table.chunks, table.warnings) == ("Sheet", ("A", "B"), 2, ())
 
 
 def test_what_cannot_be_seen_is_blank(tmp_path: Path) -> None:
     """Zero-width spaces, joiners and byte order marks, as copied from web pages: no answer and nothing retrieved."""
     unseen = ["\u200b", "\ufeff \u00a0", "\u200c\u200d", "\u2060\u200e"]
-    path = write(
+    path = write_table(
         tmp_path / "answers.xlsx",
-        [HEADER, ["q", *unseen], unseen, ["r\u200b", "\u200bgt", "\u2067a", "b", "c"]],
+        HEADER,
+        ["q", *unseen],
+        unseen,
+        ["r\u200b", "\u200bgt", "\u2067a", "b", "c"],
     )
     table = read_table(path)
     assert cases(table) == [
@@ -140,7 +136,7 @@ def test_what_cannot_be_seen_is_blank(tmp_path: Path) -> None:
 )
 def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected: list[str]) -> None:
     """Whatever their case, width and separators, seen or not, and never by a part."""
-    table = read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
+    table = read_table(write_table(tmp_path / "answers.xlsx", headers, ["text"] * len(headers)))
     assert list(roles(table).values()) == expected
 
 
@@ -159,7 +155,9 @@ def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected:
 )
 def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: str) -> None:
     """An orphan is left out with a warning."""
-    table = read_table(write(tmp_path / "answers.xlsx", [["Query", "Bot_GPT_4", context], ["q", "a", "c"]]))
+    table = read_table(
+        write_table(tmp_path / "answers.xlsx", ["Query", "Bot_GPT_4", context], ["q", "a", "c"])
+    )
     assert roles(table)["C"] == expected
     assert cases(table)[0].chunks == (
         ("c",) if expected.startswith("context") and "no bot" not in expected else None
@@ -170,11 +168,16 @@ def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: 
 
 def test_a_blank_cell_of_a_bots_own_context_never_falls_back_to_the_shared_one(tmp_path: Path) -> None:
     rows = [["Query", "Bot_A", "Bot_B", "Context", "Context_B"], ["q", "a", "b", "shared", None]]
-    assert [case.chunks for case in cases(read_table(write(tmp_path / "a.xlsx", rows)))] == [("shared",), ()]
+    assert [case.chunks for case in cases(read_table(write_table(tmp_path / "a.xlsx", *rows)))] == [
+        ("shared",),
+        (),
+    ]
 
 
 def test_bots_share_the_objects_of_what_they_share(tmp_path: Path) -> None:
-    first, second = cases(read_table(write(tmp_path / "a.xlsx", [HEADER, ["q", "gt", "a", "b", "c1 || c2"]])))
+    first, second = cases(
+        read_table(write_table(tmp_path / "a.xlsx", HEADER, ["q", "gt", "a", "b", "c1 || c2"]))
+    )
     assert first.chunks is second.chunks
     assert first.query is second.query
     assert first.reference is second.reference
@@ -193,7 +196,7 @@ def test_bots_share_the_objects_of_what_they_share(tmp_path: Path) -> None:
 def test_the_prefix_of_bot_columns_can_be_set(
     tmp_path: Path, prefix: str, headers: list[str], bots: tuple[str, ...]
 ) -> None:
-    path = write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)])
+    path = write_table(tmp_path / "answers.xlsx", headers, ["text"] * len(headers))
     assert read_table(path, prefix=prefix).bots == bots
 
 
@@ -256,10 +259,12 @@ def test_what_is_wrong_with_a_header_is_said_at_once(
 ) -> None:
     """With letters and names, and the remedy."""
     if expected is None:
-        assert read_table(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)])).bots == ("A",)
+        assert read_table(write_table(tmp_path / "answers.xlsx", headers, ["text"] * len(headers))).bots == (
+            "A",
+        )
         return
-    found = problems(write(tmp_path / "answers.xlsx", [headers, ["text"] * len(headers)]))
-    assert all(problem.startswith("answers.xlsx, sheet 'Q3': ") for problem in found)
+    found = problems(write_table(tmp_path / "answers.xlsx", headers, ["text"] * len(headers)))
+    assert all(problem.startswith("answers.xlsx, sheet 'Sheet': ") for problem in found)
     assert_each_matches(found, expected)
 
 
@@ -278,7 +283,7 @@ def test_a_title_above_the_header_is_told_from_it(tmp_path: Path, name: str, tex
         path.write_text(text)
     else:
         rows = [["Evaluation of March"], [], ["binding", None, 2024], ["Query", "Bot_A"], ["q", "a"]]
-        write(path, rows)
+        write_table(path, *rows)
     found = problems(path)
     assert_each_matches(
         found,
@@ -292,7 +297,7 @@ def test_a_title_above_the_header_is_told_from_it(tmp_path: Path, name: str, tex
 
 def test_without_any_header_no_row_is_said_to_look_like_one(tmp_path: Path) -> None:
     rows = [["Question number", "Answer"], ["Query", "What is a query?"], ["q", "Bot_A"]]
-    found = problems(write(tmp_path / "answers.xlsx", rows))
+    found = problems(write_table(tmp_path / "answers.xlsx", *rows))
     assert not any("looks like" in problem for problem in found)
 
 
@@ -313,14 +318,14 @@ def test_rows_keep_the_numbers_that_excel_shows(tmp_path: Path) -> None:
         [],
         [None] * 5 + ["x"],
     ]
-    table = read_table(write(tmp_path / "answers.xlsx", rows))
+    table = read_table(write_table(tmp_path / "answers.xlsx", *rows))
     assert [row.number for row in table.rows] == [5, 8]
     assert (table.blank_rows, table.cut_rows) == (3, 0)
 
 
 def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> None:
     rows = [HEADER, ["q1"], [], ["q2"], ["q3"], [], [None, "no query"]]
-    table = read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)
+    table = read_table(write_table(tmp_path / "answers.xlsx", *rows), max_rows=2)
     assert [row.query for row in table.rows] == ["q1", "q2"]
     assert (table.blank_rows, table.cut_rows) == (1, 2)
     (warning,) = table.warnings
@@ -340,14 +345,14 @@ def test_rows_beyond_the_limit_are_counted_and_not_checked(tmp_path: Path) -> No
 )
 def test_a_sheet_without_rows_is_an_error(tmp_path: Path, rows: list[list[object]], message: str) -> None:
     with pytest.raises(TableError, match=message):
-        read_table(write(tmp_path / "answers.xlsx", rows))
+        read_table(write_table(tmp_path / "answers.xlsx", *rows))
 
 
 def test_rows_without_a_query_are_all_named_up_to_twenty(tmp_path: Path) -> None:
     rows = [HEADER, ["q"], *[[None, None, "an answer"]] * 25]
-    found = problems(write(tmp_path / "answers.xlsx", rows))
+    found = problems(write_table(tmp_path / "answers.xlsx", *rows))
     assert found[0].startswith(
-        "answers.xlsx, sheet 'Q3', row 3, column 'Query' (A): is blank, but the row is not;"
+        "answers.xlsx, sheet 'Sheet', row 3, column 'Query' (A): is blank, but the row is not;"
     )
     assert [problem.split(", ")[2] for problem in found[:20]] == [f"row {number}" for number in range(3, 23)]
     assert found[20:] == ["and 5 more like these"]
@@ -361,8 +366,8 @@ def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Pat
         ["=A2", "a", "c", "=1/0"],
         ["q", '=CONCAT("a","b")', "c", ""],
     ]
-    found = problems(write(tmp_path / "answers.xlsx", rows))
-    place = "answers.xlsx, sheet 'Q3', row"
+    found = problems(write_table(tmp_path / "answers.xlsx", *rows))
+    place = "answers.xlsx, sheet 'Sheet', row"
     assert found[0].startswith(f"{place} 2, column 'Bot_A' (B): the error value #REF!; ")
     assert found[1].startswith(
         f"{place} 2, column 'Context' (C): the JSON list contains an object without text"
@@ -376,7 +381,7 @@ def test_problems_of_cells_are_reported_together_with_their_places(tmp_path: Pat
 
 def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
     """A result that is an empty text is a blank cell, not a missing result."""
-    path = write(tmp_path / "answers.xlsx", [HEADER[:4], ["q", None, "=A2", "=B2"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER[:4], ["q", None, "=A2", "=B2"])
     part = "xl/worksheets/sheet1.xml"
     rewrite(path, part, '<c r="C2"><f>A2</f><v /></c>', '<c r="C2" t="str"><f>A2</f><v>stored</v></c>')
     rewrite(path, part, '<c r="D2"><f>B2</f><v /></c>', '<c r="D2" t="str"><f>B2</f><v></v></c>')
@@ -385,7 +390,7 @@ def test_formulas_are_read_as_their_stored_results(tmp_path: Path) -> None:
 
 def test_a_formula_without_a_result_is_found_in_a_cell_without_a_place(tmp_path: Path) -> None:
     """The places of cells may be left out of the file; they then stand one after the other."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "=A2"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q", "=A2"])
     rewrite(path, "xl/worksheets/sheet1.xml", '<c r="B2"><f>', "<c><f>")
     assert_each_matches(problems(path), ["row 2, column 'Bot_A' \\(B\\): a formula without a stored result"])
 
@@ -397,7 +402,7 @@ def test_a_damaged_list_is_text_with_a_warning_where_no_cell_is_a_list(tmp_path:
         ["q", "a", "[1] note"],
         ["q", "a", "['x' and 'y']"],
     ]
-    path = write(tmp_path / "answers.xlsx", rows)
+    path = write_table(tmp_path / "answers.xlsx", *rows)
     table = read_table(path)
     assert [case.chunks for case in cases(table)] == [('["cut o',), ("[1] note",), ("['x' and 'y']",)]
     assert table.warnings == (
@@ -412,7 +417,7 @@ def test_a_damaged_list_is_an_error_among_lists(tmp_path: Path) -> None:
     cut = '["' + "x" * 32_765
     rows = [["Query", "Bot_A", "Context"], ["q", "a", '["x", "y"]'], ["q", "a", "['cut o"], ["q", "a", cut]]
     assert_each_matches(
-        problems(write(tmp_path / "answers.xlsx", rows)),
+        problems(write_table(tmp_path / "answers.xlsx", *rows)),
         [
             r"row 3, column 'Context' \(C\): begins like a list and cannot be read as one; write it as JSON",
             r"row 4, column 'Context' \(C\): begins like a list and ends at 32,767 characters, where Excel cuts a text",
@@ -422,19 +427,21 @@ def test_a_damaged_list_is_an_error_among_lists(tmp_path: Path) -> None:
 
 def test_a_text_that_excel_probably_cut_is_warned_about(tmp_path: Path) -> None:
     rows = [["Query", "Bot_A"], ["q", "x" * 32_767], ["q", "x" * 32_766]]
-    (warning,) = read_table(write(tmp_path / "answers.xlsx", rows)).warnings
+    (warning,) = read_table(write_table(tmp_path / "answers.xlsx", *rows)).warnings
     assert "'Bot_A' (B): exactly 32,767 characters in row 2, so Excel probably cut" in warning
 
 
 def test_the_delimiter_reaches_the_cells(tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A", "Context"], ["q", "a", "one\ntwo || three"]])
+    path = write_table(
+        tmp_path / "answers.xlsx", ["Query", "Bot_A", "Context"], ["q", "a", "one\ntwo || three"]
+    )
     assert cases(read_table(path, delimiter="\n"))[0].chunks == ("one", "two || three")
 
 
 def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
     """And those of a heading above it, or in unused columns, are not."""
     rows = [[], [*HEADER[:3], "Notes"], ["q1", "gt", "a"], ["q2", None, "b"]]
-    path = write(tmp_path / "answers.xlsx", rows)
+    path = write_table(tmp_path / "answers.xlsx", *rows)
     book = openpyxl.load_workbook(path)
     for area in ("A1:C1", "B3:B4", "D2:D4", "A9:C9"):
         book.active.merge_cells(area)
@@ -445,7 +452,7 @@ def test_merged_cells_of_the_table_are_warned_about(tmp_path: Path) -> None:
 
 def test_a_query_that_is_blank_because_it_is_merged_is_said_to_be(tmp_path: Path) -> None:
     """One query over the rows of several answers, as people lay out a table."""
-    path = write(tmp_path / "answers.xlsx", [HEADER, ["q1", "gt", "a"], [None, "gt", "b"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER, ["q1", "gt", "a"], [None, "gt", "b"])
     book = openpyxl.load_workbook(path)
     book.active.merge_cells("A2:A3")
     book.save(path)
@@ -455,7 +462,7 @@ def test_a_query_that_is_blank_because_it_is_merged_is_said_to_be(tmp_path: Path
 @pytest.mark.parametrize(("area", "place"), [("A:B", "A1"), ("3:3", "A3"), ("B3:B3", "B3")])
 def test_a_merged_area_may_be_a_whole_row_or_column(tmp_path: Path, area: str, place: str) -> None:
     """Such an area has no bounds in its other direction."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q1", "a"], ["q2", "b"])
     merged = f'</sheetData><mergeCells count="1"><mergeCell ref="{area}"/></mergeCells>'
     rewrite(path, "xl/worksheets/sheet1.xml", "</sheetData>", merged)
     (warning,) = read_table(path).warnings
@@ -463,7 +470,7 @@ def test_a_merged_area_may_be_a_whole_row_or_column(tmp_path: Path, area: str, p
 
 
 def test_hidden_rows_and_columns_are_read(tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", None, "a"], ["q2", None, "b"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER[:3], ["q1", None, "a"], ["q2", None, "b"])
     book = openpyxl.load_workbook(path)
     book.active.row_dimensions[2].hidden = True
     book.active.column_dimensions["C"].hidden = True
@@ -515,7 +522,7 @@ STRINGS = [
 @pytest.mark.parametrize(("xml", "text"), STRINGS)
 def test_formats_and_reading_aids_are_no_part_of_a_text(tmp_path: Path, xml: str, text: str) -> None:
     """Whether the text stands in its cell, as openpyxl writes it, or in the list of shared ones, as Excel does."""
-    inline = write(tmp_path / "inline.xlsx", [["Query", "Bot_A"], ["q", "text of the cell"]])
+    inline = write_table(tmp_path / "inline.xlsx", ["Query", "Bot_A"], ["q", "text of the cell"])
     rewrite(inline, "xl/worksheets/sheet1.xml", "<t>text of the cell</t>", xml)
     shared = tmp_path / "shared.xlsx"
     with xlsxwriter.Workbook(shared) as book:
@@ -542,7 +549,7 @@ def test_formats_and_reading_aids_are_no_part_of_a_text(tmp_path: Path, xml: str
 def test_what_excel_spells_out_is_decoded(tmp_path: Path, written: str, text: str) -> None:
     """Characters that XML cannot hold, as copied from slides and PDFs; the same in a cell and in the shared
     texts."""
-    inline = write(tmp_path / "inline.xlsx", [["Query", "Bot_A"], ["q", written]])
+    inline = write_table(tmp_path / "inline.xlsx", ["Query", "Bot_A"], ["q", written])
     shared = tmp_path / "shared.xlsx"
     with xlsxwriter.Workbook(shared) as book:
         book.add_worksheet().write_row(0, 0, ["Query", "Bot_A"])
@@ -553,8 +560,8 @@ def test_what_excel_spells_out_is_decoded(tmp_path: Path, written: str, text: st
 
 
 def test_lines_that_excel_spells_out_are_blank_between_chunks(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "answers.xlsx", [["Query", "Bot_A", "Context"], ["q", "a", "c1_x000D_\n_x000D_\nc2"]]
+    path = write_table(
+        tmp_path / "answers.xlsx", ["Query", "Bot_A", "Context"], ["q", "a", "c1_x000D_\n_x000D_\nc2"]
     )
     assert cases(read_table(path))[0].chunks == ("c1", "c2")
 
@@ -598,7 +605,7 @@ def test_values_of_a_workbook_are_read_as_their_text(tmp_path: Path) -> None:
         time(3, 4),
         timedelta(hours=30),
     ]
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], *(["q", value] for value in values)])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], *(["q", value] for value in values))
     assert [case.response for case in cases(read_table(path))] == [
         "TRUE", "42", "0.25", "2024-05-01", "2024-05-01 13:30:00", "03:04:00", "30:00:00",
     ]  # fmt: skip
@@ -666,14 +673,14 @@ def test_a_cover_sheet_leads_to_the_sheets_behind_it(tmp_path: Path) -> None:
 
 
 def test_a_wrong_dimension_loses_no_row(tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.xlsx", [HEADER[:3], ["q1", "", "a"], ["q2", "", "b"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER[:3], ["q1", "", "a"], ["q2", "", "b"])
     rewrite(path, "xl/worksheets/sheet1.xml", '<dimension ref="A1:C3"', '<dimension ref="A1:A2"')
     assert [case.response for case in cases(read_table(path))] == ["a", "b"]
 
 
 def test_a_stray_cell_in_the_last_corner_costs_nothing(tmp_path: Path) -> None:
     """A reader of the whole rectangle would need memory for 17 thousand million cells."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q", "a"])
     book = openpyxl.load_workbook(path)
     book.active["XFD1048576"] = "stray"
     book.save(path)
@@ -697,7 +704,7 @@ def test_a_zip_bomb_is_refused_unread(tmp_path: Path) -> None:
 
 
 def test_a_small_workbook_may_be_as_repetitive_as_it_likes(tmp_path: Path) -> None:
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], *[["q", "x" * 32_000]] * 100])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], *[["q", "x" * 32_000]] * 100)
     assert 200 * path.stat().st_size < 100 * 32_000, "not the file that this test is about"
     assert len(read_table(path).rows) == 100
 
@@ -753,7 +760,7 @@ def test_a_file_that_is_not_what_its_name_says_is_one_clear_error(
 
 def test_a_workbook_in_another_formats_clothes_is_recognised(tmp_path: Path) -> None:
     """Both are zip files."""
-    write(tmp_path / "answers.xlsx", [HEADER]).rename(tmp_path / "answers.ods")
+    write_table(tmp_path / "answers.xlsx", HEADER).rename(tmp_path / "answers.ods")
     assert problems(tmp_path / "answers.ods") == [
         "answers.ods: is an Excel workbook, not an OpenDocument file; rename it to .xlsx"
     ]
@@ -761,7 +768,7 @@ def test_a_workbook_in_another_formats_clothes_is_recognised(tmp_path: Path) -> 
 
 def test_what_openpyxl_would_lose_on_saving_is_no_concern_of_the_reader(tmp_path: Path) -> None:
     """Its warnings are switched off; here they would be errors."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q", "a"])
     extension = '<extLst><ext uri="{CCE6A557-97BC-4b89-ADB6-D9C93CAAB3DF}" /></extLst></worksheet>'
     rewrite(path, "xl/worksheets/sheet1.xml", "</worksheet>", extension)
     assert len(read_table(path).rows) == 1
@@ -772,7 +779,7 @@ def test_what_openpyxl_would_lose_on_saving_is_no_concern_of_the_reader(tmp_path
 )
 def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing: str) -> None:
     """One line, whatever the library makes of it."""
-    path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER, ["q"])
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist() if name != missing}
     with zipfile.ZipFile(path, "w") as archive:
@@ -783,7 +790,7 @@ def test_a_workbook_without_one_of_its_parts_is_damaged(tmp_path: Path, missing:
 
 def test_a_strict_workbook_is_told_from_one_without_sheets(tmp_path: Path) -> None:
     """Excel can save so, and nothing but the names in the file differ."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q", "a"])
     common, strict = "http://schemas.openxmlformats.org", "http://purl.oclc.org/ooxml"
     rewrite(path, "xl/workbook.xml", f"{common}/spreadsheetml/2006/main", f"{strict}/spreadsheetml/main")
     assert problems(path) == [
@@ -793,14 +800,14 @@ def test_a_strict_workbook_is_told_from_one_without_sheets(tmp_path: Path) -> No
 
 def test_a_workbook_whose_rows_are_out_of_order_is_damaged(tmp_path: Path) -> None:
     """No row is dropped for it, and no two rows have the same number."""
-    path = write(tmp_path / "answers.xlsx", [["Query", "Bot_A"], ["q1", "a"], ["q2", "b"]])
+    path = write_table(tmp_path / "answers.xlsx", ["Query", "Bot_A"], ["q1", "a"], ["q2", "b"])
     rewrite(path, "xl/worksheets/sheet1.xml", '<row r="3"', '<row r="2"')
     assert_each_matches(problems(path), [r"^answers.xlsx: is damaged .*row 2 is below row 2\)"])
 
 
 def test_a_truncated_workbook_is_damaged(tmp_path: Path) -> None:
     """Wherever it was cut."""
-    path = write(tmp_path / "answers.xlsx", [HEADER, ["q"]])
+    path = write_table(tmp_path / "answers.xlsx", HEADER, ["q"])
     whole = path.read_bytes()
     for length in range(10, len(whole), 500):
         path.write_bytes(whole[:length])
@@ -825,10 +832,8 @@ def test_what_cannot_be_opened_is_an_error(tmp_path: Path, name: str) -> None:
 def test_separator_and_encoding_of_a_csv_file_are_found_and_stated(
     tmp_path: Path, separator: str, named: str, encoding: str, called: str
 ) -> None:
-    with (tmp_path / "answers.csv").open("w", encoding=encoding, newline="") as file:
-        writer = csv.writer(file, delimiter=separator)
-        writer.writerows([["Query", "Bot_A, the first", "Context"], ["Größe?", "a,b;c|d\te", "one\n\ntwo"]])
-    table = read_table(tmp_path / "answers.csv")
+    rows = (["Query", "Bot_A, the first", "Context"], ["Größe?", "a,b;c|d\te", "one\n\ntwo"])
+    table = read_table(write_table(tmp_path / "answers.csv", *rows, encoding=encoding, separator=separator))
     assert cases(table) == [Case(2, "A, the first", "Größe?", "a,b;c|d\te", None, ("one", "two"))]
     assert f"answers.csv (separated by {named}, {called}): 1 row" in describe(table)[0]
 
@@ -870,10 +875,9 @@ def test_encoding_and_separator_of_a_text_file_can_be_given(
     """What is given counts, whatever would have been found out, and is said."""
     form = TextForm.parse(encoding, separator)
     word = "日本" if encoding == "shift_jis" else "Größe"
-    with (tmp_path / name).open("w", encoding=encoding, newline="") as file:
-        rows = [["Query", "Bot_A, B; C"], [word, "one, two; three"]]
-        csv.writer(file, delimiter=form.separator).writerows(rows)
-    table = read_table(tmp_path / name, form=form)
+    rows = (["Query", "Bot_A, B; C"], [word, "one, two; three"])
+    path = write_table(tmp_path / name, *rows, encoding=encoding, separator=form.separator)
+    table = read_table(path, form=form)
     assert [(case.bot, case.query, case.response) for case in cases(table)] == [
         ("A, B; C", word, "one, two; three")
     ]
@@ -961,7 +965,7 @@ def test_a_file_that_is_not_written_in_the_given_encoding(
 
 
 def test_a_workbook_knows_its_own_encoding_and_separator(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A"], ["q", "a"]])
+    path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_A"], ["q", "a"])
     assert read_table(path, form=TextForm.parse("cp1252", ";")).warnings == (
         "--encoding has no effect on .xlsx files.",
         "--sep has no effect on .xlsx files.",
@@ -986,14 +990,12 @@ def test_the_options_of_text_files(run_cli: Run, tmp_path: Path) -> None:
 def test_dropped_items_of_lists_are_counted_and_placed(tmp_path: Path) -> None:
     """Those of a cell that bots share count once; the first row and column are named."""
     header = ["Query", "Bot_A", "Bot_B", "Context", "Context_B"]
-    path = write(
+    path = write_table(
         tmp_path / "a.xlsx",
-        [
-            header,
-            ["q", "a", "b", '["one"]', "two ||  || three"],
-            ["q", "a", "b", '["one", null, " "]', '["", "two"]'],
-            ["q", "a", "b", "[null]", ""],
-        ],
+        header,
+        ["q", "a", "b", '["one"]', "two ||  || three"],
+        ["q", "a", "b", '["one", null, " "]', '["", "two"]'],
+        ["q", "a", "b", "[null]", ""],
     )
     table = read_table(path)
     assert (table.dropped_items, table.chunks) == (4, 5)
@@ -1300,7 +1302,7 @@ def test_broken_formulas_that_libreoffice_saved_are_found(tmp_path: Path) -> Non
         ["q", '="a"&"b"', '=IF(1,"","x")', "=NOSUCH(1)"],
         ["q", "=B2", '=INDIRECT("Nope!A1")', "c"],
     ]
-    path = write(tmp_path / "answers.xlsx", rows)
+    path = write_table(tmp_path / "answers.xlsx", *rows)
     for saved in (in_office(path, "xls"), in_office(path, "ods")):
         assert [re.sub(r".*(row.*) \(.*error value (.*);.*", r"\1 \2", each) for each in problems(saved)] == [
             "row 2, column 'Bot_A' #DIV/0!",
@@ -1371,7 +1373,7 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
 )
 def test_columns_of_documents_and_labels_are_known_by_name(tmp_path: Path, header: str, role: str) -> None:
     """Bound to bots like contexts; one that looks like them but fits nowhere is left out with a warning."""
-    path = write(tmp_path / "a.xlsx", [["Query", "Bot_GPT_4", header], ["q", "a", "1"]])
+    path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_GPT_4", header], ["q", "a", "1"])
     table = read_table(path, criteria=["on-topic", "on-topic too"])
     assert roles(table)["C"] == role
     is_doubtful = "of no bot" in role or header == "Human_Faithfullness"
@@ -1387,12 +1389,12 @@ def test_documents_are_read_in_rank_order_and_normalised(tmp_path: Path) -> None
         ["q", f"<urn:uuid:{uuid.upper()}>", "a", "b", "x::chunk-1 || y || x::chunk-2", f"['{uuid}']"],
     ]
     rows.append(["r", None, "a", "b", 7, None])
-    first, second, third, fourth = cases(read_table(write(tmp_path / "a.xlsx", rows)))
+    first, second, third, fourth = cases(read_table(write_table(tmp_path / "a.xlsx", *rows)))
     assert (first.gold_ids, first.retrieved_ids) == ((uuid,), ("x", "y"))
     assert (second.gold_ids, second.retrieved_ids) == ((uuid,), (uuid,))
     assert (third.gold_ids, third.retrieved_ids) == ((), ("7",))
     assert (fourth.gold_ids, fourth.retrieved_ids) == ((), ())
-    (plain,) = cases(read_table(write(tmp_path / "b.xlsx", [["Query", "Bot_A"], ["q", "a"]])))
+    (plain,) = cases(read_table(write_table(tmp_path / "b.xlsx", ["Query", "Bot_A"], ["q", "a"])))
     assert (plain.gold_ids, plain.retrieved_ids, plain.human, plain.columns) == (None, None, {}, {})
 
 
@@ -1406,7 +1408,7 @@ def test_labels_are_numbers_for_metrics_and_yes_or_no_for_criteria(tmp_path: Pat
         (None, None, "no"),
     ]
     rows = [header, *[["q", "a", "b", *three] for three in values]]
-    table = read_table(write(tmp_path / "a.xlsx", rows), criteria=["grounded"])
+    table = read_table(write_table(tmp_path / "a.xlsx", *rows), criteria=["grounded"])
     assert [dict(case.human) for case in cases(table)] == [
         {"faithfulness": 0.25, "grounded": 1.0},
         {"faithfulness": 0.25, "grounded": 0.0},
@@ -1445,25 +1447,25 @@ def test_a_label_or_list_of_ids_that_cannot_be_read_is_a_problem(
     tmp_path: Path, header: str, cell: object, message: str
 ) -> None:
     """With its place, and once a cell however many bots share it."""
-    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", "Bot_B", header], ["q", "a", "b", cell]])
+    path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_A", "Bot_B", header], ["q", "a", "b", cell])
     found = problems(path, criteria=["grounded"])
-    assert_each_matches(found, [rf"^a\.xlsx, sheet 'Q3', row 2, column '{header}' \(D\): {message}"])
+    assert_each_matches(found, [rf"^a\.xlsx, sheet 'Sheet', row 2, column '{header}' \(D\): {message}"])
 
 
 def test_a_row_with_only_labels_and_kept_texts_is_blank(tmp_path: Path) -> None:
     """Their values are then not even looked at; documents without a query are a row without a query."""
     header = ["Query", "Bot_A", "Human_Faithfulness", "Category", "Gold_Docs"]
     rows = [header, ["q", "a", 1, "x"], [None, None, 7, "x"], ["r", "a", None, "x"]]
-    table = read_table(write(tmp_path / "a.xlsx", rows), keep=["Category"])
+    table = read_table(write_table(tmp_path / "a.xlsx", *rows), keep=["Category"])
     assert ([row.number for row in table.rows], table.blank_rows) == ([2, 4], 1)
-    path = write(tmp_path / "b.xlsx", [*rows, [None, None, None, None, "d1"]])
+    path = write_table(tmp_path / "b.xlsx", *rows, [None, None, None, None, "d1"])
     assert_each_matches(problems(path, keep=["Category"]), [r"row 5, column 'Query' \(A\): is blank"])
 
 
 def test_columns_can_be_kept_for_later(tmp_path: Path) -> None:
     """By the names that were asked for, as text, blank as ''; a column with a use of its own keeps that too."""
     rows = [["Query", "Bot_A", "Product line", "Level", "Notes"], ["q", "a", " legal ", 3, "n"], ["r", "a"]]
-    path = write(tmp_path / "a.xlsx", rows)
+    path = write_table(tmp_path / "a.xlsx", *rows)
     table = read_table(path, keep=["product_line", "Level", "Bot_A"])
     assert [case.columns for case in cases(table)] == [
         {"product_line": " legal ", "Level": "3", "Bot_A": "a"},
@@ -1474,11 +1476,11 @@ def test_columns_can_be_kept_for_later(tmp_path: Path) -> None:
 
 
 def test_a_column_to_keep_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", "Top ic", "TOPIC"], ["q", "a"]])
+    path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_A", "Top ic", "TOPIC"], ["q", "a"])
     assert_each_matches(
         problems(path, keep=["Category", "Topic", "TOPIC"]),
         [
-            r"^a\.xlsx, sheet 'Q3': 'Category' \(\[report\] slice_by or rubric\) is not a column; "
+            r"^a\.xlsx, sheet 'Sheet': 'Category' \(\[report\] slice_by or rubric\) is not a column; "
             r"name one of 'Query' \(A\), .*'TOPIC' \(D\)$",
             r"'Topic' \(\[report\] slice_by or rubric\) could be several columns; "
             r"name one of 'Top ic' \(C\), 'TOPIC' \(D\)$",
@@ -1489,7 +1491,7 @@ def test_a_column_to_keep_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_two_columns_for_one_label_are_an_error(tmp_path: Path) -> None:
     header = ["Query", "Bot_A", "Human_Faithfulness_A", "human faithfulness a", "Gold_Docs", "Gold Doc Ids"]
     assert_each_matches(
-        problems(write(tmp_path / "a.xlsx", [header, ["q"]])),
+        problems(write_table(tmp_path / "a.xlsx", header, ["q"])),
         [
             r"\(C\) and .* \(D\) could each be the human label for faithfulness of bot 'A'; rename",
             r"'Gold_Docs' \(E\) and 'Gold Doc Ids' \(F\) could each be the gold documents; rename",
@@ -1503,7 +1505,7 @@ def test_a_label_for_a_criterion_that_is_called_as_a_metric_is_refused(
     tmp_path: Path, header: str, criterion: str
 ) -> None:
     """Which of the two was meant would otherwise be settled by chance, and numbers compared with the other one."""
-    path = write(tmp_path / "a.xlsx", [["Query", "Bot_A", header], ["q", "a", 1]])
+    path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_A", header], ["q", "a", 1])
     assert_each_matches(
         problems(path, criteria=["polite", criterion]),
         [
@@ -1517,10 +1519,10 @@ def test_a_label_is_for_the_criterion_that_is_written_so(tmp_path: Path) -> None
     """Of criteria that differ in case or separators alone; a header that fits none of them exactly is refused."""
     criteria = ["On-topic", "on_topic", "ontopic"]
     header = ["Query", "Bot_A", "Human_ontopic", "Human_on_topic_A", "human on-Topic"]
-    path = write(tmp_path / "a.xlsx", [header[:4], ["q", "a", "yes", "no"]])
+    path = write_table(tmp_path / "a.xlsx", header[:4], ["q", "a", "yes", "no"])
     assert [use.metric for use in read_table(path, criteria=criteria).columns[2:]] == ["ontopic", "on_topic"]
     assert_each_matches(
-        problems(write(tmp_path / "b.xlsx", [header, ["q", "a"]]), criteria=criteria),
+        problems(write_table(tmp_path / "b.xlsx", header, ["q", "a"]), criteria=criteria),
         [
             r"'human on-Topic' \(E\) could be .* 'On-topic', 'on_topic', 'ontopic'; write the id as the rubric does$"
         ],
@@ -1529,7 +1531,7 @@ def test_a_label_is_for_the_criterion_that_is_written_so(tmp_path: Path) -> None
 
 def test_cases_with_labels_can_still_be_told_apart_by_hash(tmp_path: Path) -> None:
     rows = [["Query", "Bot_A", "Human_Faithfulness"], ["q", "a", 1], ["q", "a", 0]]
-    assert len(set(cases(read_table(write(tmp_path / "a.xlsx", rows))))) == 2
+    assert len(set(cases(read_table(write_table(tmp_path / "a.xlsx", *rows))))) == 2
 
 
 # What the command line shows
@@ -1538,8 +1540,8 @@ def test_cases_with_labels_can_still_be_told_apart_by_hash(tmp_path: Path) -> No
 def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
     """The mapping of the columns and the number of chunks are shown."""
     rows = [[*HEADER, "Notes\n(own)", "Context_C"], ["q1", "gt", "a", "b", "c1 || c2"], [], ["q2"], ["q3"]]
-    assert describe(read_table(write(tmp_path / "answers.xlsx", rows), max_rows=2)) == [
-        "answers.xlsx, sheet 'Q3': 2 rows, 2 bots (A, B), 2 context chunks",
+    assert describe(read_table(write_table(tmp_path / "answers.xlsx", *rows), max_rows=2)) == [
+        "answers.xlsx, sheet 'Sheet': 2 rows, 2 bots (A, B), 2 context chunks",
         "  'Query' (A) -> query",
         "  'Ground_Truth' (B) -> reference",
         "  'Bot_A' (C) -> response of A",
@@ -1555,11 +1557,11 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
 def test_of_very_many_columns_without_use_only_some_are_described(tmp_path: Path) -> None:
     """An export of a survey tool has hundreds; those that are used are all named."""
     header = ["Query", *(f"Note {n}" for n in range(300)), "Bot_A"]
-    lines = describe(read_table(write(tmp_path / "answers.xlsx", [header, ["q"]])))
+    lines = describe(read_table(write_table(tmp_path / "answers.xlsx", header, ["q"])))
     assert len(lines) == 1 + 2 + 20 + 1
     assert lines[1:3] == ["  'Query' (A) -> query", "  'Note 0' (B) -> not used"]
     assert lines[-2:] == ["  'Bot_A' (KP) -> response of A", "  280 more columns -> not used"]
-    found = problems(write(tmp_path / "answers.xlsx", [header[1:], ["q"]]))
+    found = problems(write_table(tmp_path / "answers.xlsx", header[1:], ["q"]))
     assert found[0].endswith("'Note 39' (AN), and 261 more)")
 
 
@@ -1573,7 +1575,7 @@ def test_the_roles_of_documents_labels_and_kept_columns_are_described(tmp_path: 
         "Topic",
         "Human_tone",
     ]
-    path = write(tmp_path / "a.csv.xlsx", [header, ["q", "a"]])
+    path = write_table(tmp_path / "a.csv.xlsx", header, ["q", "a"])
     assert describe(read_table(path, keep=["Topic"], criteria=["tone"]))[3:] == [
         "  'Gold_Docs' (C) -> gold documents",
         "  'Retrieved_Docs_A' (D) -> retrieved documents of A",
@@ -1626,9 +1628,9 @@ def test_rows_that_repeat_earlier_ones_are_counted(
 ) -> None:
     """Each row twice would make an interval narrower by a third, and a difference significant."""
     header = ["Query", "Ground_Truth", "Bot_A", "Context"]
-    with (tmp_path / "in.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([header, *([f"q {n}", "g", f"a {n}", "c"] for n in (1, 2, 3)), *repeated])
-    found = [text for text in read_table(tmp_path / "in.csv").warnings if "an earlier row" in text]
+    rows = [[f"q {n}", "g", f"a {n}", "c"] for n in (1, 2, 3)]
+    table = read_table(write_table(tmp_path / "in.csv", header, *rows, *repeated))
+    found = [text for text in table.warnings if "an earlier row" in text]
     assert len(found) == (warning is not None)
     assert all(text.startswith(warning or "") for text in found)
     if len(repeated) > 10:
