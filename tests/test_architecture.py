@@ -80,11 +80,11 @@ def test_no_pickle_eval_or_unsafe_yaml() -> None:
 UNFROZEN = {
     *(
         "Attempt",
-        "CallCounts",
+        "_CallCounts",
         "Deployment",
         "Estimate",
         "Evidence",
-        "Grouped",
+        "_Grouped",
         "Parcel",
         "Request",
         "ReviewLabels",

@@ -13,7 +13,7 @@ from test_transport import Notebook
 
 from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
-from rag_eval.judge.connection import Writer
+from rag_eval.judge.connection import _Writer
 from rag_eval.judge.endpoint import Endpoint
 from rag_eval.judge.entra import token_provider
 from rag_eval.judge.scheduler import Scheduler
@@ -68,7 +68,7 @@ def test_requests_that_come_at_once_need_one_token() -> None:
         return "entra-token"
 
     async def several() -> set[str]:
-        writer = Writer(Endpoint("azure", "https://x.openai.azure.com", "", "m", "v", token_provider=token))
+        writer = _Writer(Endpoint("azure", "https://x.openai.azure.com", "", "m", "v", token_provider=token))
         heads = await asyncio.gather(*(writer.head("m") for _ in range(20)))
         return {head.headers["authorization"] for head in heads}
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from rag_eval.errors import JudgeError, RefusedReplyError, RunStoppedError, StoreError
 from rag_eval.judge.calls import Answer, Bundle, Call, Message, gather
-from rag_eval.judge.scheduler import BREAKER_LIMIT, CallCounts, Scheduler
+from rag_eval.judge.scheduler import BREAKER_LIMIT, Scheduler, _CallCounts
 from rag_eval.records import TaskUsage, Usage
 
 
@@ -351,7 +351,7 @@ def test_a_call_that_fails_in_the_same_way_again_counts_as_one_failure() -> None
 
 
 def test_a_code_without_a_failure_is_not_listed() -> None:
-    usage = CallCounts(failures=Counter(late=0, refused=1), refused=Counter(empty=0)).added_to(Usage())
+    usage = _CallCounts(failures=Counter(late=0, refused=1), refused=Counter(empty=0)).added_to(Usage())
     assert (usage.failures, usage.refused) == ({"refused": 1}, {})
 
 
@@ -592,7 +592,7 @@ def test_counts_tell_answered_from_stored_and_failed() -> None:
 
 @pytest.mark.parametrize("cost", [None, 0.5])
 def test_a_task_without_a_request_costs_nothing_if_prices_are_known(cost: float | None) -> None:
-    counts = CallCounts(Counter(t=2), Counter(t=1, u=3), Counter(refused=1, late=2))
+    counts = _CallCounts(Counter(t=2), Counter(t=1, u=3), Counter(refused=1, late=2))
     sent = Usage(
         requests=4, cost=cost, by_task={"t": TaskUsage(0, 0, 7, 8, cost), "w": TaskUsage(0, 0, 1, 1, cost)}
     )

@@ -44,21 +44,21 @@ def _edited(text: str, section: str, values: Mapping[str, str]) -> str:
         plain = line.removeprefix("\ufeff")
         if header := _HEADER.match(plain):
             current = header["name"]
-            place = number + 1 if current == section and place is None else place
-        elif current == section and (found := _KEY.match(plain)) and found["key"].strip().lower() in left:
-            lines[number] = _with_value(line, left.pop(found["key"].strip().lower()), end)
+            if current == section and place is None:
+                place = number + 1
+        elif current == section and (found := _KEY.match(plain)):
+            key = found["key"].strip().lower()
+            if key in left:
+                lines[number] = _with_value(line, left.pop(key), end)
     added = [f"{key} = {value}{end}" for key, value in left.items()]
-    if place is None and added:
-        added = [f"[{section}]{end}", *added]
-        if lines:
-            lines[-1] = lines[-1] if lines[-1].endswith("\n") else lines[-1] + end
-            added = [end, *added]
+    if not added:
+        return "".join(lines)
+    if place is None:
         place = len(lines)
-    if place is not None:
-        if added and place and not lines[place - 1].endswith("\n"):
-            lines[place - 1] += end
-        lines[place:place] = added
-    return "".join(lines)
+        added = [*([end] if lines else []), f"[{section}]{end}", *added]
+    if place and not lines[place - 1].endswith("\n"):
+        lines[place - 1] += end
+    return "".join([*lines[:place], *added, *lines[place:]])
 
 
 def _with_value(line: str, value: str, end: str) -> str:

@@ -40,9 +40,7 @@ class LoadedSettings:
         Without `to_call`, only stored replies are wanted: they are found by the address, and need no key.
         """
         provider = self.settings.provider
-        lacking = [
-            key for key in provider.lacking(self.settings.section) if to_call or key == provider.url_key
-        ]
+        lacking = provider.lacking(self.settings.section, to_call=to_call)
         if not lacking:
             return
         keys = {f"{provider.name}.{key}" for key in lacking}

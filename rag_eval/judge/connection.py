@@ -57,7 +57,7 @@ class _RequestHead(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Writer:
+class _Writer:
     """Writes the heads of one endpoint's requests. Refuses a key that no header can carry."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -134,7 +134,7 @@ class Connection:
     def __init__(self, endpoint: Endpoint) -> None:
         self._timeout = endpoint.timeout_seconds
         self._way = _way(endpoint)
-        self._writer = Writer(endpoint)
+        self._writer = _Writer(endpoint)
         self._lock = threading.Lock()
         self._is_closed = False
         self._loop = asyncio.new_event_loop()

@@ -20,7 +20,7 @@ ProviderName = Literal["azure", "openai", "offline"]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRules:
+class _BatchRules:
     """What a provider says of batches of requests."""
 
     url: str
@@ -53,7 +53,7 @@ class Provider:
     """The client that writes request heads for an endpoint, over the given HTTP client."""
     credentials: "Callable[[Endpoint], dict[str, Any]]" = lambda endpoint: {}
     """Headers in place of those that the client would write by itself."""
-    batches: BatchRules | None = None
+    batches: _BatchRules | None = None
     """None if it takes no batches."""
 
     @property
@@ -100,9 +100,9 @@ class Provider:
             return "this is a placeholder, not a key; enter the API key of your provider"
         return None
 
-    def lacking(self, section: Any) -> list[str]:
-        """Keys of its section without which it cannot be called, as far as they are empty."""
-        wanted = [self.url_key] if self.takes_tokens(section) else [self.url_key, "api_key"]
+    def lacking(self, section: Any, *, to_call: bool = True) -> list[str]:
+        """Keys of its section that are empty, though it cannot be called, or else not be named, without them."""
+        wanted = [self.url_key, "api_key"] if to_call and not self.takes_tokens(section) else [self.url_key]
         return [] if self.is_offline else [key for key in wanted if not getattr(section, key)]
 
 
@@ -161,7 +161,7 @@ PROVIDERS: Mapping[str, Provider] = {
             description="Azure OpenAI, deployment {model}, at {host}",
             client=_azure_client,
             credentials=_azure_credentials,
-            batches=BatchRules(
+            batches=_BatchRules(
                 "/chat/completions", 100_000, has_own_deployments=True, is_overdue_at_end=True
             ),
         ),
@@ -175,7 +175,7 @@ PROVIDERS: Mapping[str, Provider] = {
             is_keyless_on_loopback=True,
             description="{model} at {host}",
             client=_openai_client,
-            batches=BatchRules("/v1/chat/completions", 50_000),
+            batches=_BatchRules("/v1/chat/completions", 50_000),
         ),
         Provider("offline", "Offline judge"),
     )

@@ -34,7 +34,7 @@ replies are stored themselves."""
 
 
 @dataclass(slots=True)
-class CallCounts:
+class _CallCounts:
     """How distinct calls were answered, however many metrics and bots share them; a bundle that is sent counts once."""
 
     answered: Counter[str] = field(default_factory=Counter)
@@ -117,7 +117,7 @@ class Scheduler:
         self._stop_request: RunStoppedError | None = None
         self._give_up_at: float | None = None
         self.stopped: RunStoppedError | None = None
-        self.counts = CallCounts()
+        self.counts = _CallCounts()
 
     def run(self, coroutines: Iterable[Coroutine[Any, Any, T]], *, window: int) -> Iterator[T]:
         """The coroutines' results in their order; at most `window` of them are under way at a time.

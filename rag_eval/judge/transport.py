@@ -212,8 +212,8 @@ class Transport:
                 limiter.pause(outcome.wait or random.uniform(0, min(60.0, 0.5 * 2**attempt.number)))  # noqa: S311 - jitter
             elif outcome.wait:
                 limiter.pause(outcome.wait)
-            if isinstance(outcome, Fault) and outcome.code == LOADING:
-                self._announce_once(attempt.deployment, _IS_LOADING)
+                if outcome.code == LOADING:
+                    self._announce_once(attempt.deployment, _IS_LOADING)
         result = self._meaning(outcome, attempt)
         _log(attempt, result, seconds, outcome.tokens)
         return result

@@ -47,9 +47,7 @@ class _AnswerCorrectness(Metric):
             max_tokens=4096,
             room=room_for([*ours, *theirs]),
         )
-        reply, missing = await fuller_reply(
-            call, lambda reply: [*_left_out_of_response(ours, reply), *_left_out_of_reference(theirs, reply)]
-        )
+        reply, missing = await fuller_reply(call, lambda reply: _left_out(ours, theirs, reply))
         hits, extra, lacking = (
             [(each.statement, each.reason) for each in once_each(found, sent)]
             for found, sent in ((reply.TP, ours), (reply.FP, ours), (reply.FN, theirs))
@@ -57,14 +55,16 @@ class _AnswerCorrectness(Metric):
         return _f1(hits, extra, lacking, [*of_ours, *of_theirs, *missing])
 
 
-def _left_out_of_response(sent: Sequence[str], reply: replies.Classification) -> list[str]:
-    return unmatched_statements(sent, [each.statement for each in (*reply.TP, *reply.FP)])
+def _left_out(ours: Sequence[str], theirs: Sequence[str], reply: replies.Classification) -> list[str]:
+    """Statements of the response and of the ground truth that the reply does not have.
 
-
-def _left_out_of_reference(sent: Sequence[str], reply: replies.Classification) -> list[str]:
-    """A statement of the response that agrees with the ground truth may stand for several of its statements."""
+    A statement of the response that agrees with the ground truth may stand for several of its statements.
+    """
     hits, extra, missing = ([each.statement for each in found] for found in (reply.TP, reply.FP, reply.FN))
-    return unmatched_statements(sent, missing, hits, extra)
+    return [
+        *unmatched_statements(ours, [*hits, *extra]),
+        *unmatched_statements(theirs, missing, hits, extra),
+    ]
 
 
 def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:

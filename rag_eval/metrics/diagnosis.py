@@ -38,7 +38,7 @@ class CauseKind(Enum):
         self.fix = fix
 
 
-class Diagnosis(NamedTuple):
+class _Diagnosis(NamedTuple):
     """One cause of one case's low scores."""
 
     kind: CauseKind
@@ -54,7 +54,7 @@ def limits_from(thresholds: Mapping[str, float], least: float) -> dict[str, floa
 ROOMY_LIMITS: Mapping[str, float] = limits_from({}, ROOM)
 
 
-def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> Iterator[Diagnosis]:
+def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> Iterator[_Diagnosis]:
     """The causes that a case shows, in causal order; at least one if the case has a failure mode.
 
     A metric counts if its score is below the metric's limit (0..1, by name; a metric without one never counts) and
@@ -68,13 +68,13 @@ def diagnose(result: CaseResult, limits: Mapping[str, float] = ROOMY_LIMITS) -> 
         yield from causes
     elif not FAILURES.isdisjoint(result.failure_modes):
         low = [METRIC_LABELS[name] for name in METRIC_LABELS if _is_below(result, name, limits)]
-        yield Diagnosis(CauseKind.LOW_SCORE, low)
+        yield _Diagnosis(CauseKind.LOW_SCORE, low)
 
 
-def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
+def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:
     case = result.case
     if not case.has_response:
-        yield Diagnosis(CauseKind.NO_RESPONSE)
+        yield _Diagnosis(CauseKind.NO_RESPONSE)
     yield from _retrieval(result, limits)
     chunks = None if case.has_empty_context else _chunks(result, limits)
     are_useless = chunks is not None and chunks.kind is CauseKind.USELESS_CHUNKS
@@ -88,21 +88,21 @@ def _causes(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnos
         yield chunks
 
 
-def _chunks(result: CaseResult, limits: Mapping[str, float]) -> Diagnosis | None:
+def _chunks(result: CaseResult, limits: Mapping[str, float]) -> _Diagnosis | None:
     useless = _against(result, "context_precision", limits)
     if useless is None:
         return None
     chunks = result.scores["context_precision"].evidence
     is_none_useful = len(useless) == len(chunks) if chunks else not result.value("context_precision")
     if is_none_useful:
-        return Diagnosis(CauseKind.USELESS_CHUNKS)
-    return Diagnosis(CauseKind.RANKING, [f"chunk {each.rank}" for each in useless])
+        return _Diagnosis(CauseKind.USELESS_CHUNKS)
+    return _Diagnosis(CauseKind.RANKING, [f"chunk {each.rank}" for each in useless])
 
 
-def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
+def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:
     case = result.case
     if case.has_empty_context:
-        yield Diagnosis(CauseKind.EMPTY_CONTEXT)
+        yield _Diagnosis(CauseKind.EMPTY_CONTEXT)
     gold = case.gold_ids or ()
     lost = [] if case.retrieved_ids is None else [each for each in gold if each not in case.retrieved_ids]
     if (
@@ -110,10 +110,10 @@ def _retrieval(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diag
         and (len(gold) - len(lost)) / len(gold) < limits.get("context_recall", 0.0)
         and _may_lack_text(result, limits)
     ):
-        yield Diagnosis(CauseKind.MISSING_DOCUMENTS, lost)
+        yield _Diagnosis(CauseKind.MISSING_DOCUMENTS, lost)
     missing = None if case.has_empty_context else _against(result, "context_recall", limits)
     if missing is not None and not _is_all_said(result, missing):
-        yield Diagnosis(CauseKind.MISSING_FROM_CHUNKS, [each.text for each in missing])
+        yield _Diagnosis(CauseKind.MISSING_FROM_CHUNKS, [each.text for each in missing])
 
 
 def _may_lack_text(result: CaseResult, limits: Mapping[str, float]) -> bool:
@@ -133,17 +133,17 @@ def _is_all_said(result: CaseResult, missing: Sequence[Evidence]) -> bool:
     return bool(missing) and all(_says(result.case.response, each.text) for each in missing)
 
 
-def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagnosis]:
+def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[_Diagnosis]:
     is_off_topic = _is_off_topic(result, limits)
     is_evasive = is_off_topic and _is_evasive(result)
     if is_evasive:
-        yield Diagnosis(CauseKind.EVASIVE)
+        yield _Diagnosis(CauseKind.EVASIVE)
     repeating = ("answer_relevancy", "answer_correctness")
     is_repeat = any(
         _is_below(result, one, limits) and result.scores[one].reason == REPEATS for one in repeating
     )
     if is_repeat:
-        yield Diagnosis(CauseKind.REPEATS_QUERY)
+        yield _Diagnosis(CauseKind.REPEATS_QUERY)
     unsupported = None if result.case.has_empty_context else _against(result, "faithfulness", limits)
     if unsupported is not None:
         yield from _unsupported(result, [each.text for each in unsupported])
@@ -152,9 +152,9 @@ def _response(result: CaseResult, limits: Mapping[str, float]) -> Iterator[Diagn
     extra = [each.text for each in wrong or () if not each.subject.startswith("reference")]
     yield from _most_first((CauseKind.INCOMPLETE, left_out), (CauseKind.NOT_IN_REFERENCE, extra))
     if is_off_topic and not is_evasive and not is_repeat:
-        yield Diagnosis(CauseKind.OFF_TOPIC)
+        yield _Diagnosis(CauseKind.OFF_TOPIC)
     if wrong is not None and not wrong and not is_repeat:
-        yield Diagnosis(CauseKind.DIFFERENT)
+        yield _Diagnosis(CauseKind.DIFFERENT)
 
 
 def _is_off_topic(result: CaseResult, limits: Mapping[str, float]) -> bool:
@@ -169,11 +169,11 @@ def _is_evasive(result: CaseResult) -> bool:
     return score.reason == DECLINES or any(each.verdict == EVASIVE for each in score.evidence)
 
 
-def _unsupported(result: CaseResult, statements: Sequence[str]) -> Iterator[Diagnosis]:
+def _unsupported(result: CaseResult, statements: Sequence[str]) -> Iterator[_Diagnosis]:
     """`statements` are those that speak against the response; none if only its score does."""
     if not statements:
         is_known = _is_in_reference(result, result.case.response)
-        yield Diagnosis(CauseKind.IN_REFERENCE_ONLY if is_known else CauseKind.UNSUPPORTED)
+        yield _Diagnosis(CauseKind.IN_REFERENCE_ONLY if is_known else CauseKind.UNSUPPORTED)
         return
     known: dict[bool, list[str]] = {False: [], True: []}
     for each in statements:
@@ -197,9 +197,9 @@ def _says(text: str, statement: str) -> bool:
     return support(statement, (text,)).value >= ROOM
 
 
-def _most_first(*causes: tuple[CauseKind, Sequence[str]]) -> Iterator[Diagnosis]:
+def _most_first(*causes: tuple[CauseKind, Sequence[str]]) -> Iterator[_Diagnosis]:
     """Those with details; of two, the one with more of them is more of a cause."""
-    named = [Diagnosis(kind, details) for kind, details in causes if details]
+    named = [_Diagnosis(kind, details) for kind, details in causes if details]
     yield from sorted(named, key=lambda each: -len(each.details))
 
 

@@ -26,14 +26,14 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Connections:
+class _Connections:
     """Connections to one store. The reader has its own, so that reading never waits for a write to disk."""
 
     writer: sqlite3.Connection
     reader: sqlite3.Connection
 
 
-def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connections:
+def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> _Connections:
     """Open the store at `path` to read and write, or begin one. The caller holds the lock of `path`.
 
     A file that is damaged, of an earlier format, or not a store, is renamed, and the intact rows that SQLite can read
@@ -54,7 +54,7 @@ def open_file(path: Path, on_damage: Tell | None, *, journal: str) -> Connection
         return _opened(path, _Findings(), on_damage, journal)
 
 
-def open_file_unchanged(path: Path, on_damage: Tell | None) -> Connections:
+def open_file_unchanged(path: Path, on_damage: Tell | None) -> _Connections:
     """Open the store at `path` to read what `open_file` would keep of it. The caller holds the lock of `path`."""
     found = _inspect(path)
     if found.damage:
@@ -66,12 +66,12 @@ def open_file_unchanged(path: Path, on_damage: Tell | None) -> Connections:
         tell(
             f"{wrong}. A run renames it, keeps {kept:,} intact replies and asks the judge for the others again."
         )
-        return Connections(connection, connection)
+        return _Connections(connection, connection)
     if found.damaged_rows:
         wrong = _damaged_rows(path, found.damaged_rows)
         _teller(on_damage, wrong)(f"{wrong}. A run drops them and asks the judge for them again.")
     connection = _connection(path)
-    return Connections(connection, connection)
+    return _Connections(connection, connection)
 
 
 def remove(path: Path) -> None:
@@ -80,7 +80,7 @@ def remove(path: Path) -> None:
         each.unlink(missing_ok=True)
 
 
-def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str) -> Connections:
+def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str) -> _Connections:
     with ExitStack() as undo:
         writer = undo.enter_context(closing(_connection(path)))
         writer.execute(f"PRAGMA journal_mode = {journal}")
@@ -88,7 +88,7 @@ def _opened(path: Path, found: "_Findings", on_damage: Tell | None, journal: str
             _remove_damaged(writer, path, on_damage)
         reader = _connection(path)
         undo.pop_all()
-    return Connections(writer, reader)
+    return _Connections(writer, reader)
 
 
 # What there is

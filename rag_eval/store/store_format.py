@@ -61,7 +61,9 @@ READING_FAILED = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 def begin(connection: sqlite3.Connection) -> None:
     """Create the tables, in one transaction."""
-    tables = "".join(f"{_creation(table)};" for table in TABLES)
+    tables = "".join(
+        f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID;" for table in TABLES
+    )
     connection.executescript(
         f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; {tables} COMMIT;"
     )
@@ -142,10 +144,6 @@ def difference(connection: sqlite3.Connection) -> str:
         if found != [(name, kind, int(place == 0)) for place, (name, kind) in enumerate(columns)]:
             return f"it has no table of {table}" if not found else f"its table of {table} has other columns"
     return ""
-
-
-def _creation(table: str) -> str:
-    return f"CREATE TABLE {table} ({', '.join(_definitions(table))}) WITHOUT ROWID"
 
 
 def _definitions(table: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Grouped:
+class _Grouped:
     """A table in long form or with a row per passage, as a wide one."""
 
     columns: Columns
@@ -50,7 +50,7 @@ class _LongLine(NamedTuple):
 
 def group(
     place: str, rows: Rows, columns: Columns, lines: Lines, report: Callable[[int, int, str], None]
-) -> Grouped:
+) -> _Grouped:
     """`report` takes what is wrong with a cell: its row, its column and the problem."""
     grouping = _Grouping(place, columns, lines, report)
     for number, cells in rows:
@@ -101,7 +101,7 @@ class _Grouping:
         if isinstance(cell, str) and cell:
             self._bots.setdefault(folded(cell), " ".join(cell.split()))
 
-    def result(self) -> Grouped:
+    def result(self) -> _Grouped:
         order = self._order()
         has_passages = self._context is not None and self._are_passages(order)
         if not self._is_long and not has_passages:
@@ -110,7 +110,7 @@ class _Grouping:
         self._check_bots()
         layout = _Layout(self._columns, list(self._bots.values()))
         units = (self._unit(layout, [self._line(n) for n in numbers], has_passages) for numbers in order)
-        return Grouped(layout.columns, shape, units, has_passages)
+        return _Grouped(layout.columns, shape, units, has_passages)
 
     def _check_bots(self) -> None:
         if len(self._bots) > MAX_BOTS:

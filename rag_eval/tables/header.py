@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
@@ -66,10 +67,10 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
         *map(Problem, unknown),
     ]
     if problems:
-        is_solved = all(problem.roles for problem in problems)
+        sentences, roles = zip(*problems, strict=True)
         raise TableError(
-            [f"{place}: {sentence}" for sentence in first_of([problem.sentence for problem in problems])],
-            [role for problem in problems for role in problem.roles] if is_solved else (),
+            [f"{place}: {sentence}" for sentence in first_of(sentences)],
+            [*chain(*roles)] if all(roles) else (),
         )
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
@@ -218,14 +219,16 @@ def _ambiguous_labels(uses: _Uses, criteria: Collection[str]) -> Iterator[str]:
     """Labels of a criterion that is called as a metric is, or as another criterion but for case and separators."""
     metrics = {squeezed(metric): metric for metric in METRICS}
     for use in uses.values():
+        if use.role != HUMAN:
+            continue
         name = squeezed(use.metric)
         alike = [f"'{criterion}'" for criterion in criteria if squeezed(criterion) == name]
-        if use.role == HUMAN and alike and name in metrics:
+        if alike and name in metrics:
             yield (
                 f"column {use} could be a label for the metric {metrics[name]} or for the rubric's criterion "
                 f"{alike[0]}; give the criterion another id"
             )
-        elif use.role == HUMAN and len(alike) > 1 and use.metric not in use.header:
+        elif len(alike) > 1 and use.metric not in use.header:
             yield (
                 f"column {use} could be a label for each of the criteria {', '.join(alike)}; write the id as the "
                 "rubric does"

@@ -100,28 +100,19 @@ def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[An
         return document, where
     if (records := _records_of_columns(document)) is not None:
         return records, where
-    lists: dict[str, list[Any]] = {}
-    if isinstance(document, dict):
-        if str(document.get("format", "")).startswith("rag-eval-run/"):
-            raise TableError(
-                f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
-            )
-        lists = {name: value for name, value in document.items() if _holds_records(value)}
-        named = [
-            name
-            for name in _LISTS_OF_RECORDS
-            if name in document and (name in lists or isinstance(document[name], dict))
-        ]
-        if len(lists) > 1:
-            lists = {name: lists[name] for name in named[:1] if name in lists} or lists
-        if len(lists) == 1:
-            name, value = lists.popitem()
-            return value, f"{where}.{name}".lstrip(".")
-        if not lists and named:  # promptfoo has its list one level further down
-            return _list_of_records(path, document[named[0]], f"{where}.{named[0]}".lstrip("."))
-    found = ", ".join(
-        f"'{name}'" for name in islice(lists or (document if isinstance(document, dict) else ()), 10)
-    )
+    fields: dict[str, Any] = document if isinstance(document, dict) else {}
+    if str(fields.get("format", "")).startswith("rag-eval-run/"):
+        raise TableError(
+            f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
+        )
+    lists = {name: value for name, value in fields.items() if _holds_records(value)}
+    named = [name for name in _LISTS_OF_RECORDS if name in lists or isinstance(fields.get(name), dict)]
+    chosen = named[:1] if lists.keys() & named[:1] else list(lists)
+    if len(chosen) == 1:
+        return lists[chosen[0]], f"{where}.{chosen[0]}".lstrip(".")
+    if named and not lists:  # promptfoo has its list one level further down
+        return _list_of_records(path, fields[named[0]], f"{where}.{named[0]}".lstrip("."))
+    found = ", ".join(f"'{name}'" for name in islice(lists or fields, 10))
     raise TableError(
         f"{path.name}: expected a list of records, or an object with one list of records such as "
         f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {found or 'none'}); keep one list"
@@ -134,21 +125,26 @@ def _records_of_columns(document: Any) -> list[dict[str, Any]] | None:
         return None
     names, rows = document.get("columns"), document.get("data")
     if isinstance(names, list) and isinstance(rows, list):  # orient="split"
-        if rows and all(isinstance(row, list) and len(row) == len(names) for row in rows):
-            return [dict(zip(map(str, names), row, strict=True)) for row in rows]
-        return None
+        is_table = all(isinstance(row, list) and len(row) == len(names) for row in rows)
+        return [dict(zip(map(str, names), row, strict=True)) for row in rows] if rows and is_table else None
     values = list(document.values())
-    if all(isinstance(value, dict) and value for value in values):
-        keys = list(values[0])
-        if any(list(value) != keys for value in values):
-            return None
-        if all(key.isdecimal() for key in keys):  # a column to values by their index
-            return [{name: value[key] for name, value in document.items()} for key in keys]
-        return values if all(name.isdecimal() for name in document) else None
-    lengths = {len(value) if isinstance(value, list) else -1 for value in values}
-    if len(lengths) != 1 or not lengths.isdisjoint((-1, 0)) or any(map(_holds_records, values)):
+    if len(set(map(type, values))) > 1 or not isinstance(values[0], list | dict) or not values[0]:
+        return None
+    if isinstance(values[0], dict):
+        return _records_of_objects(document)
+    if len(set(map(len, values))) > 1 or any(map(_holds_records, values)):
         return None
     return [dict(zip(document, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _records_of_objects(document: dict[str, dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The same, of objects whose members are all called alike: the columns, or the records."""
+    if len({tuple(each) for each in document.values()}) > 1:
+        return None
+    keys = next(iter(document.values()))
+    if all(map(str.isdecimal, keys)):  # a column to values by their index
+        return [{name: value[key] for name, value in document.items()} for key in keys]
+    return list(document.values()) if all(map(str.isdecimal, document)) else None
 
 
 def _holds_records(value: object) -> bool:

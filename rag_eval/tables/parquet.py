@@ -1,6 +1,6 @@
 """A Parquet file to rows of values. Each text is made once, however many cells share it, as it is in the file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -152,36 +152,45 @@ class _ParquetTable:
 
     def _values(self, array: Any, place: tuple[int, ...]) -> list[Any]:
         """As `array.to_pylist()`, but equal texts are one object. `place` is the column, and where in its structure."""
-        from pyarrow import compute, types
+        import pyarrow
 
-        kind = array.type
-        if types.is_dictionary(kind):
-            of_value = self._of_value if len(place) == 1 else None
+        of_value = self._of_value if len(place) == 1 else None
+        if isinstance(array, pyarrow.DictionaryArray):
             texts = self._texts.setdefault(place, _Texts(self._room, of_value)).of(array.dictionary)
             return [None if index is None else texts[index] for index in array.indices.to_pylist()]
-        if types.is_struct(kind):
+        if pyarrow.types.is_nested(array.type):
+            return self._structures(array, place)
+        values = list(array.to_pylist())
+        if of_value and isinstance(
+            array, pyarrow.StringArray | pyarrow.LargeStringArray | pyarrow.BinaryArray
+        ):
+            return [None if value is None else of_value(value) for value in values]
+        return values
+
+    def _structures(self, array: Any, place: tuple[int, ...]) -> list[Any]:
+        """The values of an array of objects, maps or lists."""
+        import pyarrow
+        import pyarrow.compute
+
+        found: Iterable[Any]
+        if isinstance(array, pyarrow.StructArray):
             fields = [self._values(part, (*place, number)) for number, part in enumerate(array.flatten())]
-            names = [kind.field(number).name for number in range(kind.num_fields)]
             rows = zip(*fields, strict=True) if fields else ((),) * len(array)
-            pairs = zip(array.is_valid().to_pylist(), rows, strict=True)
-            return [dict(zip(names, row, strict=True)) if is_there else None for is_there, row in pairs]
-        if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-            items = iter(self._values(array.flatten(), (*place, 0)))
-            lengths = compute.list_value_length(array).to_pylist()
-            return [None if length is None else list(islice(items, length)) for length in lengths]
-        if types.is_map(kind):
+            names = [field.name for field in array.type]
+            found = (dict(zip(names, row, strict=True)) for row in rows)
+        elif isinstance(array, pyarrow.MapArray):
             ends = array.offsets.to_pylist()
             sides = [side.slice(ends[0], ends[-1] - ends[0]) for side in (array.keys, array.items)]
             entries = zip(*(self._values(side, (*place, n)) for n, side in enumerate(sides)), strict=True)
-            found = [list(islice(entries, end - start)) for start, end in pairwise(ends)]
-            validity = array.is_valid().to_pylist()
-            return [each if is_there else None for each, is_there in zip(found, validity, strict=True)]
-        values = list(array.to_pylist())
-        if len(place) == 1 and (
-            types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
-        ):
-            return [None if value is None else self._of_value(value) for value in values]
-        return values
+            found = (list(islice(entries, end - start)) for start, end in pairwise(ends))
+        elif isinstance(array, pyarrow.ListArray | pyarrow.LargeListArray | pyarrow.FixedSizeListArray):
+            items = iter(self._values(array.flatten(), (*place, 0)))
+            lengths = pyarrow.compute.list_value_length(array).to_pylist()
+            found = (list(islice(items, length or 0)) for length in lengths)
+        else:
+            return list(array.to_pylist())
+        validity = array.is_valid().to_pylist()
+        return [each if is_there else None for each, is_there in zip(found, validity, strict=True)]
 
 
 class _Texts:

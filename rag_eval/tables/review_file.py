@@ -539,15 +539,15 @@ class EarlierSheets:
     @classmethod
     def of(cls, files: Sequence[ReviewFile], cases: Iterable[Case]) -> "EarlierSheets":
         """`cases` are all of the run."""
-        index = _Index([case for file in files for case in file.cases.values()])
+        sampled = [case for file in files for case in file.cases.values()]
+        index = _Index(sampled)
         for case in cases if files else ():
             index.add(case)
-        places = {sampled.key: place for sampled, place in index.places() if place}
+        places = {each.key: place for each, place in index.places() if place}
         drawn, chosen = set[tuple[int, str]](), set[tuple[int, str]]()
-        for file in files:
-            for sampled in file.cases.values():
-                if sampled.key in places:
-                    (drawn if sampled.stratum else chosen).add(places[sampled.key])
+        for each in sampled:
+            if each.key in places:
+                (drawn if each.stratum else chosen).add(places[each.key])
         return cls(files, frozenset(drawn), frozenset(chosen - drawn), places)
 
     @property

@@ -131,7 +131,8 @@ def _own_role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, st
         if name.endswith(f" {words}") and name.removesuffix(f" {words}") != folded(prefix):
             return role, name.removesuffix(f" {words}"), ""
     label = after_prefix(compatible("NFKC", header), HUMAN_PREFIX)
-    for metric in _likeliest_first(metrics, label):
+    # The longest first: of the criteria 'cites' and 'cites a source' the second may be meant; then as written.
+    for metric in sorted(metrics, key=lambda metric: (-len(squeezed(metric)), not label.startswith(metric))):
         owner = after_prefix(label, f"{metric}_")
         if label and (owner or squeezed(label) == squeezed(metric)):
             return HUMAN, owner, metric
@@ -149,11 +150,6 @@ def bot_of(header: str, prefix: str) -> str:
     if found := _TEMPLATE.fullmatch(header):
         return found[1].strip()
     return after_prefix(header, prefix)
-
-
-def _likeliest_first(metrics: Sequence[str], label: str) -> list[str]:
-    """The longest first: of the criteria 'cites' and 'cites a source' the second may be meant; then as written."""
-    return sorted(metrics, key=lambda metric: (-len(squeezed(metric)), not label.startswith(metric)))
 
 
 def _short_and_whole(owner: str, prefix: str) -> set[str]:
@@ -174,14 +170,12 @@ def _take_meanings(columns: Collection[_Column]) -> None:
         if meaning and each.role == UNUSED and not each.given:
             found[meaning.role].append((meaning, each))
     for role, candidates in found.items():
-        best, first = min((meaning.rank, place) for place, (meaning, _) in enumerate(candidates))
+        best, first = min(candidates, key=lambda candidate: candidate[0].rank)
         for meaning, each in candidates:
-            if role in taken:
-                each.why = f"'{taken[role]}' is the {role}"
-            elif role == ID or meaning.rank == best:
+            if role not in taken and (role == ID or meaning.rank == best.rank):
                 each.role = role
             else:
-                each.why = f"'{candidates[first][1].header}' is the {role}"
+                each.why = f"'{taken.get(role, first.header)}' is the {role}"
 
 
 def _name_bots(columns: Collection[_Column], asked: Asked) -> None:

@@ -129,10 +129,9 @@ class RowReader:
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
         self._width = max(self._used, default=-1) + 1
+        self._alone = frozenset(() if columns.shape == WIDE else columns.responses.values())
         self._as_they_are = {
-            index
-            for index in self._used
-            if index not in self._plural and (columns.shape == WIDE or self._roles.get(index) != RESPONSE)
+            index for index in self._used if index not in self._plural and index not in self._alone
         }
         """Columns whose texts are taken as they are unless they look like another kind of cell."""
 
@@ -204,12 +203,7 @@ class RowReader:
 
     def _text(self, number: int, index: int, cell: Cell) -> str:
         role = self._roles.get(index)
-        if (
-            role == RESPONSE
-            and self.columns.shape != WIDE
-            and isinstance(cell, str)
-            and is_list_of_texts(cell)
-        ):
+        if index in self._alone and isinstance(cell, str) and is_list_of_texts(cell):
             self._remark(LIST_OF_RESPONSES, number, index)
         if role is not None and (isinstance(cell, JsonText) or index in self._plural):
             cell, is_one_of_several = role_text(role, cell)

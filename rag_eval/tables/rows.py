@@ -58,7 +58,8 @@ class Lines:
 
     def add(self, values: list[Any]) -> None:
         """Raises TableError if the lines take far more than their file, and OutputError if the disk is full."""
-        self._spool.add([self._oldest(), *values] if self._shares else values)
+        oldest = self._recent[0][1] if self._recent else self._count
+        self._spool.add([oldest, *values] if self._shares else values)
         if self._spool.size > self._most:
             raise TableError(
                 f"{self._name}: takes more than {self._most / 1e9:,.0f} GB when it is read, far more than its size on "
@@ -68,9 +69,6 @@ class Lines:
             text, _ = self._recent.popleft()
             self._recent_size -= len(text)
             del self._known[text]
-
-    def _oldest(self) -> int:
-        return self._recent[0][1] if self._recent else self._count
 
     def __iter__(self) -> Iterator[list[Any]]:
         """The lines from the first on, each with the values it shares in place. Nothing is shared any more."""

@@ -412,8 +412,12 @@ def _open_parquet(path: Path, name: str | None) -> Iterator[Sheet]:
         rows: Iterator[list[Cell]] = (list(map(_parquet_cell, values)) for values in found)
         if any(len(path) > 1 for _, path in paths):
             rows = ([_field_cell(values[place], path[1:]) for place, path in paths] for values in found)
-        numbered = enumerate(chain([header], rows), 1)
-        yield Sheet("", ((number, cells) for number, cells in numbered if any(cells)), room)
+        yield Sheet("", _filled(enumerate(chain([header], rows), 1)), room)
+
+
+def _filled(rows: Iterable[tuple[int, list[Cell]]]) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """The rows that hold anything."""
+    return ((number, cells) for number, cells in rows if any(cells))
 
 
 def _field_cell(value: Any, path: Sequence[str]) -> Cell:
@@ -452,8 +456,8 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
             for number, values in records.rows
         )
         header = [(0, [as_cell(without_half_pairs(each)) for each in records.paths])] if records.paths else []
-        held = ((number, cells) for number, cells in chain(header, rows) if any(cells))
-        yield Sheet("", held, Room(path.name, path.stat().st_size), layout=records.layout, shares_texts=False)
+        room = Room(path.name, path.stat().st_size)
+        yield Sheet("", _filled(chain(header, rows)), room, layout=records.layout, shares_texts=False)
 
 
 def value_cell(value: object) -> Cell:

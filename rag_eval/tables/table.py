@@ -151,12 +151,13 @@ def _with_fields(
 
 def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:
     """Whether a column has responses, and nobody said that a field of a chat has some."""
-    names = [name for name in header if isinstance(name, str)]
+    names = [name for name in header if isinstance(name, str) and name]
     given = [each.column for each in asked.named if each.role == "bot"]
-    if any(column.startswith(f"{name}.") for column in given for name in names if name):
-        return False
+    if given:
+        fields = tuple(f"{name}." for name in names)
+        return not any(column.startswith(fields) for column in given)
     meanings = (meaning_of(name, has_prefixed=False) for name in names)
-    return bool(given) or any(each.role == RESPONSE for each in meanings if each)
+    return any(each.role == RESPONSE for each in meanings if each)
 
 
 class _Opened(NamedTuple):

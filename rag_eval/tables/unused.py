@@ -427,7 +427,7 @@ class UnusedColumns:
             return None
         may_be_bot = shape == ONE and not seen.is_structure and not is_about(use.header)
         problem = f"contains long texts and was not used; no column is the {' or the '.join(texts)}"
-        return problem, [RESPONSE, *texts] if may_be_bot else texts
+        return problem, [RESPONSE] * may_be_bot + texts
 
     def _is_copy(self, use: ColumnUse) -> bool:
         """Whether a field is called as one that is used and less deep: promptfoo writes its tests twice."""

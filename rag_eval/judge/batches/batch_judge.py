@@ -53,7 +53,7 @@ class BatchJudge:
             raise self._stopped
         if self._can_ask_online and not self._is_settled(deployment):
             self._transport.prepare(deployment)
-            self._settle(deployment)
+            self._store.put_note(self._settled(deployment), "yes")
 
     def key(self, call: Call[Any]) -> str:
         return self._transport.key(call)
@@ -62,19 +62,14 @@ class BatchJudge:
         with self._lock:  # a key and the results under it are of one dialect
             key = self.key(call)
             attempts = self._records.attempts(key)
-            if self._outbox and (sent := [each for each in attempts if each.state is CallState.SENT]):
-                self._outbox.awaited.update(each.token for each in sent)
+            sent = {each.token for each in attempts if each.state is CallState.SENT}
+            if self._outbox and sent:
+                self._outbox.awaited |= sent
                 raise PendingError
-            found, outcomes = self._replayed(call, [each for each in attempts if self._counts(each)])
+            found, outcomes = self._replayed(call, list(filter(self._counts, attempts)))
             is_same = self.key(call) == key
-        if (
-            is_same
-            and any(map(_shows_that_parameters_fit, outcomes))
-            and not self._is_settled(call.deployment)
-        ):
+        if is_same and any(map(_shows_that_parameters_fit, outcomes)):
             self._settle(call.deployment)
-            if self._outbox:
-                self._outbox.is_outdated = True
         if isinstance(found, Answer):
             return found
         if self._outbox and not is_same:
@@ -126,7 +121,12 @@ class BatchJudge:
         return self._store.note(self._settled(deployment)) is not None
 
     def _settle(self, deployment: str) -> None:
+        """By results of a batch: what was held back for them can be sent."""
+        if self._is_settled(deployment):
+            return
         self._store.put_note(self._settled(deployment), "yes")
+        if self._outbox:
+            self._outbox.is_outdated = True
 
     def _settled(self, deployment: str) -> str:
         return f"{_SETTLED} {self._transport.note_name(deployment or self._transport.endpoint.model)}"

@@ -199,15 +199,14 @@ class BatchQueue:
     def _poll(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
         found = self._client.batch(batch.id) or self._client.find(batch.token, batch.id)
         is_awaited = batch.state is BatchState.SUBMITTED
-        if found is None and is_awaited:
-            if self._is_gone(batch, f"Batch {batch.id}: the provider does not find it with this key"):
+        if found is None:
+            if not is_awaited:
+                self._store(batch, Batch(batch.id, "completed"))  # its files may be there nevertheless
+            elif self._is_gone(batch, f"Batch {batch.id}: the provider does not find it with this key"):
                 self._end(batch, _open(self._records.calls_of_batch(batch.token)), "batch_incomplete")
             return job
         if batch.misses and is_awaited:
             batch = self._put(batch, misses=0)
-        found = found or Batch(
-            batch.id, "completed"
-        )  # the files of one that has ended may be there nevertheless
         if found.did_nothing and is_awaited:
             return self._failed(batch, found, job)
         if found.status in _ENDED:

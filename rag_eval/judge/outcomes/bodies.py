@@ -90,16 +90,13 @@ def _cut(message: Mapping[str, Any], tokens: Tokens) -> Fault:
     """A reply that reached the token limit: because it needs more, or because it would never end."""
     content, thoughts = (str(message.get(name) or "") for name in ("content", "reasoning_content"))
     thinks = not content.strip() or (content.lstrip().startswith("<think>") and "</think>" not in content)
-    if repeats_itself(thoughts if thinks and thoughts else content):
+    end = (thoughts if thinks and thoughts else content)[-_LOOKED_AT:]
+    # The same, said three times or more. Not so a list whose items differ.
+    periods = range(_SHORTEST_LOOP // 3, len(end) // 3 + 1)
+    if any(end.endswith(3 * end[-period:]) for period in periods):
         advice = "the judge's reply repeats itself until its token limit"
         return Fault(Action.REJECT, LOOP, advice, tokens=tokens)
     return Fault.truncated("the judge's reply was cut at its token limit", tokens, cut=content, thinks=thinks)
-
-
-def repeats_itself(text: str) -> bool:
-    """Whether a cut text ends with the same said three times or more. A list whose items differ does not."""
-    end = text[-_LOOKED_AT:]
-    return any(end.endswith(3 * end[-period:]) for period in range(_SHORTEST_LOOP // 3, len(end) // 3 + 1))
 
 
 _LOOKED_AT = 12_000
