@@ -8,12 +8,39 @@ from rag_eval.judge.calls import Answer, Call, Judge
 from rag_eval.records import Usage
 
 
-class StoredOnly:
-    """A judge that was asked before and is asked no more: what is not stored is not judged."""
+class _InFront:
+    """A judge that is asked as the one behind it."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self.adaptations: Sequence[str] = ()
+
+    @property
+    def adaptations(self) -> Sequence[str]:
+        return self._judge.adaptations
+
+    def prepare(self, deployment: str) -> None:
+        self._judge.prepare(deployment)
+
+    def key(self, call: Call[Any]) -> str:
+        return self._judge.key(call)
+
+    def ask(self, call: Call[Any]) -> Answer:
+        return self._judge.ask(call)
+
+    def usage(self) -> Usage:
+        return self._judge.usage()
+
+    def close(self) -> None:
+        self._judge.close()
+
+
+class StoredOnly(_InFront):
+    """A judge that was asked before and is asked no more: what is not stored is not judged.
+
+    Its usage is that of no request, which costs nothing where the prices are known.
+    """
+
+    adaptations: Sequence[str] = ()
 
     def prepare(self, deployment: str) -> None:
         raise RunStoppedError(
@@ -22,18 +49,26 @@ class StoredOnly:
             "the run as INPUT. A complete run keeps its replies only with [cache] enabled",
         )
 
-    def key(self, call: Call[Any]) -> str:
-        return self._judge.key(call)
-
     def ask(self, call: Call[Any]) -> Answer:
         raise AssertionError("a judge that is asked no more was asked")
 
-    def usage(self) -> Usage:
-        """That of no request, which costs nothing where the prices are known."""
-        return self._judge.usage()
 
-    def close(self) -> None:
-        self._judge.close()
+class LengthGuard(_InFront):
+    """Refuses what is too long for the judge behind it, before that costs anything."""
+
+    def __init__(self, judge: Judge, most_tokens: int) -> None:
+        super().__init__(judge)
+        self._most = most_tokens
+
+    def ask(self, call: Call[Any]) -> Answer:
+        tokens = call.estimated_tokens
+        if tokens > self._most:
+            raise JudgeError(
+                OVER_LIMIT,
+                f"not sent: about {tokens:,.0f} tokens, and [limits] max_prompt_tokens is {self._most:,}; raise it, "
+                "or set long_prompts = truncate",
+            )
+        return super().ask(call)
 
 
 class NoJudge:
@@ -80,37 +115,3 @@ class NoStore:
 
     def put_note(self, name: str, value: str) -> None:
         """The next run finds it out again."""
-
-
-class LengthGuard:
-    """A judge that refuses what is too long for it, before that costs anything."""
-
-    def __init__(self, judge: Judge, most_tokens: int) -> None:
-        self._judge = judge
-        self._most = most_tokens
-
-    def ask(self, call: Call[Any]) -> Answer:
-        tokens = call.estimated_tokens
-        if tokens > self._most:
-            raise JudgeError(
-                OVER_LIMIT,
-                f"not sent: about {tokens:,.0f} tokens, and [limits] max_prompt_tokens is {self._most:,}; raise it, "
-                "or set long_prompts = truncate",
-            )
-        return self._judge.ask(call)
-
-    def prepare(self, deployment: str) -> None:
-        self._judge.prepare(deployment)
-
-    def key(self, call: Call[Any]) -> str:
-        return self._judge.key(call)
-
-    def usage(self) -> Usage:
-        return self._judge.usage()
-
-    @property
-    def adaptations(self) -> Sequence[str]:
-        return self._judge.adaptations
-
-    def close(self) -> None:
-        self._judge.close()

@@ -240,11 +240,11 @@ def meaning_of(header: str, *, has_prefixed: bool) -> Meaning | None:
 
 
 def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
-    *parents, name = [squeezed(part) for part in (header.split(".") if _PATH.fullmatch(header) else [header])]
+    *parents, name = map(squeezed, header.split(".") if _PATH.fullmatch(header) else [header])
     depth = len(parents) + 1
-    if any(part.endswith(_OF_NUMBERS) for part in parents):
+    if any(parent.endswith(_OF_NUMBERS) for parent in parents):
         return None
-    if name in _LABELS and parents[-1:] and parents[-1] in _BOTS:
+    if name in _LABELS and not _BOTS.isdisjoint(parents[-1:]):
         return Meaning(BOT, (1, depth, _LABELS.index(name)))
     if name in _WRAPPINGS and parents:
         name = parents.pop()
@@ -255,16 +255,14 @@ def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
             return Meaning(role, (0, depth, 0))
         return Meaning(role, (1, depth, _place(name) if role == CONTEXT else 0))
     if name in _ANSWERS or (name.endswith(ANSWER_ENDS) and not name.startswith(_ABOUT_ANSWERS)):
-        is_known = name in _ANSWERS
-        return (
-            Meaning(REFERENCE, (1, depth, 0))
-            if is_expected
-            else Meaning(RESPONSE, (0, depth, int(not is_known)))
-        )
+        if is_expected:
+            return Meaning(REFERENCE, (1, depth, 0))
+        return Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS)))
     if role := _OF_ROWS.get(name, ""):
         return Meaning(role, (0, depth, 0))
-    role = _ABROAD.get(_unaccented(name), "")
-    return Meaning(role, (2, depth, 0)) if role else None
+    if role := _ABROAD.get(_unaccented(name), ""):
+        return Meaning(role, (2, depth, 0))
+    return None
 
 
 def is_answer(header: str) -> bool:
