@@ -1,5 +1,6 @@
 """The values that travel through an evaluation. Frozen, without I/O, standard library only."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -312,6 +313,54 @@ class Usage:
     """In the currency of the configured prices, `uncounted_cost` included; None when they are unknown."""
     by_task: Mapping[str, TaskUsage] = field(default_factory=dict)
     """The same by `Call.task`, such as 'faithfulness.verdicts'; together they are the totals."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """That of two parts of one run."""
+        tasks = {**self.by_task}
+        for task, used in other.by_task.items():
+            tasks[task] = tasks.get(task, TaskUsage()) + used
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        counts: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return Usage(
+            **counts,
+            failures=Counter(self.failures) + Counter(other.failures),
+            refused=Counter(self.refused) + Counter(other.refused),
+            uncounted_cost=self.uncounted_cost + other.uncounted_cost,
+            cost=sum(costs) if costs else None,
+            by_task=tasks,
+        )
+
+
+_COUNTS = (
+    "requests", "calls", "cached", "failed", "prompt_tokens", "completion_tokens", "possibly_billed", "uncounted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RunStats:
+    """What a run, or a part of one, took and met beside its results."""
+
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    adaptations: tuple[str, ...] = ()
+    """Sentences on how the endpoint took the calls."""
+    outdated: int = 0
+    """Stored replies that were asked for again, since they are empty or do not fit any more."""
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
+    """Number of cases that merged prompts judged in place of the single one, by reason."""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    """Number of texts that were hidden from the judge, by kind."""
+
+    def __add__(self, other: "RunStats") -> "RunStats":
+        """Those of two parts of one run."""
+        return RunStats(
+            self.seconds + other.seconds,
+            self.usage + other.usage,
+            tuple(dict.fromkeys((*self.adaptations, *other.adaptations))),
+            self.outdated + other.outdated,
+            Counter(self.fallbacks) + Counter(other.fallbacks),
+            Counter(self.redacted) + Counter(other.redacted),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,13 @@ def test_the_facts_at_the_end_are_those_of_the_start_and_what_happened(tmp_path:
     try:
         evaluation.request_stop(RunStoppedError("interrupted", "interrupted by the user"))
         list(evaluation.results([]))
-        end = facts_at_end(start, evaluation, summary_of(results, start))
+        end = facts_at_end(
+            start,
+            evaluation.stats(),
+            summary_of(results, start),
+            evaluation.redactor,
+            str(evaluation.stopped),
+        )
         usage = evaluation.usage
     finally:
         evaluation.close()

@@ -1110,17 +1110,18 @@ def test_what_the_parts_took_and_found_adds_up(tmp_path: Path) -> None:
         folder, 1, usage=more, flags=[[3, "A", ["z"]]], cuts=[[3, "A", "cut"]], redacted={"email": 2, "phone": 1},
         adaptations=["b", "a"], seconds=2.0, outdated=2, failed=3,
     )  # fmt: skip
-    fold = Fold(folder, [1, 0], FACTS)
-    assert fold.facts.usage == Usage(
+    fold = Fold(folder, FACTS)
+    assert list(fold.results([0, 1])) == [first, second]
+    stats = fold.stats
+    assert stats.usage == Usage(
         requests=13, calls=11, cached=5, failed=5, prompt_tokens=110, completion_tokens=25, possibly_billed=3,
         failures={"refused": 3, "late": 2}, cost=0.75,
         by_task={"t": TaskUsage(calls=10, cost=0.5), "u": TaskUsage(calls=1, cached=4)},
     )  # fmt: skip
     assert fold.facts.flags == {(2, "A"): ("x", "y"), (3, "A"): ("z",)}
     assert fold.facts.cut_contexts == {(3, "A"): "cut"}
-    assert (fold.facts.seconds, fold.adaptations, fold.outdated, fold.failed) == (3.5, ("a", "b"), 3, 4)
-    assert fold.redacted == {"email": 3, "phone": 1}
-    assert list(fold.results()) == [first, second]
+    assert (stats.seconds, stats.adaptations, stats.outdated, fold.failed) == (3.5, ("a", "b"), 3, 4)
+    assert stats.redacted == {"email": 3, "phone": 1}
     assert fold.renewed == 0
 
 
@@ -1129,7 +1130,9 @@ def test_a_cost_that_no_part_knows_is_unknown(tmp_path: Path) -> None:
     folder.results(0).parent.mkdir()
     part_of(folder, 0)
     part_of(folder, 1, usage={"requests": 2})
-    assert Fold(folder, [0, 1], FACTS).facts.usage == Usage(requests=2)
+    fold = Fold(folder, FACTS)
+    assert len(list(fold.results([0, 1]))) == 2
+    assert fold.stats.usage == Usage(requests=2)
 
 
 def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
@@ -1139,14 +1142,14 @@ def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
     part_of(folder, 0)
     part_of(folder, 1, scoring={**scoring_of(FACTS), "weights": {"faithfulness": 1.0}})
     facts = replace(FACTS, weights={"faithfulness": 1.0}, thresholds=dict.fromkeys(METRIC_LABELS, 0.9))
-    fold = Fold(folder, [0, 1], facts)
-    results = list(fold.results())
+    fold = Fold(folder, facts)
+    results = list(fold.results([0, 1]))
     assert [bool(each.failure_modes) for each in results] == [True, True]
     assert [each.rqs for each in results] == [0.8, 0.8]
     assert fold.renewed == 2
     folder.results(1).write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"part-00001\.parquet: cannot be read; run the same command again"):
-        list(fold.results())
+        list(fold.results([1]))
 
 
 # One shard

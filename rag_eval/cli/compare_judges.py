@@ -4,6 +4,7 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
@@ -175,7 +176,7 @@ class JudgeComparisonJob(Job):
             if second.stopped and not any(measure.count for measure in comparison.measures):
                 raise second.stopped
             runs = _run_of(first), _run_of(second)
-            paths = self._write(comparison, runs)
+            paths = self._write_comparison(comparison, runs)
             keep = not all(each.is_complete for each in opened)
         finally:
             for each in opened:
@@ -202,18 +203,28 @@ class JudgeComparisonJob(Job):
         tallies = Tallies(judged.facts)
         evaluation = Evaluation(judged.judges, judged.side.settings)
         try:
-            self._stream(evaluation, table, results, tallies)
+            with closing(self._judged(evaluation, table, tallies)) as stream:
+                for result in stream:
+                    results.add(result)
             if not judged.side.options.report_only:
                 refuse_empty(evaluation)
             judged.stopped = evaluation.stopped
             judged.summary = tallies.summary()
-            judged.facts = facts_at_end(judged.facts, evaluation, judged.summary)
+            judged.facts = facts_at_end(
+                judged.facts,
+                evaluation.stats(),
+                judged.summary,
+                evaluation.redactor,
+                str(evaluation.stopped or ""),
+            )
         finally:
             evaluation.close()
 
     # After
 
-    def _write(self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]") -> list[Path]:
+    def _write_comparison(
+        self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]"
+    ) -> list[Path]:
         from rag_eval.report.judge_json import write_json
         from rag_eval.report.judge_workbook import write_workbook
 

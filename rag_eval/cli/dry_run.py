@@ -140,9 +140,9 @@ class DryRun:
             found.estimate.merge(judge.estimate)
             waves = judge.waves if isinstance(judge, WaveJudge) else ()
             found.cached += evaluation.usage.cached - len(store.shared) - sum(wave.calls for wave in waves)
-            found.outdated += evaluation.outdated
+            found.outdated += evaluation.stats().outdated
             found.too_long += evaluation.usage.failures.get(OVER_LIMIT, 0)
-            found.fallbacks.update(evaluation.fallbacks)
+            found.fallbacks.update(evaluation.stats().fallbacks)
             found.waves += waves
         return found
 

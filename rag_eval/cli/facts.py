@@ -1,7 +1,7 @@
 """What a reader must know about a run, gathered at its start and at its end."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,9 +12,8 @@ from rag_eval.errors import CONTENT_CODES, NOT_RUN
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
-    from rag_eval.records import RunFacts
+    from rag_eval.records import RunFacts, RunStats
     from rag_eval.results.summary import Summary
-    from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
     from rag_eval.tables.table import Table
     from rag_eval.texts.redaction import Redactor
@@ -103,26 +102,25 @@ def _imbalance_notes(summary: "Summary") -> tuple[str, ...]:
     return tuple(notes)
 
 
-def facts_at_end(facts: "RunFacts", evaluation: "Evaluation", summary: "Summary") -> "RunFacts":
-    beside = (
-        *fallback_notes(evaluation.fallbacks, sum(bot.total_queries for bot in summary.bots)),
-        *evaluation.judges.judge.adaptations,
-        *outdated_notes(evaluation.outdated),
+def facts_at_end(
+    facts: "RunFacts", stats: "RunStats", summary: "Summary", redactor: "Redactor | None", partial: str
+) -> "RunFacts":
+    """With what is known when all is judged. `partial` says why the run ended early; empty if it did not."""
+    notes = (
+        *fallback_notes(stats.fallbacks, sum(bot.total_queries for bot in summary.bots)),
+        *stats.adaptations,
+        *outdated_notes(stats.outdated),
+        *([redactor.summary()] if redactor else []),
+        *_imbalance_notes(summary),
     )
     return replace(
         facts,
-        seconds=evaluation.seconds,
-        usage=evaluation.usage,
-        partial=str(evaluation.stopped or ""),
-        fallbacks=evaluation.fallbacks,
-        notes=(*facts.notes, *notes_at_end(summary, beside, evaluation.redactor)),
+        seconds=stats.seconds,
+        usage=stats.usage,
+        partial=partial,
+        fallbacks=stats.fallbacks,
+        notes=(*facts.notes, *notes),
     )
-
-
-def notes_at_end(summary: "Summary", beside: Iterable[str], redactor: "Redactor | None") -> tuple[str, ...]:
-    """What is known when all is judged; `beside` comes first."""
-    redacted = [redactor.summary()] if redactor else []
-    return (*beside, *redacted, *_imbalance_notes(summary))
 
 
 def fallback_notes(fallbacks: Mapping[str, int], cases: int) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.report.case_table import RenderedCases
-    from rag_eval.report.outputs import Receiver
     from rag_eval.results.baseline import PastRun
     from rag_eval.results.gates import Gate
     from rag_eval.results.summary import Summary
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
     from rag_eval.tables.delimited import TextForm
     from rag_eval.tables.table import Table
 
+    _Results = Generator[CaseResult, None, None]
+
 
 class Job:
     """The main job: read, judge, report."""
@@ -59,6 +60,7 @@ class Job:
         self._named_input = input_path
         self._target = target
         self._options = options
+        self._gates: Sequence[Gate] = ()
         self._past: PastRun | None = None
         self._history: HistoryOfRun | None = None
         self._rubric: EvaluationRubric | None = None
@@ -83,12 +85,12 @@ class Job:
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        gates = self._options.gates()
+        self._gates = self._options.gates()
         self._past = self._read_baseline()
         self._people = People.read(self._options)
         loaded = self._load_settings()
         if self._options.report_only and self._input.suffix.lower() == ".json":
-            return self._report_again(loaded, gates)
+            return self._report_again(loaded)
         self._rubric = rubric_of(loaded.settings)
         refuse_batches(self._options, loaded.settings)
         idle = self._options.show or self._options.dry_run or self._options.report_only
@@ -109,13 +111,13 @@ class Job:
         with self._locked():
             self._paths.make_room(loaded.settings)
             if self._options.in_batches:
-                return self._judge_in_batches(loaded, table, gates)
+                return self._judge_in_batches(loaded, table)
             judges = open_judges(loaded.settings, self._paths.report, self._options, self._rubric)
             facts = self._people.facts(facts_at_start(loaded.settings, table, judges))
             self._read_history(loaded.settings, facts)
             self._announce(loaded.settings, facts, judges)
             self._manifest.began(loaded, facts)
-            return self._evaluate(loaded, table, judges, facts, gates)
+            return self._evaluate(loaded, table, judges, facts)
 
     def _locked(self) -> AbstractContextManager[None]:
         return locked(self._paths.report, patience=self._options.wait * 60)
@@ -230,9 +232,7 @@ class Job:
 
     # The run itself
 
-    def _judge_in_batches(
-        self, loaded: "LoadedSettings", table: "Table", gates: Sequence["Gate"]
-    ) -> ExitCode:
+    def _judge_in_batches(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         """Go on with the batches; the report is written when all replies are there."""
         with open_batches(
             loaded.settings, table.rows, self._paths.report, self._options, self._rubric
@@ -248,7 +248,7 @@ class Job:
                 if older := self._paths.older():
                     self._say(older)
                 return ExitCode.NOT_FINISHED
-            return self._evaluate(loaded, table, run.judges(), facts, gates, run)
+            return self._evaluate(loaded, table, run.judges(), facts, run)
 
     def _evaluate(
         self,
@@ -256,42 +256,33 @@ class Job:
         table: "Table",
         judges: "Judges",
         facts: "RunFacts",
-        gates: Sequence["Gate"],
         batches: "BatchRun | None" = None,
     ) -> ExitCode:
-        from rag_eval.results.tallies import Tallies
+        from rag_eval.run.evaluation import Evaluation
         from rag_eval.run.parallel import open_evaluation, processes_for
 
         settings = loaded.settings
         rendered = None
-        history = self._history
-        tallies = Tallies(facts, settings.report.slice_by, self._past, history.past if history else None)
         if batches:
-            from rag_eval.run.evaluation import Evaluation
-
             evaluation = Evaluation(judges, settings, in_batches=True)
         else:
             processes = processes_for(settings, table.rows)
             rendered = _rendered(facts, settings) if processes > 1 else None
             evaluation = open_evaluation(judges, settings, processes, rendered, self._workers)
+
+        def results(tallies: "Tallies") -> "_Results":
+            yield from self._judged(evaluation, table, tallies)
+            refuse_empty(evaluation)
+
+        def at_end(summary: "Summary") -> "RunFacts":
+            stopped = str(evaluation.stopped or "")
+            ended = facts_at_end(facts, evaluation.stats(), summary, evaluation.redactor, stopped)
+            return batches.facts(ended) if batches else ended
+
         keep = True
         try:
-            has_baseline = self._past is not None
-            with self._paths.open(
-                loaded, facts, has_baseline=has_baseline, history=history, rendered=rendered
-            ) as outputs:
-                self._stream(evaluation, table, outputs, tallies)
-                refuse_empty(evaluation)
-                if facts.rows > _MANY_ROWS:
-                    self._say("Writing the report …")
-                from rag_eval.cli.outcome import RunOutcome
-
-                summary = tallies.summary()
-                facts = facts_at_end(facts, evaluation, summary)
-                if batches:
-                    facts = batches.facts(facts)
-                outcome = RunOutcome.written(outputs, summary, tallies.findings(summary), facts, history)
-            keep = settings.cache.enabled or not _is_complete(evaluation, summary)
+            outcome = self._write(loaded, facts, results, at_end, rendered=rendered)
+            keep = settings.cache.enabled or not _is_complete(evaluation, outcome.summary)
             if batches and not evaluation.stopped:
                 batches.end()
         finally:
@@ -299,17 +290,14 @@ class Job:
             judges.store.end(keep=keep)
         return self._conclude(
             outcome,
-            gates,
             settings,
             evaluation.stopped,
             is_journal_kept=keep and not settings.cache.enabled,
         )
 
-    def _report_again(self, loaded: "LoadedSettings", gates: Sequence["Gate"]) -> ExitCode:
+    def _report_again(self, loaded: "LoadedSettings") -> ExitCode:
         """A new report from a run's JSON: other weights, thresholds or baseline, the same scores."""
-        from rag_eval.cli.outcome import RunOutcome
         from rag_eval.report.recorded import RecordedRun
-        from rag_eval.results.tallies import Tallies
 
         self._options.refuse_idle_again()
         settings, run = loaded.settings, RecordedRun.read(self._input)
@@ -321,25 +309,64 @@ class Job:
             return ExitCode.COMPLETE
         self._paths.check_writable()
         run = run.rescored(self._people.facts(facts_again(run.facts, settings, run.name)))
-        facts = run.facts
-        tallies = Tallies(facts, settings.report.slice_by, self._past)
-        self._manifest.began(loaded, facts)
+        self._manifest.began(loaded, run.facts)
+
+        def results(tallies: "Tallies") -> "_Results":
+            for result in map(self._people.label, run.results):
+                tallies.add(result)
+                yield result
+
         origin = {"name": run.name, **run.provenance}
-        has_baseline = self._past is not None
         with self._locked():
             self._paths.make_room(settings)
-            with self._paths.open(loaded, facts, has_baseline=has_baseline, made_from=origin) as outputs:
-                for result in map(self._people.label, run.results):
-                    outputs.add(result)
-                    tallies.add(result)
-                summary = tallies.summary()
-                outcome = RunOutcome.written(outputs, summary, tallies.findings(summary), facts)
-        return self._conclude(outcome, gates, settings)
+            outcome = self._write(loaded, run.facts, results, lambda _: run.facts, made_from=origin)
+        return self._conclude(outcome, settings)
+
+    def _write(
+        self,
+        loaded: "LoadedSettings",
+        facts: "RunFacts",
+        results: Callable[["Tallies"], "_Results"],
+        at_end: Callable[["Summary"], "RunFacts"],
+        *,
+        rendered: "RenderedCases | None" = None,
+        made_from: Mapping[str, Any] | None = None,
+    ) -> "RunOutcome":
+        """Write every output that was asked for while the results come.
+
+        `results` tells the tallies what it yields, and `at_end` gives the facts that are known then.
+        """
+        from rag_eval.results.tallies import Tallies
+
+        history = self._history
+        last = history.past if history else None
+        tallies = Tallies(facts, loaded.settings.report.slice_by, self._past, last)
+        with (
+            self._paths.open(
+                loaded,
+                facts,
+                has_baseline=self._past is not None,
+                made_from=made_from,
+                history=history,
+                rendered=rendered,
+            ) as outputs,
+            closing(results(tallies)) as stream,
+        ):
+            for result in stream:
+                outputs.add(result)
+            if facts.rows > _MANY_ROWS and not made_from:
+                self._say("Writing the report …")
+            from rag_eval.cli.outcome import RunOutcome
+
+            summary = tallies.summary()
+            findings = tallies.findings(summary)
+            del tallies
+            summary = summary.with_values_of({gate.name for gate in self._gates})
+            return RunOutcome.written(outputs, summary, findings, at_end(summary), history)
 
     def _conclude(
         self,
         outcome: "RunOutcome",
-        gates: Sequence["Gate"],
         settings: "Settings",
         stopped: RunStoppedError | None = None,
         *,
@@ -358,22 +385,20 @@ class Job:
             self._say(line)
         self._say(f"Report: {report}")
         is_first = self._options.wants_latest and self._history is not None and self._history.is_first
-        passed = pass_gates(outcome, gates, self._options, settings, self._say, is_first_run=is_first)
+        passed = pass_gates(outcome, self._gates, self._options, settings, self._say, is_first_run=is_first)
         code = outcome.exit_code(stopped, settings.evaluation.min_coverage, passed=passed)
         self._manifest.ended(code, outcome)
         return code
 
-    def _stream(
-        self, evaluation: "Evaluation", table: "Table", outputs: "Receiver", tallies: "Tallies"
-    ) -> None:
-        """Judge row by row; each result goes straight into the outputs and the sums."""
+    def _judged(self, evaluation: "Evaluation", table: "Table", tallies: "Tallies") -> "_Results":
+        """Judge row by row. Each result is counted, and then there for the outputs."""
         bar = progress(len(table.rows), sys.stderr, quiet=self._options.quiet)
         evaluation.import_meanwhile(_AT_THE_END)
         with stopping_on_signals(evaluation):
             for results in evaluation.results(table.rows):
                 for result in map(self._people.label, results):
-                    outputs.add(result)
                     tallies.add(result)
+                    yield result
                 if _is_judged(results):
                     bar.advance()
         bar.close()

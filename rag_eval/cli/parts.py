@@ -99,7 +99,8 @@ def cases(folder: Path, where: tuple[str, ...], output: Path) -> None:
         f"Judge: {fold.facts.judge}",
         "Selected cases are not a sample: their means say nothing about a bot.",
     ]
-    written, left_out = write_cases(output, fold.facts, selection.chosen(fold.results()), about)
+    results = fold.results(sorted(run.done))
+    written, left_out = write_cases(output, fold.facts, selection.chosen(results), about)
     if left_out:
         warn(f"{left_out:,} more cases do not fit on a sheet; add a condition.")
     if len(run.done) < len(run.plan.shards):

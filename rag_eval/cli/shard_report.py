@@ -1,12 +1,13 @@
 """The report of a run in shards, made from the parts that are there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval.cli.facts import fallback_notes, notes_at_end, notes_on_marks, outdated_notes
+from rag_eval.cli.facts import facts_at_end, notes_on_marks
 from rag_eval.cli.job import Job
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
@@ -18,7 +19,8 @@ from rag_eval.store.lock import locked
 if TYPE_CHECKING:
     from rag_eval.cli.outcome import RunOutcome
     from rag_eval.configuration.loading import LoadedSettings
-    from rag_eval.results.gates import Gate
+    from rag_eval.records import RunFacts
+    from rag_eval.results.summary import Summary
     from rag_eval.shards.fold import Fold
     from rag_eval.shards.folder import RunFolder
 
@@ -38,7 +40,7 @@ class ShardReport(Job):
         super().__init__(self._folder.manifest, self._folder.report, named)
 
     def run(self) -> ExitCode:
-        gates = self._options.gates()
+        self._gates = self._options.gates()
         self._past = self._read_baseline()
         self._paths = OutputPaths(self._folder.manifest, self._folder.report, self._options)
         self._manifest = Manifest(None, self._folder.manifest, {})
@@ -52,42 +54,29 @@ class ShardReport(Job):
             self._paths.check_writable()
             self._paths.make_room(loaded.settings)
             self._read_history(loaded.settings, run.facts, run.plan.inputs_hash)
-            outcome = self._write(loaded, run, run.fold(), gates)
+            outcome = self._write_parts(loaded, run, run.fold(), iter(sorted(run.done)))
             stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None
-            return self._conclude(outcome, gates, loaded.settings, stopped)
+            return self._conclude(outcome, loaded.settings, stopped)
 
-    def _write(
-        self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", gates: Sequence["Gate"]
+    def _write_parts(
+        self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", numbers: Iterator[int]
     ) -> "RunOutcome":
-        """The outputs of the parts in `fold`; partial if any shard is not done. `gates` are checked afterwards."""
-        from rag_eval.cli.outcome import RunOutcome
+        """The outputs of the shards with these numbers, each as soon as its number comes."""
         from rag_eval.run.evaluation import redactor_of
 
-        history, has_baseline = self._history, self._past is not None
-        marks = notes_on_marks(fold.facts.flags, fold.facts.cut_contexts)
-        facts = replace(fold.facts, notes=(*marks, *run.facts.notes))
-        redactor = redactor_of(loaded.settings)
-        redactor.counts.update(fold.redacted)
-        # The statistics first: they need the most memory, and the outputs hold a few bytes of each case in theirs.
-        past = history.past if history else None
-        tallies = fold.tallies(loaded.settings.report.slice_by, self._past, past)
-        summary = tallies.summary()
-        findings = tallies.findings(summary)
-        summary = summary.with_values_of({gate.name for gate in gates})
-        del tallies
-        with self._paths.open(loaded, facts, has_baseline=has_baseline, history=history) as outputs:
-            for result in fold.results():
-                outputs.add(result)
-            beside = (
-                *fallback_notes(facts.fallbacks, sum(bot.total_queries for bot in summary.bots)),
-                *fold.adaptations,
-                *outdated_notes(fold.outdated),
-            )
-            at_end = notes_at_end(summary, beside, None if run.judges.is_proxy else redactor)
+        redactor = None if run.judges.is_proxy else redactor_of(loaded.settings)
+
+        def at_end(summary: "Summary") -> "RunFacts":
+            facts, stats = fold.facts, fold.stats
+            if redactor:
+                redactor.counts.update(stats.redacted)
             about_rows = [_ABOUT_ROWS] if facts.sources else []
-            notes = (*about_rows, *facts.notes, *at_end, *renewed_notes(fold.renewed))
-            facts = replace(facts, partial=run.partial, notes=notes)
-            return RunOutcome.written(outputs, summary, findings, facts, history)
+            marks = notes_on_marks(facts.flags, facts.cut_contexts)
+            facts = replace(facts, notes=(*about_rows, *marks, *facts.notes))
+            facts = facts_at_end(facts, stats, summary, redactor, run.partial)
+            return replace(facts, notes=(*facts.notes, *renewed_notes(fold.renewed)))
+
+        return self._write(loaded, fold.facts, partial(fold.results, numbers), at_end)
 
 
 def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":

@@ -16,6 +16,7 @@ from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import RunFacts
+    from rag_eval.results.stored import State
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.judges import Judges
     from rag_eval.shards.engines import Engine, LocalEngine
@@ -161,11 +162,26 @@ class ShardedRun:
         parts = ((spec.judging, about_results(self.folder.results(spec.number))) for spec in self.specs())
         return sum(about.get("judging", judging) != judging for judging, about in parts)
 
-    def fold(self) -> "Fold":
-        """The shards that are there, as one run."""
-        from rag_eval.shards.fold import Fold
+    def fold(self, *, of_all: bool = False) -> "Fold":
+        """The shards that are there, or those that are still to be judged as well, as one run.
 
-        return Fold(self.folder, sorted(self.done), self.facts)
+        It knows the marks of their cases, since which columns a report has depends on them.
+        """
+        from rag_eval.shards.fold import Fold
+        from rag_eval.shards.judge_shard import with_marks
+
+        numbers = range(len(self.plan.shards)) if of_all else sorted(self.done)
+        return Fold(self.folder, with_marks(self.facts, map(self._marks, numbers)))
+
+    def _marks(self, number: int) -> "State":
+        from rag_eval.shards.folder import about_results, fingerprint, read_rows
+        from rag_eval.shards.judge_shard import marks_in
+
+        about = about_results(self.folder.results(number))
+        judging = fingerprint([self.judging, self.plan.shards[number].input])
+        if self.judges.is_proxy or about.get("judging") == judging:
+            return about
+        return marks_in(self._settings, read_rows(self.folder.input(number)))
 
     def find_done(self) -> None:
         """Look for the shards whose parts are there; their tallies are brought up to the settings."""
@@ -252,7 +268,11 @@ def engine_of(options: Options, settings: "Settings", shards: int) -> "LocalEngi
     from rag_eval.shards.ray_engine import RayEngine
 
     most = shards if settings.provider.is_offline else min(shards, settings.evaluation.workers)
-    return RayEngine(options.address, most) if options.engine == "ray" else LocalEngine(most)
+    return (
+        RayEngine(options.address, most)
+        if options.engine == "ray"
+        else LocalEngine(most, ahead=int(settings.provider.is_offline))
+    )
 
 
 def _judges_without_calls(settings: "Settings", rubric: Any) -> "Judges":

@@ -1,7 +1,7 @@
 """The main job over many shards: read once, judge the shards on any number of processes, report what is there."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.records import Row
-    from rag_eval.results.gates import Gate
     from rag_eval.shards.engines import Engine
     from rag_eval.shards.plan import Plan, Planner
     from rag_eval.tables.table import Table
@@ -80,7 +79,7 @@ class ShardedJob(ShardReport):
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 
-        gates = self._options.gates()
+        self._gates = self._options.gates()
         self._past = self._read_baseline()
         loaded = self._load_settings()
         self._rubric = rubric_of(loaded.settings)
@@ -109,7 +108,7 @@ class ShardedJob(ShardReport):
             self._manifest.began(loaded, run.facts)
             if self._options.engine == "none":
                 return self._explain_specs(run)
-            return self._judge(loaded, run, gates)
+            return self._judge(loaded, run)
 
     # Before
 
@@ -269,29 +268,10 @@ class ShardedJob(ShardReport):
 
     # The run itself
 
-    def _judge(self, loaded: "LoadedSettings", run: ShardedRun, gates: Sequence["Gate"]) -> ExitCode:
-        settings = loaded.settings
-        with lent_key(settings), engine_of(self._options, settings, len(run.plan.shards)) as engine:
-            self._follow(run, engine)
-        run.find_done()
-        if not run.done:
-            raise run.stopped or RunStoppedError("no_shard", f"{self._folder.root}: no shard was judged")
-        fold = run.fold()
-        outcome = self._write(loaded, run, fold, gates)
-        keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled
-        if not (run.partial or fold.failed or settings.cache.enabled):
-            run.remove_replies()
-        return self._conclude(outcome, gates, settings, run.stopped, is_journal_kept=keeps_journal)
-
-    def _follow(self, run: ShardedRun, engine: "Engine") -> None:
-        """Show how many rows are finished while the shards are judged."""
-        bar = progress(run.plan.rows, sys.stderr, quiet=self._options.quiet)
+    def _judge(self, loaded: "LoadedSettings", run: ShardedRun) -> ExitCode:
+        settings, fold = loaded.settings, run.fold(of_all=True)
         try:
-            for shard in run.judge(engine, self._options):
-                for warning in shard.warnings:
-                    warn(warning)
-                for _ in range(shard.rows if shard.done else 0):
-                    bar.advance()
+            outcome = self._write_parts(loaded, run, fold, self._finished(run, settings))
         except KeyboardInterrupt:
             run.find_done()
             again = "the same command without --fresh" if self._options.fresh else "the same command"
@@ -300,5 +280,36 @@ class ShardedJob(ShardReport):
                 f"again to continue, or rag-eval report {self._folder.root} to report the finished shards."
             )
             raise
+        keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled
+        if not (run.partial or fold.failed or settings.cache.enabled):
+            run.remove_replies()
+        return self._conclude(outcome, settings, run.stopped, is_journal_kept=keeps_journal)
+
+    def _finished(self, run: ShardedRun, settings: "Settings") -> Iterator[int]:
+        """The numbers of the shards in their order, each once it is judged, while others are being judged.
+
+        Raises RunStoppedError if none could be judged.
+        """
+        following = 0
+        with lent_key(settings), engine_of(self._options, settings, len(run.plan.shards)) as engine:
+            for _ in self._followed(run, engine):
+                while following in run.done:
+                    yield following
+                    following += 1
+        run.find_done()
+        if not run.done:
+            raise run.stopped or RunStoppedError("no_shard", f"{self._folder.root}: no shard was judged")
+        yield from (number for number in sorted(run.done) if number >= following)
+
+    def _followed(self, run: ShardedRun, engine: "Engine") -> Iterator[None]:
+        """Judge the shards, and show how many rows are finished."""
+        bar = progress(run.plan.rows, sys.stderr, quiet=self._options.quiet)
+        try:
+            for shard in run.judge(engine, self._options):
+                for warning in shard.warnings:
+                    warn(warning)
+                for _ in range(shard.rows if shard.done else 0):
+                    bar.advance()
+                yield
         finally:
             bar.close()

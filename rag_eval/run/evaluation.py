@@ -18,7 +18,7 @@ from rag_eval.judge.calls import gather, sampled
 from rag_eval.judge.masking import without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
-from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, Score, Usage
+from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, RunStats, Score, Usage
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.concealing import concealed
@@ -72,20 +72,16 @@ class Evaluation:
     def usage(self) -> Usage:
         return self._scheduler.usage()
 
-    @property
-    def seconds(self) -> float:
-        """Since it began; the clock on the wall may be put back meanwhile."""
-        return time.monotonic() - self._began
-
-    @property
-    def outdated(self) -> int:
-        """Stored replies that were asked for again, since they are empty or do not fit any more."""
-        return self._scheduler.counts.outdated
-
-    @property
-    def fallbacks(self) -> Mapping[str, int]:
-        """Number of cases so far that merged prompts judged in place of the single one, by reason."""
-        return dict(sorted(Counter(self.judges.fallbacks.values()).items()))
+    def stats(self) -> RunStats:
+        """So far."""
+        return RunStats(
+            time.monotonic() - self._began,  # the clock on the wall may be put back meanwhile
+            self.usage,
+            tuple(self.judges.judge.adaptations),
+            self._scheduler.counts.outdated,
+            dict(sorted(Counter(self.judges.fallbacks.values()).items())),
+            dict(self.redactor.counts) if self.redactor else {},
+        )
 
     def results(self, rows: Iterable[Row]) -> Iterator[tuple[CaseResult, ...]]:
         """The results of each row, bots in the order of the sheet, rows in the order given.

@@ -34,8 +34,9 @@ class LocalEngine:
     A single one is this process.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        """As many as there are processors, and no more than `most`."""
+    def __init__(self, most: int | None = None, *, ahead: int = 0) -> None:
+        """As many as there are processors, and no more than `most`. `ahead` is for Processes."""
+        self._ahead = ahead
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self.slots = max(1, min(cores, most or cores))
 
@@ -50,7 +51,7 @@ class LocalEngine:
             yield from map(do, tasks)
             return
         spec = f"{do.__module__}:{do.__name__}"
-        with Processes(f"{__name__}:function_of", self.slots).open(spec) as processes:
+        with Processes(f"{__name__}:function_of", self.slots, ahead=self._ahead).open(spec) as processes:
             items = ((f"shard {task['spec']['number']}", dict(task)) for task in tasks)
             yield from processes.map(items, in_order=False)
 

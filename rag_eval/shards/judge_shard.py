@@ -1,7 +1,7 @@
 """One shard, judged: a function that any engine may call, on any machine that sees the folder, as often as it likes."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,7 +127,7 @@ class _Shard:
         judged = about_results(self._folder.results(self._spec.number))
         if judged.get("judging") != self._spec.judging:
             return False
-        facts = self._with_marks(self._spec.facts_of_run(), judged)
+        facts = with_marks(self._spec.facts_of_run(), [judged])
         before = read_results(self._folder.results(self._spec.number))
         now = (
             (rescored(result, facts, had_diagnostics=facts.diagnostics), to_json(result)) for result in before
@@ -145,16 +145,16 @@ class _Shard:
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
         judges = self._open_judges(settings)
-        facts = spec.facts_of_run()
-        if not judges.is_proxy:
-            facts = replace(facts, flags=flags_in(rows), cut_contexts=cuts_in(settings, rows))
+        marks = {} if judges.is_proxy else marks_in(settings, rows)
+        facts = with_marks(spec.facts_of_run(), [marks])
         evaluation = Evaluation(judges, settings)
         failed = _Failures()
         try:
             results = failed.counted(_unless_stopped(evaluation, rows))
             with suppress(RunStoppedError):
                 lines = ((result, to_json(result)) for result in results)
-                self._write(facts, lines, lambda: self._about(evaluation, facts, failed.count))
+                about = self._about
+                self._write(facts, lines, lambda: {**about(evaluation, facts, failed.count), **marks})
         finally:
             evaluation.close()
             judges.store.end(keep=True)
@@ -205,29 +205,15 @@ class _Shard:
 
     def _about(self, evaluation: Evaluation, facts: RunFacts, failed: int) -> State:
         """What the report of the run needs to know of the shard beside its results."""
-        redactor = evaluation.redactor
         return {
             "judging": self._spec.judging,
             "version": __version__,
             "scoring": scoring_of(facts),
             "failed": failed,
-            "seconds": evaluation.seconds,
-            "usage": to_plain(evaluation.usage),
-            "adaptations": list(evaluation.judges.judge.adaptations),
-            "outdated": evaluation.outdated,
-            "fallbacks": dict(evaluation.fallbacks),
-            "redacted": dict(redactor.counts) if redactor else {},
-            "flags": [[row, bot, list(marks)] for (row, bot), marks in facts.flags.items()],
-            "cuts": [[row, bot, words] for (row, bot), words in facts.cut_contexts.items()],
+            **to_plain(evaluation.stats()),
+            "flags": [],
+            "cuts": [],
         }
-
-    @staticmethod
-    def _with_marks(facts: RunFacts, about: State) -> RunFacts:
-        return replace(
-            facts,
-            flags={(row, bot): tuple(marks) for row, bot, marks in about["flags"]},
-            cut_contexts={(row, bot): words for row, bot, words in about["cuts"]},
-        )
 
     def _outcome(self, evaluation: Evaluation) -> ShardOutcome:
         stopped, usage = evaluation.stopped, evaluation.usage
@@ -242,6 +228,23 @@ class _Shard:
             cost=usage.cost or 0.0,
             warnings=tuple(self._warnings),
         )
+
+
+def marks_in(settings: Settings, rows: Sequence[Row]) -> State:
+    """What is known of rows before an LLM judges them, as a part says it of itself."""
+    return {
+        "flags": [[row, bot, list(marks)] for (row, bot), marks in flags_in(rows).items()],
+        "cuts": [[row, bot, words] for (row, bot), words in cuts_in(settings, rows).items()],
+    }
+
+
+def with_marks(facts: RunFacts, about: Iterable[State]) -> RunFacts:
+    """With the marks of cases that are in what parts say of themselves."""
+    flags, cuts = dict[tuple[int, str], tuple[str, ...]](), dict[tuple[int, str], str]()
+    for each in about:
+        flags |= {(row, bot): tuple(marks) for row, bot, marks in each.get("flags", ())}
+        cuts |= {(row, bot): words for row, bot, words in each.get("cuts", ())}
+    return replace(facts, flags=flags, cut_contexts=cuts)
 
 
 def scoring_of(facts: RunFacts) -> State:
