@@ -115,6 +115,20 @@ def rag_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return _runner(cli.main, tmp_path, monkeypatch, capsys)
 
 
+def with_json_and_page(run: Run) -> Run:
+    """Runs in shards, and their reports, have both in their folder, so that tests can look into them."""
+
+    def ended(*arguments: object, **variables: str) -> Ended:
+        words = list(map(str, arguments))
+        folder = words[1] if words[0] == "report" else words[words.index("-o") + 1] if "-o" in words else ""
+        is_wanted = folder and not folder.endswith(".xlsx") and not {"cases", "--show", "--json"} & {*words}
+        if is_wanted:
+            words += ["--json", f"{folder}/report.json", "--html", f"{folder}/report.html"]
+        return run(*words, **variables)
+
+    return ended
+
+
 def _runner(
     start: Callable[[], object],
     folder: Path,

@@ -59,7 +59,19 @@ def test_a_run_survives_the_loss_of_a_node(
     assert re.fullmatch(r"[\d.]+:\d+", address)
     sheet_of(tmp_path / "in.xlsx", rows=8)
     judge.latency = 0.02
-    command = [sys.executable, "-m", "rag_eval", "in.xlsx", "-o", "out", "--shard-rows", "1", "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "rag_eval",
+        "in.xlsx",
+        "-o",
+        "out",
+        "--shard-rows",
+        "1",
+        "-q",
+        "--json",
+        "out/report.json",
+    ]
     command += ["--engine", "ray", "--address", address]
     run = subprocess.Popen(command, env=world, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     parts = tmp_path / "out/results"

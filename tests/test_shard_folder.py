@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure
+from conftest import KEY, Run, azure, with_json_and_page
 from fake_judge import FakeJudge, Request, error
 from forking import Forker
 from test_main_job import sheet_of, wait_for
@@ -24,6 +24,12 @@ from rag_eval.shards.judge_shard import GRANT_USED, ShardOutcome, judge_shard
 from rag_eval.shards.plan import read_plan
 from rag_eval.shards.purse import Purse
 from rag_eval.shards.spec import ShardSpec, plain_settings, read_spec
+
+
+@pytest.fixture
+def rag_eval(rag_eval: Run) -> Run:
+    return with_json_and_page(rag_eval)
+
 
 USERS = (
     "input/thesis.txt",

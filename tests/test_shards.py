@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, read_sheet
+from conftest import KEY, Run, azure, read_sheet, with_json_and_page
 from fake_judge import FakeJudge, Request, error
 from forking import Fork, Forker
 from openpyxl import load_workbook
@@ -44,7 +44,13 @@ from rag_eval.store.lock import locked
 from rag_eval.tables.selection import Condition
 from rag_eval.tables.table import Table, read_table
 
-IN_THIS_PROCESS = "[evaluation]\nmax_workers = 1\n"
+
+@pytest.fixture
+def rag_eval(rag_eval: Run) -> Run:
+    return with_json_and_page(rag_eval)
+
+
+IN_THIS_PROCESS = "[report]\njson = true\n[evaluation]\nmax_workers = 1\n"
 """One call at a time needs no other process; the tests of processes have two."""
 BATCHED = ("preflight", "toxicity", "recommendation")
 """How many requests of these there are depends on what was known before."""
@@ -110,6 +116,7 @@ def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: 
     (tmp_path / "answers").mkdir()
     for number, name in enumerate(("b.csv", "a.csv", "~$a.csv", ".hidden.csv", "notes.txt")):
         table_of(tmp_path / "answers" / name, 3, seed=10 * number)
+    (tmp_path / "config.ini").write_text("[report]\njson = true\nhtml = true\n")
     ended = rag_eval("answers", "--judge", "offline")
     assert ended.code == 0, ended.err
     cases = told(tmp_path / "answers_report/report.json")["cases"][::3]
@@ -398,7 +405,8 @@ def test_parts_that_may_not_grow_are_written_by_the_next_run(
     assert "File too large; free some space, and run the same command again" in ended.err
     assert not list((tmp_path / "out").glob("results/*"))
     for folder in ("out", "whole"):
-        assert offline_forker.run(tmp_path, *arguments, "-o", folder).code == 0
+        ended = offline_forker.run(tmp_path, *arguments, "-o", folder, "--json", f"{folder}/report.json")
+        assert ended.code == 0
     assert told(tmp_path / "out/report.json") == told(tmp_path / "whole/report.json")
 
 
@@ -579,7 +587,7 @@ def test_what_a_run_in_shards_cannot_be_is_said_at_once(rag_eval: Run, tmp_path:
     table_of(tmp_path / "two/a.csv", 2)
     (tmp_path / "two/b.csv").write_text("Query,Bot_Other\nWhy?,Because.\n")
     for arguments, problem in {
-        ("in.csv", "-o", "out"): "the report is an Excel workbook",
+        ("in.csv", "-o", "out", "--json", "run.json"): "out: the report is an Excel workbook",
         ("in.csv", "-o", "out.xlsx", "--shard-rows", 2): "give -o the name of a folder",
         ("in.csv", "in.csv"): "name it with -o",
         ("empty",): "contains no input file",

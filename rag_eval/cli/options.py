@@ -219,11 +219,17 @@ class Options:
         "Output", "Report file.  [default: <input>_report.xlsx]", short="-o", type=PATH, is_usual=True
     )
     html: Path | None = _option(
-        "Output", "Also write a page for any browser to this file.", type=PATH, commands=_BOTH, is_usual=True
+        "Output",
+        "Also write a page for any browser to this file.",
+        type=PATH,
+        commands=f"{_BOTH} report",
+        is_usual=True,
     )
-    html_no_texts: bool = _flag("Output", "Leave texts, evidence and advice out of the page.", commands=_BOTH)
+    html_no_texts: bool = _flag(
+        "Output", "Leave texts, evidence and advice out of the page.", commands=f"{_BOTH} report"
+    )
     json: Path | None = _option(
-        "Output", "Also write the whole run as JSON to this file.", type=PATH, is_usual=True
+        "Output", "Also write the whole run as JSON to this file.", type=PATH, commands=_GATES, is_usual=True
     )
     csv: Path | None = _option(
         "Output", "Also write the tables as CSV files to FOLDER.", type=PATH, metavar="FOLDER"

@@ -32,11 +32,11 @@ class ShardReport(Job):
         from rag_eval.shards.folder import RunFolder
 
         self._folder = RunFolder(root)
-        named = replace(
-            options,
-            json=options.json or root / "report.json",
-            html=options.html or root / "report.html",
+        # What an earlier command wrote there would have other figures than the workbook beside it.
+        json, html = (
+            path if path.is_file() else None for path in (root / "report.json", root / "report.html")
         )
+        named = replace(options, json=options.json or json, html=options.html or html)
         super().__init__(self._folder.manifest, self._folder.report, named)
 
     def run(self) -> ExitCode:
