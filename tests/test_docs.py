@@ -413,7 +413,7 @@ IN_WORDS = {3: "three", 6: "six", 10: "ten"}
             "report",
             f"empty for fewer than {FEWEST_ROWS} queries, grey for {FEWEST_ROWS} to {RELIABLE_ROWS - 1}",
         ),
-        ("cli", f"Judge in shards of N rows. [default: {SHARD_ROWS}]"),
+        ("cli", f"Judge in shards of N rows. [default: {SHARD_ROWS} or fewer]"),
         ("background/scale", f"cuts it into shards of {SHARD_ROWS:,} rows"),
         ("background/offline-judge-quality", f"the relevance is at least {USEFUL_FROM}"),
         ("background/offline-judge-quality", f"with up to {SHORT} content words in the ground truth"),

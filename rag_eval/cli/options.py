@@ -367,7 +367,7 @@ class Options:
         idle="json",
     )
     shard_rows: int | None = _option(
-        "Shards", "Judge in shards of N rows.  [default: 5000]", type=_COUNT, metavar="N"
+        "Shards", "Judge in shards of N rows.  [default: 5000 or fewer]", type=_COUNT, metavar="N"
     )
     engine: str | None = _option(
         "Shards",

@@ -131,14 +131,15 @@ class ShardedJob(ShardReport):
 
     def _to_estimate(self, loaded: "LoadedSettings") -> "tuple[Table, _Shards]":
         from rag_eval.shards.folder import read_rows
-        from rag_eval.shards.plan import SHARD_ROWS, cut, read_plan
+        from rag_eval.shards.plan import cut, read_plan
 
-        def cut_again(shard_rows: int) -> "tuple[Table, _Shards]":
-            tables = self._tables(loaded)
-            return tables[0], lambda: enumerate(cut(tables, loaded.settings.evaluation.max_rows, shard_rows))
+        def cut_again(known: int | None) -> "tuple[Table, _Shards]":
+            tables, most = self._tables(loaded), loaded.settings.evaluation.max_rows
+            shard_rows = known or self._shard_rows(tables[0])
+            return tables[0], lambda: enumerate(cut(tables, most, shard_rows))
 
         if read_plan(self._folder) is None:
-            return cut_again(self._options.shard_rows or SHARD_ROWS)
+            return cut_again(None)
         plan, before = self._plan(loaded)
         run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
         if before:
@@ -196,17 +197,16 @@ class ShardedJob(ShardReport):
         return plan.model_copy(update=now), before
 
     def _new_plan(self, loaded: "LoadedSettings", asked: dict[str, Any]) -> "Plan":
-        from rag_eval.shards.plan import SHARD_ROWS, Plan
+        from rag_eval.shards.plan import Plan
 
         self._folder.remove_inputs()  # left by a run that was killed while it read
-        shard_rows = self._options.shard_rows or SHARD_ROWS
-        planner = self._read_all(loaded, shard_rows)
+        planner = self._read_all(loaded)
         return Plan(
             version=__version__,
             started=datetime.now().astimezone().isoformat(),
             sources=tuple(planner.sources),
             reading=asked,
-            shard_rows=shard_rows,
+            shard_rows=planner.shard_rows,
             table=planner.table(),
             shards=tuple(planner.shards),
         )
@@ -223,18 +223,28 @@ class ShardedJob(ShardReport):
         kept = {number: shard.input for number, shard in enumerate(shards) if number not in damaged}
         run.plan = run.plan.with_shards_of(self._read_all(loaded, run.plan.shard_rows, kept))
 
+    def _shard_rows(self, first: "Table") -> int:
+        """As many as were asked for, or fit all files if they are like the first one."""
+        from rag_eval.run.parallel import usable_cores
+        from rag_eval.shards.plan import SHARD_ROWS, rows_of_shard
+
+        if self._options.engine in ("ray", "none"):  # nobody knows yet how many processes there will be
+            return self._options.shard_rows or SHARD_ROWS
+        return self._options.shard_rows or rows_of_shard(len(first.rows) * len(self._files), usable_cores())
+
     def _read_all(
-        self, loaded: "LoadedSettings", shard_rows: int, kept: Mapping[int, str] | None = None
+        self, loaded: "LoadedSettings", shard_rows: int | None = None, kept: Mapping[int, str] | None = None
     ) -> "Planner":
         """Every file, cut into shards whose rows are written, except those that are `kept`."""
         from rag_eval.shards.folder import fingerprint_of_file
         from rag_eval.shards.plan import Planner, name_of
 
-        planner = Planner(self._folder, shard_rows, is_one_file=len(self._files) == 1, kept=kept)
+        planner = Planner(self._folder, shard_rows or 0, is_one_file=len(self._files) == 1, kept=kept)
         for path in self._files:
             sha256 = fingerprint_of_file(path)
             left = loaded.settings.evaluation.max_rows - planner.rows
             table = self._read(path, loaded, left)
+            planner.shard_rows = planner.shard_rows or self._shard_rows(table)
             planner.add(name_of(path, self._files), table, sha256, left)
         return planner
 

@@ -28,7 +28,16 @@ from rag_eval.tables.table import Table
 
 FORMAT = "rag-eval-shards/1"
 SHARD_ROWS = 5_000
-"""Rows of a shard unless another number is asked for."""
+"""Most rows of a shard unless another number is asked for."""
+_LEAST_ROWS = 500
+"""So many are worth the files of a shard."""
+_SHARDS_EACH = 4
+"""As many shards for each process are enough for all processes to end together."""
+
+
+def rows_of_shard(rows: int, processes: int) -> int:
+    """How many rows of about so many a shard has, if nobody says; `processes` judge at the same time."""
+    return max(_LEAST_ROWS, min(SHARD_ROWS, -(-rows // (_SHARDS_EACH * processes))))
 
 
 class _Written(BaseModel):
@@ -178,7 +187,7 @@ class Planner:
     ) -> None:
         """`kept` are shards whose rows are not written again, with the fingerprints that these have."""
         self._folder = folder
-        self._shard_rows = shard_rows
+        self.shard_rows = shard_rows
         self._is_one_file = is_one_file
         self._kept = kept or {}
         self.sources: list[InputFile] = []
@@ -198,7 +207,7 @@ class Planner:
         taken = min(most, len(table.rows))
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
         wanted = islice(rows, taken)
-        while some := list(islice(wanted, min(self._shard_rows, sys.maxsize))):
+        while some := list(islice(wanted, min(self.shard_rows, sys.maxsize))):
             number = len(self.shards)
             digest = self._kept.get(number) or write_rows(self._folder.input(number), some)
             self.shards.append(Shard(source=name, rows=len(some), input=digest))
