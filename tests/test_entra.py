@@ -15,7 +15,7 @@ from rag_eval.errors import InputError, RunStoppedError
 from rag_eval.judge.calls import Call, Message
 from rag_eval.judge.connection import _Writer
 from rag_eval.judge.endpoint import Endpoint
-from rag_eval.judge.entra import token_provider
+from rag_eval.judge.providers import token_provider
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.reply_types import GeneratedQuestion

@@ -8,9 +8,8 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
-from rag_eval.judge.entra import token_provider
 from rag_eval.judge.masking import secrets_in
-from rag_eval.judge.providers import PROVIDERS
+from rag_eval.judge.providers import PROVIDERS, token_provider
 from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS
 from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS
 

@@ -4,11 +4,12 @@ A new provider is one more entry of PROVIDERS, its name in ProviderName, and its
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from rag_eval.errors import InputError, RunStoppedError, how_to_install
 from rag_eval.judge.addresses import is_loopback, safe_url
 
 if TYPE_CHECKING:
@@ -134,6 +135,39 @@ def _azure_credentials(endpoint: "Endpoint") -> dict[str, Any]:
     if endpoint.token_provider is not None:
         return {"api-key": openai.omit}
     return {"api-key": endpoint.api_key, "Authorization": openai.omit}
+
+
+_SCOPE = "https://cognitiveservices.azure.com/.default"
+
+
+def token_provider() -> Callable[[], Awaitable[str]]:
+    """Gives a token of Microsoft Entra ID whenever it is asked, for Azure resources that take no keys.
+
+    It is renewed in time, and comes from wherever azure-identity finds a credential.
+
+    Raises InputError when the package is missing. What it gives raises RunStoppedError when there is no token.
+    """
+    try:
+        from azure.core.exceptions import AzureError
+        from azure.identity.aio import DefaultAzureCredential, get_bearer_token_provider
+    except ImportError as error:
+        raise InputError(
+            f"[azure] auth = entra needs the package azure-identity, which cannot be imported ({error}); install it "
+            f"with {how_to_install('entra')}, or set auth = key"
+        ) from error
+    provider = get_bearer_token_provider(DefaultAzureCredential(), _SCOPE)
+
+    async def token() -> str:
+        try:
+            return str(await provider())
+        except AzureError as error:
+            reason = " ".join(str(error.message).split())[:300]
+            raise RunStoppedError(
+                "unauthorized",
+                f"Microsoft Entra ID gives no token: {reason}; try az login, or set [azure] auth = key",
+            ) from None
+
+    return token
 
 
 def _openai_client(endpoint: "Endpoint", http: Any) -> "AsyncOpenAI":
