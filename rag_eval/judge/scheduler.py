@@ -219,8 +219,7 @@ class Scheduler:
             return
         key = self._judge.key(call)
         is_new = self._is_new(self._met, key)
-        stored = self._store.reply(key)
-        known = None if stored is None else _read(stored, call)
+        known = _read(self._store.reply(key), call)
         if isinstance(known, RefusedReplyError):
             self._refuse_stored(tasks, key, call, known, is_new=is_new)
         elif known is not None:
@@ -428,7 +427,9 @@ class Scheduler:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
 
 
-def _read(stored: str, call: Call[Any]) -> BaseModel | RefusedReplyError:
+def _read(stored: str | None, call: Call[Any]) -> BaseModel | RefusedReplyError | None:
+    if stored is None:
+        return None
     try:
         return read_reply(stored, call)
     except RefusedReplyError as refusal:

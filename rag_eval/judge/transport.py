@@ -198,7 +198,7 @@ class Transport:
             began = self._clock()
             outcome = self._post(attempt, turn)
             seconds = self._clock() - began
-            if isinstance(outcome, Fault) and outcome.possibly_billed and not outcome.tokens.prompt:
+            if outcome.possibly_billed and not outcome.tokens.prompt:
                 cost = self._budget.forfeit(held)
             elif not outcome.tokens.are_counted:
                 cost = self._budget.keep(held)

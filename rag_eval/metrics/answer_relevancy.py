@@ -136,7 +136,7 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         share, missing = found.share, found.missing
         if not case.query.isascii() and any(map(is_pair, asked)):
             share = raised(share, PAIRS_RAISED_BY)
-        if share < 1 and case.chunks and count_words(said) <= MOST_WORDS_OF_A_SHORT_RESPONSE:
+        if share < 1:
             share = max(share, _share_by_source(asked, said, case.chunks))
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         kind = expected_kind(case.query)
@@ -156,8 +156,13 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
     return "the response only has words of the query" if said <= known else ""
 
 
-def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...]) -> float:
-    """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds."""
+def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...] | None) -> float:
+    """Best share of the asked words in a chunk sentence, weighted with how much of the response it holds.
+
+    0 for a response that is not short, and without chunks.
+    """
+    if not chunks or count_words(said) > MOST_WORDS_OF_A_SHORT_RESPONSE:
+        return 0.0
     best = 0.0
     for sentence in _sentences(chunks):
         held = len(said & sentence.stems) / len(said)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from rag_eval.texts.display import without_half_pairs
 
@@ -51,6 +51,8 @@ class Completion:
     """The provider's content filter was down, and says so. The reply is as good as any."""
     model: str = field(default="", compare=False)
     """The model that wrote it, by the name that the provider gives."""
+    possibly_billed: ClassVar[bool] = False
+    """It was billed without a doubt."""
 
 
 @dataclass(frozen=True, slots=True)
