@@ -2,11 +2,13 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,6 +161,17 @@ def is_excerpt(shown: str, printed: str) -> bool:
 def azure(judge: FakeJudge) -> dict[str, str]:
     """The variables that make the fake judge an Azure resource."""
     return {"AZURE_OPENAI_ENDPOINT": judge.url, "AZURE_OPENAI_API_KEY": KEY}
+
+
+@contextmanager
+def file_size_limit(limit: int) -> Iterator[None]:
+    """No file grows beyond so many bytes: what a full disk does, without one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def read_boxes(path: Path) -> str:

@@ -1,4 +1,5 @@
-"""What a report looks like, in numbers: the widths of its columns, what a screen shows, how charts are drawn."""
+"""What a report looks like, in numbers: what a screen shows, how charts are drawn. Widths are in `look.json` and
+`whole_report.txt`."""
 
 import json
 import os
@@ -10,119 +11,22 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from openpyxl import load_workbook
 from openpyxl.worksheet.worksheet import Worksheet
-from report_cases import facts_of, plain_result, random_results, summary_of, write_report
+from report_cases import facts_of, plain_result, random_results, write_report
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Evidence, FailureMode, RunFacts
 from rag_eval.report.charts import MOST_BOTS, height_of
-from rag_eval.report.column import Column, ReportTable
-from rag_eval.report.columns import case_columns
 from rag_eval.report.core_sheets import HEAT_FROM
-from rag_eval.report.extra_columns import extra_bot_columns, extra_case_columns
-from rag_eval.report.tables import BOTS, CASES, STANDINGS, TABLES, FinishedRun
+from rag_eval.report.tables import BOTS, CASES, STANDINGS
 from rag_eval.report.workbook import ExcelReport
-from rag_eval.results.findings import find
 from rag_eval.results.tallies import Tallies
 
 TWO = ("A", "B")
-EVERYTHING: dict[str, Any] = {
-    "further": {"answer_coverage": "Answer Coverage", "chunk_relevance": "Relevant Chunks"},
-    "rubric": "tone",
-    "has_gold": True,
-}
 SCREEN = (1320, 461)
 """Pixels of 1366 × 768 that Excel leaves to cells: without its ribbon, its bars, headers and the task bar."""
-
-
-def widths(columns: Sequence[Column[Any]]) -> str:
-    def words(column: Column[Any]) -> str:
-        look = " folded" if column.is_folded else " hidden" if column.is_hidden else ""
-        return f"{column.header} {column.width:g}{look}"
-
-    return ", ".join(map(words, columns))
-
-
-def test_the_widths_of_all_columns() -> None:
-    facts, everything = facts_of(TWO, 4), facts_of(TWO, 4, **EVERYTHING)
-    summary = summary_of(random_results(TWO, 4), facts)
-    run = FinishedRun(facts, summary, find(summary))
-    found: dict[str, Sequence[Column[Any]]] = {
-        table.name: table.columns(run if isinstance(table, ReportTable) else facts) for table in TABLES
-    }
-    found[CASES.name] = case_columns(facts, lambda _: "")
-    found["further"] = list(extra_case_columns(everything))
-    found["further bots"] = list(extra_bot_columns(everything))
-    assert {name: widths(columns) for name, columns in found.items()} == WIDTHS
-
-
-WIDTHS = {
-    "Per-Query Metrics": (
-        "Query 22, Ground Truth 26, Bot 12, Response 32, Context 36 folded, RQS 7, Answer "
-        "Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Input"
-        " Toxicity 7, Toxic? 7 folded, Empty Context? 7 folded, Empty Answer? 7 folded, Failure Mode 15,"
-        " Recommendation 48, Row 7, Selection 10"
-    ),
-    "Bot Summary": (
-        "Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context Precision "
-        "7, Context Recall 7, Avg Input Toxicity 7, Toxic Queries 7, Total Queries 7, Retrieval Failures"
-        " 7, Hallucinations 8.5, Low Quality 7, Empty Contexts 7, Empty Answers 7, Scored 7, Not Judged "
-        "7, Coverage 7, 95 % low 7, 95 % high 7, Retrieval Failures % 7 folded, Hallucinations % 7 "
-        "folded, Low Quality % 7 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
-    ),
-    "Leaderboard": (
-        "Rank 5, Bot 12, Avg RQS 7, RQS StdDev 7, Answer Correctness 7, Faithfulness 7, "
-        "Faithfulness StdDev 7 folded, Answer Relevancy 7, Context Precision 7, Context Recall 7, Winner"
-        " 7, Verdict 34, First fix 34, 95 % low 7, 95 % high 7, vs Winner 7, vs Winner 95 % low 7, vs "
-        "Winner 95 % high 7, Queries compared 9 folded, 95 % minus 7 hidden, 95 % plus 7 hidden"
-    ),
-    "Slices": (
-        "Slice 24, Bot 12, Avg RQS 7, Answer Correctness 7, Faithfulness 7, Answer Relevancy 7, Context "
-        "Precision 7, Context Recall 7, Scored 7, Total Queries 7"
-    ),
-    "Rubric": (
-        "Criterion 34, Bot 12, Pass Rate 10, 95 % low 9, 95 % high 9, Passed 9, Judged 9, Not Judged 9, "
-        "Not Applicable 11"
-    ),
-    "Evidence": ("Row 8, Bot 16, Metric 20, Subject 20, Rank 7, Text 80, Verdict 20, Reason 60"),
-    "further": (
-        "Answer Coverage 10, Missing Information 32, Relevant Chunks 10, Rubric 9, Rubric Score 8, "
-        "Failed Criteria 38, Doc Recall 9, Doc Precision 9, Doc F1 9, NDCG@10 9, Correct Docs 9, Missing"
-        " Docs 20"
-    ),
-    "further bots": ("Avg Answer Coverage 9.5, Avg Relevant Chunks 9.5"),
-    "Human Alignment": (
-        "Measure 20, Bot 12, Cases 8, Labels without a score 10, Kappa 8, Kappa 95 % low 9.5, Kappa 95 %"
-        " high 9.5, Same verdict 9, Spearman 9.5, Mean absolute error 9.5, Threshold 9.5, True-positive "
-        "rate 9.5, True-negative rate 9.5, Human mean 9, Judge mean 9, Judge mean, all cases 10, "
-        "Corrected mean 10, Corrected 95 % low 9.5, Corrected 95 % high 9.5, Labels to ±0.05 9.5, "
-        "Implied threshold 9.5, Implied 95 % low 9.5, Implied 95 % high 9.5"
-    ),
-    "Disagreements": ("Measure 20, Bot 12, Row 8, Judge 9, Human 9, Judge − Human 9, Query 60"),
-    "vs Baseline": (
-        "Bot 12, Metric 20, Baseline 10, Now 10, Change 10, 95 % low 10, 95 % high 10, Queries compared "
-        "10, Queries in all 10, Only in baseline 10, Only in this run 10, Verdict 14"
-    ),
-    "Retrieval": (
-        "Bot 12, Doc Recall 10, Doc Precision 10, Doc F1 10, NDCG@10 10, MRR 10, MAP 10, Doc Recall@5 "
-        "10, Doc Precision@5 10, NDCG@5 10, Doc Recall@10 10, Doc Precision@10 10, Hit Rate@5 10, Hit "
-        "Rate@10 10, Scored 8, Not Applicable 11"
-    ),
-    "History": (
-        "Bot 20, Run 16, Avg RQS 7, RQS 95 % low 7, RQS 95 % high 7, Scored 7, Total Queries 7, Change "
-        "7, Queries compared 7, Only before 7, Only now 7, Since the run before 34, Answer Correctness 7, "
-        "Faithfulness 7, Answer Relevancy 7, Context Precision 7, Context Recall 7, Failures 7, "
-        "Judge 34, Input 24, Cost 7, Day 7 hidden, Below 7 "
-        "hidden, Above 7 hidden"
-    ),
-    "Side by Side": (
-        "Row 7, Query 28, Ground Truth 30 folded, Bots differ 7, A RQS 7, A Failure Mode 15, A Response "
-        "36, B RQS 7, B Failure Mode 15, B Response 36"
-    ),
-}
 
 
 LONG = ("A bot with a name of more than thirty characters", "Birch", "Cedar", "Dune", "Elm")

@@ -4,19 +4,16 @@ import csv
 import json
 import math
 import os
-import resource
 import signal
 import threading
 import tracemalloc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure
+from conftest import KEY, Run, azure, file_size_limit
 from fake_judge import Answer, FakeJudge, completion, error
 from files import write_table
 from forking import Forker
@@ -208,9 +205,11 @@ def test_the_configuration_has_sources_and_no_secrets(tmp_path: Path) -> None:
     assert set(configuration) == set(type(loaded.settings).model_fields)
 
 
-def test_json_takes_no_memory_for_the_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["json", "xlsx"])
+def test_an_output_takes_no_memory_for_the_text(tmp_path: Path, kind: str) -> None:
     text = "A sentence of some length. " * 1_000
-    report = JsonReport(tmp_path / "r.json", facts_of(["GPT4"], 300), NOTHING)
+    path, facts = tmp_path / f"r.{kind}", facts_of(["GPT4"], 300)
+    report = JsonReport(path, facts, NOTHING) if kind == "json" else ExcelReport(path, facts)
     tracemalloc.start()
     try:
         for row in range(2, 302):
@@ -400,7 +399,7 @@ def test_a_disk_that_takes_no_more_is_an_output_error(tmp_path: Path, kind: str,
     report = (
         JsonReport(tmp_path / "r", facts, NOTHING) if kind == "json" else CsvReport(tmp_path / "r", facts)
     )
-    with _file_size_limit(900), pytest.raises(OutputError, match=f"cannot be written: .* with --{kind}"):
+    with file_size_limit(900), pytest.raises(OutputError, match=f"cannot be written: .* with --{kind}"):
         write_output(report, random_results(TWO_BOTS, rows), facts)
     report.discard()
     assert os.listdir(tmp_path) == []
@@ -774,16 +773,6 @@ def _csv(path: Path) -> list[list[Any]]:
 def _rows(sheet: Any) -> list[dict[str, Any]]:
     header, *rows = sheet.iter_rows(values_only=True)
     return [dict(zip(header, row, strict=True)) for row in rows]
-
-
-@contextmanager
-def _file_size_limit(limit: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_report_from_stored_replies_costs_nothing(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def parts_of(folder: Path) -> dict[str, float]:
 # The same figures
 
 
-@pytest.mark.parametrize("shard_rows", [100, 5, 2])
+@pytest.mark.parametrize(
+    "shard_rows", [*(pytest.param(rows, marks=pytest.mark.slow) for rows in (100, 5)), 2]
+)
 def test_one_three_and_seven_shards_have_the_figures_of_one_run(
     rag_eval: Run, tmp_path: Path, shard_rows: int
 ) -> None:
@@ -392,6 +394,7 @@ def test_a_disk_that_is_full_loses_nothing(forker: Forker, judge: FakeJudge, mem
         shutil.rmtree(memory_path / str(number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "place"), [(4_000, "input/part-00000"), (7_000, "results/part-0000")])
 def test_parts_that_may_not_grow_are_written_by_the_next_run(
     offline_forker: Forker, tmp_path: Path, limit: int, place: str
@@ -748,6 +751,7 @@ def test_show_of_several_files_shows_the_first_and_judges_nothing(rag_eval: Run,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_another_version_is_continued_with_a_warning(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(IN_THIS_PROCESS)
     table_of(tmp_path / "in.csv", 2)
@@ -806,7 +810,10 @@ def test_only_minutes_limit_an_offline_run_in_shards(rag_eval: Run, tmp_path: Pa
     assert "--max-minutes has no effect" not in ended.err
 
 
-@pytest.mark.parametrize("gate_on", list(GateOn))
+@pytest.mark.parametrize(
+    "gate_on",
+    [pytest.param(each, marks=[] if each is GateOn.MEAN else pytest.mark.slow) for each in GateOn],
+)
 def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path, gate_on: GateOn) -> None:
     table_of(tmp_path / "in.csv")
     offline = ("in.csv", "--judge", "offline")
@@ -833,6 +840,7 @@ def test_a_report_of_shards_has_the_gates_of_a_run(rag_eval: Run, tmp_path: Path
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
 
+@pytest.mark.slow
 def test_a_run_in_shards_is_once_in_the_history(rag_eval: Run, tmp_path: Path) -> None:
     def entries(folder: str) -> list[dict[str, Any]]:
         document = read_history(tmp_path / folder)
