@@ -213,7 +213,9 @@ class Connection:
         from yarl import URL
 
         head = await self._writer.head(deployment, path, query)
-        headers = head.headers if data is not None else _without_type(head.headers)
+        headers = dict(head.headers)
+        if data is None:  # a form has a type of its own
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         async with (
             asyncio.timeout(self._timeout + seconds),
             self._session.request(
@@ -261,11 +263,6 @@ async def _stream(answer: "ClientResponse", into: IO[bytes], most: int) -> bool:
             return False
         await asyncio.to_thread(into.write, piece)
     return True
-
-
-def _without_type(headers: Mapping[str, str]) -> dict[str, str]:
-    """For a request without JSON: a form has a type of its own."""
-    return {name: value for name, value in headers.items() if name.lower() != "content-type"}
 
 
 def _way(endpoint: Endpoint) -> dict[str, Any]:

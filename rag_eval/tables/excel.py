@@ -246,7 +246,9 @@ def _read_workbook(package: Package, part: str) -> tuple[list[WorkSheet], Any]:
                 epoch = CALENDAR_MAC_1904
         elif identifier := element.get(f"{{{REL_NS}}}id"):
             relation = relations[identifier]
-            target = _target(folder, relation["Target"])
+            target = relation["Target"]
+            is_absolute = target.startswith("/")
+            target = target[1:] if is_absolute else posixpath.normpath(posixpath.join(folder, target))
             if target in package.names and "chartsheet" not in relation.get("Type", ""):
                 is_visible = element.get("state", "visible") == "visible"
                 sheets.append(WorkSheet(element.get("name", ""), is_visible, target))
@@ -259,10 +261,6 @@ def _read_description(package: Package) -> str:
         return ""
     found = [element.text or "" for element in package.elements(ARC_CORE, (_DESCRIPTION,))]
     return found[0] if found else ""
-
-
-def _target(folder: str, target: str) -> str:
-    return target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
 
 
 def _read_styles(package: Package) -> tuple[set[int], set[int]]:
