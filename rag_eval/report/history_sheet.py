@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.annotations import Stack
 from rag_eval.report.charts import Curve, time_chart
-from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, plain_column
+from rag_eval.report.column import NUMBER_WIDTH, Cell, Column, ReportTable, plain_column
 from rag_eval.report.styles import LINE_HEIGHT, Formats, Look
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.paired import PairedMeans
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
 from rag_eval.results.summary import Mean
-from rag_eval.store.leftovers import Scratch
-from rag_eval.store.replacement import Replacement
 from rag_eval.texts.display import printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
-    from xlsxwriter.worksheet import Worksheet
 
     from rag_eval.report.tables import FinishedRun
 
-SHEET, RUNS = "History", "Runs"
+_SHEET = "History"
 _MOST_RUNS = 40
 """On the sheet of a report, so that the chart below the table is near; a workbook of its own shows all."""
 _WIDTH = 1120
@@ -55,17 +52,6 @@ def write_history(sheet: "WrittenSheet[FinishedRun, BotInTime]", run: "FinishedR
     sheet.worksheet.print_area(0, 0, stack.last_row(LINE_HEIGHT), table.column("Judge"))
 
 
-def _write_table(worksheet: "Worksheet", formats: Formats, history: History) -> SheetTable[BotInTime]:
-    columns = history_columns()
-    table = SheetTable(
-        worksheet, columns, formats, 3 * LINE_HEIGHT, LINE_HEIGHT, group_of=lambda line: line.bot.bot
-    )
-    for line in bots_in_time(history):
-        table.append(line)
-    table.finish(frozen=2)
-    return table
-
-
 def _write_chart(
     book: "Workbook",
     stack: Stack,
@@ -81,31 +67,22 @@ def _write_chart(
 
 def write_history_workbook(target: Path, history: History) -> Path:
     """A workbook of two sheets: the chart with what changed, and all runs. Returns its path. Raises OutputError."""
-    from xlsxwriter import Workbook
+    from rag_eval.report.book import new_workbook
 
-    from rag_eval.report.book import check_readable, workbook_errors
-
-    replacement = Replacement(target)
-    try:
-        with workbook_errors(target), Scratch(target) as scratch:
-            book = Workbook(replacement.path, {"constant_memory": True, "tmpdir": scratch})
-            chart, runs = sheets = [book.add_worksheet(name) for name in (SHEET, RUNS)]
-            chart.hide_gridlines(2)
-            formats = Formats(book)
-            heading = f"{len(history.runs):,} runs of {shorten(history.runs[-1].input_name, 80)}"
-            chart.write_string(0, 0, printable(heading), formats.run)
-            table = _write_table(runs, formats, history)
-            runs.repeat_rows(0)
-            words = [*changes_words(history), *history.damaged]
-            _write_chart(book, Stack(chart, 1, _WIDTH), table, words, bots_in_time(history))
-            for sheet in sheets:
-                sheet.set_landscape()
-                sheet.fit_to_pages(1, 0)
-            book.close()
-        check_readable(replacement.path, target, [SHEET, RUNS])
-        return replacement.commit()
-    finally:
-        replacement.discard()
+    with new_workbook(target, (_SHEET, _RUNS.name)) as workbook:
+        chart, runs = workbook.sheets.values()
+        chart.hide_gridlines(2)
+        formats = Formats(workbook.book)
+        heading = f"{len(history.runs):,} runs of {shorten(history.runs[-1].input_name, 80)}"
+        chart.write_string(0, 0, printable(heading), formats.run)
+        table = WrittenSheet(workbook.book, runs, formats, _RUNS).fill(history)
+        runs.repeat_rows(0)
+        words = [*changes_words(history), *history.damaged]
+        _write_chart(workbook.book, Stack(chart, 1, _WIDTH), table, words, bots_in_time(history))
+        for sheet in (chart, runs):
+            sheet.set_landscape()
+            sheet.fit_to_pages(1, 0)
+    return workbook.place
 
 
 def history_columns() -> list[Column[BotInTime]]:
@@ -192,6 +169,12 @@ def _above(line: BotInTime) -> float:
 
 
 _DAY, _BELOW, _ABOVE = "Day", "Below", "Above"
+_RUNS: ReportTable[History, BotInTime] = ReportTable(
+    name="Runs",
+    columns=lambda history: history_columns(),
+    lines=bots_in_time,
+    group_of=lambda line: line.bot.bot,
+)
 _NO_MEAN = Mean(None, None, 0)
 _ABOUT_SCORED = "Queries of the bot that have an RQS in this run."
 _ABOUT_CHANGE = "Change of the mean RQS since the run before, over the queries of both. Empty if not tested."
