@@ -276,6 +276,7 @@ _OFFLINE_MODULES = [
     "numpy.random",
     "openpyxl",
     "rag_eval.cli.job",
+    "rag_eval.cli.session",
     "rag_eval.cli.run",
     "rag_eval.configuration",
     "rag_eval.texts.injection",

@@ -15,11 +15,11 @@ import click
 
 from rag_eval.cli.console import set_up_logging, warn
 from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
-from rag_eval.cli.job import Job
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
 from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option
+from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import TOXICITY, CaseResult
 
@@ -67,7 +67,9 @@ def command(input_path: Path, **given: Any) -> None:
     target = given["output"] or input_path.with_name(f"{stem}_judges.xlsx")
     given["config_b"] = given["config_b"] or given["config_a"]
     a, b = (_options_of(letter, given) for letter in "ab")
-    sys.exit(JudgeComparisonJob(input_path, target, a, b).run())
+    with Session.opened(input_path, target, a) as session:
+        code = JudgeComparisonJob(session, b).run(input_path)
+    sys.exit(code)
 
 
 def _options_of(letter: str, given: Mapping[str, Any]) -> Options:
@@ -98,29 +100,32 @@ class _Judged:
         )
 
 
-class JudgeComparisonJob(Job):
+class JudgeComparisonJob:
     """Two evaluations of the same rows, one after the other, and a workbook that compares them."""
 
-    def __init__(self, input_path: Path, target: Path, a: Options, b: Options) -> None:
-        super().__init__(input_path, target, a)
-        self._options_of_b = b
+    def __init__(self, session: Session, options_of_b: Options) -> None:
+        """The session is that of judge A."""
+        self._session = session
+        self._options, self._paths = session.options, session.paths
+        self._options_of_b = options_of_b
 
-    def _run(self) -> ExitCode:
+    def run(self, named_input: Path) -> ExitCode:
+        """Everything that can be wrong is found before the first paid call."""
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        sides = read_pair((self._options, self._options_of_b), self._target, self._named_input)
+        sides = read_pair((self._options, self._options_of_b), self._paths.report, named_input)
         for side in sides:
             self._paths.check(side.loaded)
-        self._rubric = rubric_of(sides[0].settings)
-        table = self._read_table(sides[0].loaded, form)
+        self._session.rubric = rubric_of(sides[0].settings)
+        table = self._session.read_table(sides[0].loaded, form)
         if self._options.dry_run:
             return self._estimate_both(sides, table)
         for side in sides:
             side.loaded.require_credentials()
             side.check_cap()
         self._check_outputs(sides)
-        with self._locked():
+        with self._session.locked():
             for side in sides:
                 self._paths.make_room(side.settings)
             return self._compare(sides, table)
@@ -143,10 +148,12 @@ class JudgeComparisonJob(Job):
         from rag_eval.configuration.effective import store_path
 
         for side in sides:
-            self._say(f"{side.heading}:", bold=True)
+            self._session.say(f"{side.heading}:", bold=True)
             part = ((store_path(side.settings, side.target),), table.rows)
-            for line in DryRun(side.loaded, side.options, self._rubric).lines(table, partial(iter, (part,))):
-                self._say(line)
+            for line in DryRun(side.loaded, side.options, self._session.rubric).lines(
+                table, partial(iter, (part,))
+            ):
+                self._session.say(line)
         return ExitCode.COMPLETE
 
     # The two evaluations
@@ -188,11 +195,11 @@ class JudgeComparisonJob(Job):
         from rag_eval.run.metered_store import MeteredStore
         from rag_eval.store.reply_store import Store
 
-        judges = open_judges(side.settings, side.target, side.options, self._rubric)
+        judges = open_judges(side.settings, side.target, side.options, self._session.rubric)
         if isinstance(judges.store, Store):
             judges = replace(judges, store=MeteredStore(judges.store))
         facts = facts_at_start(side.settings, table, judges)
-        self._say(f"Judge {side.heading}: {facts.judge}")
+        self._session.say(f"Judge {side.heading}: {facts.judge}")
         return _Judged(side, judges, facts)
 
     def _judge(self, judged: _Judged, table: "Table", results: "Receiver") -> None:
@@ -203,7 +210,7 @@ class JudgeComparisonJob(Job):
         tallies = Tallies(judged.facts)
         evaluation = Evaluation(judged.judges, judged.side.settings)
         try:
-            with closing(self._judged(evaluation, table, tallies)) as stream:
+            with closing(self._session.judged(evaluation, table, tallies)) as stream:
                 for result in stream:
                     results.add(result)
             if not judged.side.options.report_only:
@@ -228,7 +235,7 @@ class JudgeComparisonJob(Job):
         from rag_eval.report.judge_json import write_json
         from rag_eval.report.judge_workbook import write_workbook
 
-        paths = [write_workbook(self._target, comparison, runs)]
+        paths = [write_workbook(self._paths.report, comparison, runs)]
         self._paths.is_reported = True
         if target := self._options.html:
             from rag_eval.report.page.judge_page import write_page
@@ -245,25 +252,25 @@ class JudgeComparisonJob(Job):
         from rag_eval.results.findings import unfit_words
         from rag_eval.results.judge_comparison import headline
 
-        self._say("")
+        self._session.say("")
         for line in table_lines(comparison):
-            self._say(line)
-        self._say("")
-        self._say(headline(comparison, *runs), bold=True)
+            self._session.say(line)
+        self._session.say("")
+        self._session.say(headline(comparison, *runs), bold=True)
         for line in summary_lines(comparison, runs):
-            self._say(line)
+            self._session.say(line)
         for run in runs:
-            self._say(f"{run.letter}: {usage_line(run.facts)}")
+            self._session.say(f"{run.letter}: {usage_line(run.facts)}")
         for run in runs:
             if run.facts.partial:
                 warn(f"PARTIAL: {run.letter}: {run.facts.partial}")
             if unfit_words(run.facts):
                 warn(f"{run.letter}: {unfit_words(run.facts)}")
-        if paths[0] != self._target:
-            warn(f"{self._target} is open in another program; the workbook was saved next to it.")
+        if paths[0] != self._paths.report:
+            warn(f"{self._paths.report} is open in another program; the workbook was saved next to it.")
         for path in paths[1:]:
-            self._say(f"Also written: {path}")
-        self._say(f"Workbook: {paths[0]}")
+            self._session.say(f"Also written: {path}")
+        self._session.say(f"Workbook: {paths[0]}")
 
     def _exit_code(self, judged: list[_Judged]) -> ExitCode:
         for each in judged:

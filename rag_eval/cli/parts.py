@@ -56,9 +56,9 @@ def shard(path: Path, at_once: int | None, debug: bool) -> None:
 @options("report")
 def report(folder: Path, **values: Any) -> None:
     """Write the report of a run in shards from the parts in FOLDER. Nothing is judged."""
-    from rag_eval.cli.shard_report import ShardReport
+    from rag_eval.cli.shard_report import report_shards
 
-    sys.exit(ShardReport(folder, Options(**values)).run())
+    sys.exit(report_shards(folder, Options(**values)))
 
 
 @click.command("cases", short_help="Write selected cases of a run in shards.")

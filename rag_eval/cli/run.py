@@ -33,8 +33,11 @@ def command(inputs: tuple[Path, ...], **values: Any) -> None:
 
         sys.exit(ShardedJob(inputs, given).run())
     from rag_eval.cli.job import Job
+    from rag_eval.cli.session import Session
 
     (input_path,) = inputs
     stem = "stdin" if str(input_path) == "-" else input_path.stem
     target = given.output or input_path.with_name(f"{stem}_report.xlsx")
-    sys.exit(Job(input_path, target, given).run())
+    with Session.opened(input_path, target, given) as session:
+        code = Job(input_path, session).run()
+    sys.exit(code)

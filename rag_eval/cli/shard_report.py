@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval.cli.facts import facts_at_end, notes_on_marks
-from rag_eval.cli.job import Job
-from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
+from rag_eval.cli.session import Session
 from rag_eval.cli.shard_run import ShardedRun
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.store.lock import locked
@@ -25,58 +24,59 @@ if TYPE_CHECKING:
     from rag_eval.shards.folder import RunFolder
 
 
-class ShardReport(Job):
+def report_shards(root: Path, options: Options) -> ExitCode:
     """A report of the shards that are done, with all that the report of a run has. Nothing is judged."""
+    from rag_eval.shards.folder import RunFolder
 
-    def __init__(self, root: Path, options: Options) -> None:
-        from rag_eval.shards.folder import RunFolder
+    folder = RunFolder(root)
+    options = with_outputs_there(options, root)
+    session = Session(folder.manifest, OutputPaths(folder.manifest, folder.report, options), options)
+    session.gates = options.gates()
+    session.past = session.read_baseline()
+    lock = locked(folder.manifest) if root.is_dir() else nullcontext()
+    with session.paths, lock:
+        run, loaded = found_run(folder)
+        if options.history:
+            wanted = loaded.settings.report.model_copy(update={"history": options.history})
+            loaded = replace(loaded, settings=loaded.settings.model_copy(update={"report": wanted}))
+        session.paths.check(loaded)
+        session.paths.check_writable()
+        session.paths.make_room(loaded.settings)
+        session.read_history(loaded.settings, run.facts, run.plan.inputs_hash)
+        outcome = write_parts(session, loaded, run, run.fold(), iter(sorted(run.done)))
+        stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None
+        return session.conclude(outcome, loaded.settings, stopped)
 
-        self._folder = RunFolder(root)
-        # What an earlier command wrote there would have other figures than the workbook beside it.
-        json, html = (
-            path if path.is_file() else None for path in (root / "report.json", root / "report.html")
-        )
-        named = replace(options, json=options.json or json, html=options.html or html)
-        super().__init__(self._folder.manifest, self._folder.report, named)
 
-    def run(self) -> ExitCode:
-        self._gates = self._options.gates()
-        self._past = self._read_baseline()
-        self._paths = OutputPaths(self._folder.manifest, self._folder.report, self._options)
-        self._manifest = Manifest(None, self._folder.manifest, {})
-        lock = locked(self._folder.manifest) if self._folder.root.is_dir() else nullcontext()
-        with self._paths, lock:
-            run, loaded = found_run(self._folder)
-            if folder := self._options.history:
-                wanted = loaded.settings.report.model_copy(update={"history": folder})
-                loaded = replace(loaded, settings=loaded.settings.model_copy(update={"report": wanted}))
-            self._paths.check(loaded)
-            self._paths.check_writable()
-            self._paths.make_room(loaded.settings)
-            self._read_history(loaded.settings, run.facts, run.plan.inputs_hash)
-            outcome = self._write_parts(loaded, run, run.fold(), iter(sorted(run.done)))
-            stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None
-            return self._conclude(outcome, loaded.settings, stopped)
+def with_outputs_there(options: Options, root: Path) -> Options:
+    """With the JSON and the page that an earlier command left in the folder of the run.
 
-    def _write_parts(
-        self, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", numbers: Iterator[int]
-    ) -> "RunOutcome":
-        """The outputs of the shards with these numbers, each as soon as its number comes."""
-        from rag_eval.run.evaluation import redactor_of
+    Left as they are, they would have other figures than the workbook beside them.
+    """
+    paths = root / "report.json", root / "report.html"
+    json, html = (path if path.is_file() else None for path in paths)
+    return replace(options, json=options.json or json, html=options.html or html)
 
-        redactor = None if run.judges.is_proxy else redactor_of(loaded.settings)
 
-        def at_end(summary: "Summary") -> "RunFacts":
-            facts, stats = fold.facts, fold.stats
-            if redactor:
-                redactor.counts.update(stats.redacted)
-            about_rows = [_ABOUT_ROWS] if facts.sources else []
-            marks = notes_on_marks(facts.flags, facts.cut_contexts)
-            facts = replace(facts, notes=(*about_rows, *marks, *facts.notes))
-            facts = facts_at_end(facts, stats, summary, redactor, run.partial)
-            return replace(facts, notes=(*facts.notes, *renewed_notes(fold.renewed)))
+def write_parts(
+    session: Session, loaded: "LoadedSettings", run: ShardedRun, fold: "Fold", numbers: Iterator[int]
+) -> "RunOutcome":
+    """The outputs of the shards with these numbers, each as soon as its number comes."""
+    from rag_eval.run.evaluation import redactor_of
 
-        return self._write(loaded, fold.facts, partial(fold.results, numbers), at_end)
+    redactor = None if run.judges.is_proxy else redactor_of(loaded.settings)
+
+    def at_end(summary: "Summary") -> "RunFacts":
+        facts, stats = fold.facts, fold.stats
+        if redactor:
+            redactor.counts.update(stats.redacted)
+        about_rows = [_ABOUT_ROWS] if facts.sources else []
+        marks = notes_on_marks(facts.flags, facts.cut_contexts)
+        facts = replace(facts, notes=(*about_rows, *marks, *facts.notes))
+        facts = facts_at_end(facts, stats, summary, redactor, run.partial)
+        return replace(facts, notes=(*facts.notes, *renewed_notes(fold.renewed)))
+
+    return session.write(loaded, fold.facts, partial(fold.results, numbers), at_end)
 
 
 def found_run(folder: "RunFolder") -> "tuple[ShardedRun, LoadedSettings]":

@@ -12,8 +12,9 @@ from rag_eval.cli.console import say, warn
 from rag_eval.cli.manifest import Manifest
 from rag_eval.cli.options import Options
 from rag_eval.cli.output_paths import OutputPaths
+from rag_eval.cli.session import Session
 from rag_eval.cli.shard_inputs import files_of, folder_of
-from rag_eval.cli.shard_report import ShardReport
+from rag_eval.cli.shard_report import with_outputs_there, write_parts
 from rag_eval.cli.shard_run import ShardedRun, engine_of, lent_key
 from rag_eval.cli.terminal import progress
 from rag_eval.configuration.effective import CACHE_NAME
@@ -32,25 +33,25 @@ if TYPE_CHECKING:
     _Shards = Callable[[], Iterable[tuple[int, Sequence[Row]]]]
 
 
-class ShardedJob(ShardReport):
+class ShardedJob:
     """The main job in shards: the same options, the same figures."""
 
-    _idle_offline = ("offline",)
-
     def __init__(self, inputs: Sequence[Path], options: Options) -> None:
-        super().__init__(folder_of(inputs, options.output), options)
-        self._inputs = inputs
+        """Raises InputError for inputs that are none, and for options that cannot be used with shards."""
+        from rag_eval.shards.folder import RunFolder, require_parquet
+
+        root = folder_of(inputs, options.output)
+        self._folder = RunFolder(root)
+        self._files = files_of(inputs, root)
+        self._options = with_outputs_there(options, root)
+        self._refuse_idle()
+        require_parquet()
+        self._manifest = Manifest(options.manifest, inputs[0], options.given())
+        self._paths = OutputPaths(self._files[0], self._folder.report, self._options)
+        self._session = Session(self._files[0], self._paths, self._options, self._manifest)
 
     def run(self) -> ExitCode:
         """Everything that can be wrong with the input is found before the first paid call."""
-        from rag_eval.shards.folder import require_parquet
-
-        self._files = files_of(self._inputs, self._folder.root)
-        self._named_input = self._input = self._files[0]
-        self._refuse_idle()
-        require_parquet()
-        self._paths = OutputPaths(self._input, self._folder.report, self._options)
-        self._manifest = Manifest(self._options.manifest, self._inputs[0], self._options.given())
         self._paths.check_named()
         with self._paths, self._manifest:
             return self._run()
@@ -79,12 +80,12 @@ class ShardedJob(ShardReport):
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 
-        self._gates = self._options.gates()
-        self._past = self._read_baseline()
-        loaded = self._load_settings()
-        self._rubric = rubric_of(loaded.settings)
+        self._session.gates = self._options.gates()
+        self._session.past = self._session.read_baseline()
+        loaded = self._session.load_settings(self._files[0])
+        self._session.rubric = rubric_of(loaded.settings)
         if self._options.show:
-            return self._show(self._read(self._input, loaded))
+            return self._session.show(self._read(self._session.input, loaded))
         self._paths.check(loaded)
         self._settings = plain_settings(loaded.settings)
         if self._options.dry_run:
@@ -98,13 +99,13 @@ class ShardedJob(ShardReport):
             plan, before = self._plan(loaded)
             self._folder.require_files(range(len(plan.shards)))
             self._folder.remove_leftovers(range(len(plan.shards)))
-            run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
+            run = ShardedRun(self._folder, plan, loaded.settings, self._session.rubric)
             if before:
                 run.keep_what_was_paid(before, self._options)
                 self._mend_inputs(run, loaded)
-            self._read_history(loaded.settings, run.facts, plan.inputs_hash)
+            self._session.read_history(loaded.settings, run.facts, plan.inputs_hash)
             write_plan(self._folder, run.plan.model_copy(update={"judging": run.judging}))
-            self._announce(loaded.settings, run.facts, run.judges)
+            self._session.announce(loaded.settings, run.facts, run.judges, "offline")
             self._manifest.began(loaded, run.facts)
             if self._options.engine == "none":
                 return self._explain_specs(run)
@@ -119,7 +120,7 @@ class ShardedJob(ShardReport):
         table, shards = self._to_estimate(loaded)
         cache, replies = loaded.settings.cache, self._folder.replies
         shared = [cache.directory / CACHE_NAME] if cache.enabled else []
-        lines = DryRun(loaded, self._options, self._rubric).lines(
+        lines = DryRun(loaded, self._options, self._session.rubric).lines(
             table,
             lambda: (([*shared, replies(None), replies(number)], rows) for number, rows in shards()),
             files=len(self._files),
@@ -141,7 +142,7 @@ class ShardedJob(ShardReport):
         if read_plan(self._folder) is None:
             return cut_again(None)
         plan, before = self._plan(loaded)
-        run = ShardedRun(self._folder, plan, loaded.settings, self._rubric)
+        run = ShardedRun(self._folder, plan, loaded.settings, self._session.rubric)
         if before:
             run.keep_what_was_paid(before, self._options)
         numbers = run.numbers_to_judge(self._options)
@@ -167,11 +168,11 @@ class ShardedJob(ShardReport):
     def _read(self, path: Path, loaded: "LoadedSettings", most: int | None = None) -> "Table":
         from rag_eval.tables.delimited import TextForm
 
-        self._input = path
+        self._session.input = path
         if most is not None:
             evaluation = loaded.settings.evaluation.model_copy(update={"max_rows": max(1, most)})
             loaded = replace(loaded, settings=loaded.settings.model_copy(update={"evaluation": evaluation}))
-        return self._read_table(loaded, TextForm.parse(self._options.encoding, self._options.sep))
+        return self._session.read_table(loaded, TextForm.parse(self._options.encoding, self._options.sep))
 
     def _plan(self, loaded: "LoadedSettings") -> "tuple[Plan, Plan | None]":
         """What is to be judged, with these settings; and the plan in the folder, if this continues its run."""
@@ -181,7 +182,7 @@ class ShardedJob(ShardReport):
         before = read_plan(self._folder)
         if before:
             check_unchanged(self._folder, before, self._files, asked, self._options.shard_rows)
-            self._say(f"{self._folder.root}: continuing a run of {len(before.shards):,} shards")
+            self._session.say(f"{self._folder.root}: continuing a run of {len(before.shards):,} shards")
             if before.version != __version__:
                 warn(
                     f"The run in {self._folder.root} was started with RAG Eval {before.version} and continues with "
@@ -250,7 +251,7 @@ class ShardedJob(ShardReport):
 
     def _asked(self, settings: "Settings") -> dict[str, Any]:
         """Everything that decides how files become rows, by the name that users know it by."""
-        options, rubric = self._options, self._rubric
+        options, rubric = self._options, self._session.rubric
         given = {
             f"--{name.replace('_', '-')}": value
             for name in ("sheet", "encoding", "sep", "bot_name", "rows", "random_rows", "where", "map")
@@ -270,7 +271,7 @@ class ShardedJob(ShardReport):
 
     def _explain_specs(self, run: ShardedRun) -> ExitCode:
         count = run.write_specs(self._options)
-        self._say(
+        self._session.say(
             f"{count:,} specifications in {self._folder.spec(0).parent}. Judge each of them with rag-eval shard "
             f"SPEC.json, on any machine that sees this folder; then run rag-eval report {self._folder.root}."
         )
@@ -281,7 +282,7 @@ class ShardedJob(ShardReport):
     def _judge(self, loaded: "LoadedSettings", run: ShardedRun) -> ExitCode:
         settings, fold = loaded.settings, run.fold(of_all=True)
         try:
-            outcome = self._write_parts(loaded, run, fold, self._finished(run, settings))
+            outcome = write_parts(self._session, loaded, run, fold, self._finished(run, settings))
         except KeyboardInterrupt:
             run.find_done()
             again = "the same command without --fresh" if self._options.fresh else "the same command"
@@ -293,7 +294,7 @@ class ShardedJob(ShardReport):
         keeps_journal = bool(run.partial or fold.failed) and not settings.cache.enabled
         if not (run.partial or fold.failed or settings.cache.enabled):
             run.remove_replies()
-        return self._conclude(outcome, settings, run.stopped, is_journal_kept=keeps_journal)
+        return self._session.conclude(outcome, settings, run.stopped, is_journal_kept=keeps_journal)
 
     def _finished(self, run: ShardedRun, settings: "Settings") -> Iterator[int]:
         """The numbers of the shards in their order, each once it is judged, while others are being judged.
