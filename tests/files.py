@@ -1,4 +1,4 @@
-"""Input files of tests: one table in each of the formats that RAG Eval reads."""
+"""Input files of tests: a table in any format that RAG Eval reads, and the ordinary tables that many tests judge."""
 
 import csv
 import json
@@ -7,6 +7,21 @@ from pathlib import Path
 
 import pytest
 from openpyxl import Workbook
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "rag_eval_standalone.py"
+SAMPLE = ROOT / "sample_rag_input.xlsx"
+GOOD = "Paris is the capital of France. It lies on the Seine."
+BAD = "London has many red buses. Coffee costs money."
+CONTEXT = " || ".join(
+    [
+        "Paris is the capital of France.",
+        "It lies on the Seine.",
+        "Berlin is the capital of Germany.",
+        "Tea is a drink.",
+    ]
+)
+HEADER = ["Query", "Ground_Truth", "Bot_Good", "Bot_Bad", "Context"]
 
 Rows = Iterable[Iterable[object]]
 
@@ -47,3 +62,42 @@ def write_sheets(path: Path, sheets: Mapping[str, Rows]) -> Path:
             sheet.append(list(row))
     book.save(path)
     return path
+
+
+def sheet_of(path: Path, rows: int = 3) -> Path:
+    """Two bots on shared contexts of four chunks; every text of a row differs from those of the others."""
+    lines = [
+        [
+            f"What is the capital of France, question {n}?",
+            GOOD,
+            f"{GOOD} Says {n}.",
+            f"{BAD} Says {n}.",
+            CONTEXT,
+        ]
+        for n in range(rows)
+    ]
+    return write_table(path, HEADER, *lines)
+
+
+def chunks_of(row: int, count: int, owner: str = "") -> list[str]:
+    return [f"Paris is the capital of France. This is passage {n}{owner} of row {row}." for n in range(count)]
+
+
+def response_of(row: int, bot: int) -> str:
+    return f"Paris is the capital of France. So says bot {bot} in row {row}."
+
+
+def line_of(row: int, bots: int, chunks: int, *, is_shared: bool) -> list[str]:
+    """Every text of a row differs from those of the others, so that no call is saved by chance."""
+    owners = [""] if is_shared else [f" of bot {bot}" for bot in range(bots)]
+    contexts = [json.dumps(chunks_of(row, chunks, owner)) for owner in owners]
+    responses = [response_of(row, bot) for bot in range(bots)]
+    return [f"Query {row}?", f"Paris is the capital, reference {row}.", *responses, *contexts]
+
+
+def sheet_of_bots(folder: Path, bots: int, chunks: int, *, is_shared: bool = True, rows: int = 1) -> None:
+    """`in.xlsx` of so many bots, with one context of so many chunks, or one for each bot."""
+    names = [f"Bot_{bot}" for bot in range(bots)]
+    contexts = ["Context"] if is_shared else [f"{bot}_Context" for bot in range(bots)]
+    lines = [line_of(row, bots, chunks, is_shared=is_shared) for row in range(rows)]
+    write_table(folder / "in.xlsx", ["Query", "Ground_Truth", *names, *contexts], *lines)

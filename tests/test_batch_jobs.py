@@ -15,10 +15,10 @@ import pytest
 from batch_server import BatchServer, Wrong, running_batches
 from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, error, json_answer, without_count
+from files import ROOT, sheet_of
 from forking import Forker
 from test_batches import RUN, azure, configure, distinct, online, openai, pass_time, server, tables, through
 from test_history import INSTALLED, as_cron_does
-from test_main_job import ROOT, sheet_of
 from test_store_damage import change
 
 from rag_eval.cli.batching import poll_pauses, waiting_line

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer, running_batches
-from conftest import KEY, Run, read_sheet
+from conftest import KEY, TABLES, Run, read_sheet
 from fake_judge import Answer, Request, completion, error, json_answer
-from test_main_job import TABLES, sheet_of
+from files import sheet_of
 
 from rag_eval.store.batch_records import PAUSE, BatchRecords
 from rag_eval.store.reply_store import Store

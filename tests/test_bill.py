@@ -10,33 +10,10 @@ from typing import Any
 import pytest
 from conftest import Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, honest_reply
-from files import write_table
+from files import chunks_of, line_of, response_of, sheet_of_bots, write_table
 
 ONCE_A_RUN = ("preflight", "toxicity", "recommendation")
 SHAPES = list(product((1, 2, 3, 5), (1, 4)))
-
-
-def chunks_of(row: int, count: int, owner: str = "") -> list[str]:
-    return [f"Paris is the capital of France. This is passage {n}{owner} of row {row}." for n in range(count)]
-
-
-def response_of(row: int, bot: int) -> str:
-    return f"Paris is the capital of France. So says bot {bot} in row {row}."
-
-
-def line_of(row: int, bots: int, chunks: int, *, is_shared: bool) -> list[str]:
-    """Every text of a row differs from those of the others, so that no call is saved by chance."""
-    owners = [""] if is_shared else [f" of bot {bot}" for bot in range(bots)]
-    contexts = [json.dumps(chunks_of(row, chunks, owner)) for owner in owners]
-    responses = [response_of(row, bot) for bot in range(bots)]
-    return [f"Query {row}?", f"Paris is the capital, reference {row}.", *responses, *contexts]
-
-
-def sheet_of(folder: Path, bots: int, chunks: int, *, is_shared: bool = True, rows: int = 1) -> None:
-    names = [f"Bot_{bot}" for bot in range(bots)]
-    contexts = ["Context"] if is_shared else [f"{bot}_Context" for bot in range(bots)]
-    lines = [line_of(row, bots, chunks, is_shared=is_shared) for row in range(rows)]
-    write_table(folder / "in.xlsx", ["Query", "Ground_Truth", *names, *contexts], *lines)
 
 
 def bill_of(run_cli: Run, judge: FakeJudge) -> Counter[str]:
@@ -56,7 +33,7 @@ def test_a_row_takes_5b_plus_c_plus_2_calls_when_the_bots_share_their_context(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, bots: int, chunks: int
 ) -> None:
     """What does not depend on the bot is asked once: the reference's statements, recall, precision of each chunk."""
-    sheet_of(tmp_path, bots, chunks)
+    sheet_of_bots(tmp_path, bots, chunks)
     tasks = bill_of(run_cli, judge)
     assert for_rows(tasks) == 5 * bots + chunks + 2
     assert tasks["statements"] == bots + 1
@@ -69,7 +46,7 @@ def test_a_row_takes_b_times_6_plus_c_plus_1_calls_when_every_bot_retrieved_for_
     run_cli: Run, judge: FakeJudge, tmp_path: Path, bots: int, chunks: int
 ) -> None:
     """Recall and precision are each bot's own then; the reference's statements are still asked once."""
-    sheet_of(tmp_path, bots, chunks, is_shared=False)
+    sheet_of_bots(tmp_path, bots, chunks, is_shared=False)
     tasks = bill_of(run_cli, judge)
     assert for_rows(tasks) == bots * (6 + chunks) + 1
     assert (tasks["usefulness"], tasks["attributions"]) == (bots * chunks, bots)
@@ -123,7 +100,7 @@ def test_what_is_asked_several_at_a_time_takes_a_call_for_ten_queries_and_for_fi
     Every case leaves room for advice here.
     """
     (tmp_path / "config.ini").write_text("[evaluation]\nparallel = false\n")
-    sheet_of(tmp_path, bots=2, chunks=1, rows=20)
+    sheet_of_bots(tmp_path, bots=2, chunks=1, rows=20)
     tasks = bill_of(run_cli, judge)
     assert {name: tasks[name] for name in ONCE_A_RUN} == {
         "preflight": 1,
@@ -152,7 +129,7 @@ def test_bots_that_say_the_same_are_paid_for_as_one(run_cli: Run, judge: FakeJud
 def test_a_run_over_cached_replies_takes_no_call(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """Not even the one that looks whether the endpoint answers."""
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
-    sheet_of(tmp_path, bots=2, chunks=4, rows=3)
+    sheet_of_bots(tmp_path, bots=2, chunks=4, rows=3)
     assert bill_of(run_cli, judge).total() > 0
     assert bill_of(run_cli, judge).total() == 0
 
@@ -172,7 +149,7 @@ def test_a_run_over_cached_replies_takes_no_call(run_cli: Run, judge: FakeJudge,
 def test_what_the_cells_settle_takes_no_call(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, cells: dict[str, str], calls: dict[str, int]
 ) -> None:
-    sheet_of(tmp_path, bots=1, chunks=2)
+    sheet_of_bots(tmp_path, bots=1, chunks=2)
     full = dict(
         zip(["Query", "Ground_Truth", "Bot_0", "Context"], line_of(0, 1, 2, is_shared=True), strict=True)
     )
@@ -200,7 +177,7 @@ def test_the_calls_of_two_bots_begin_alike(run_cli: Run, judge: FakeJudge, tmp_p
     The order inside ragas' prompts is ragas' own. Of them, only the one with the whole context has it before
     what differs between the bots.
     """
-    sheet_of(tmp_path, bots=2, chunks=4)
+    sheet_of_bots(tmp_path, bots=2, chunks=4)
     bill_of(run_cli, judge)
     verdicts, closeness = (
         common_beginning(*(request.prompt for request in judge.requests if request.task == task))
@@ -221,7 +198,7 @@ def test_our_own_instructions_are_the_same_in_every_call_and_stand_first(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, task: str
 ) -> None:
     """They are the system's message, which holds nothing of the sheet; asking for several is a form of its own."""
-    sheet_of(tmp_path, bots=2, chunks=1, rows=12)
+    sheet_of_bots(tmp_path, bots=2, chunks=1, rows=12)
     bill_of(run_cli, judge)
     systems: dict[bool, set[str]] = {}
     for request in judge.requests:
@@ -237,7 +214,7 @@ def test_the_form_of_the_reply_is_the_same_for_every_call_of_a_kind(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """Providers put the schema before the messages, so a schema that differed would undo a common beginning."""
-    sheet_of(tmp_path, bots=2, chunks=4, rows=2)
+    sheet_of_bots(tmp_path, bots=2, chunks=4, rows=2)
     bill_of(run_cli, judge)
     forms: dict[str, set[str]] = {}
     for request in judge.requests:
@@ -264,7 +241,7 @@ MOST_TOKENS = {
 
 def test_every_call_says_how_long_its_reply_may_be(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     """A verdict on one thing 512 tokens, a list of statements 2,048, a list of verdicts with reasons 4,096."""
-    sheet_of(tmp_path, bots=2, chunks=4, rows=12)
+    sheet_of_bots(tmp_path, bots=2, chunks=4, rows=12)
     bill_of(run_cli, judge)
     sent: dict[str, int] = {}
     for request in judge.requests:

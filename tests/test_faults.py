@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 from conftest import azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, error
-from files import write_table
+from files import sheet_of, write_table
 from forking import Ended, Fork, Forker
 from openpyxl import load_workbook
-from test_main_job import sheet_of
 
 from rag_eval.errors import OutputError
 from rag_eval.store.replacement import LEAST_SPACE, check_space

@@ -23,10 +23,9 @@ import pytest
 import yaml
 from conftest import KEY, Run, azure, read_sheet
 from fake_judge import FakeJudge, completion
-from files import write_table
+from files import sheet_of, write_table
 from forking import Forker
 from openpyxl import load_workbook
-from test_main_job import sheet_of
 
 from rag_eval.errors import InputError
 from rag_eval.report.history_record import _append

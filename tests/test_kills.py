@@ -22,13 +22,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from batch_server import Wrong, running_batches
-from conftest import KEY, azure, read_sheet
+from conftest import KEY, TABLES, azure, read_sheet, wait_for
 from fake_judge import Answer, FakeJudge, Request, error, running_judge
+from files import HEADER, sheet_of
 from forking import Ended, Fork, Forker, children
 from openpyxl import load_workbook
 from test_batch_jobs import CREATE, DELETE, DOWNLOAD, LIST, POLL
 from test_batches import distinct, openai, pass_time
-from test_main_job import HEADER, TABLES, sheet_of, wait_for
 from test_parallel import cells, write_rows
 from test_processes import is_alive
 

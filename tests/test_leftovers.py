@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Run, azure
+from conftest import Run, azure, wait_for
 from fake_judge import FakeJudge
+from files import sheet_of
 from forking import Forker
-from test_main_job import sheet_of, wait_for
 
 from rag_eval.frames import evaluate
 from rag_eval.store.leftovers import Scratch, new_file, sweep

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import azure, read_sheet
+from conftest import azure, read_sheet, wait_for
 from fake_judge import FakeJudge
+from files import sheet_of
 from forking import Forker
-from test_main_job import sheet_of, wait_for
 
 from rag_eval.errors import LockedError, OutputError
 from rag_eval.store.lock import lock_path, locked

@@ -5,50 +5,18 @@ import os
 import re
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, read_sheet
+from conftest import KEY, TABLES, Run, azure, read_sheet
 from fake_judge import Answer, FakeJudge, Request, completion, error
-from files import write_table
+from files import BAD, CONTEXT, GOOD, HEADER, ROOT, SAMPLE, SCRIPT, sheet_of, write_table
 from openpyxl import load_workbook
 
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.annotations import THRESHOLD_NAMES
-
-ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "rag_eval_standalone.py"
-SAMPLE = ROOT / "sample_rag_input.xlsx"
-GOOD = "Paris is the capital of France. It lies on the Seine."
-BAD = "London has many red buses. Coffee costs money."
-CONTEXT = " || ".join(
-    [
-        "Paris is the capital of France.",
-        "It lies on the Seine.",
-        "Berlin is the capital of Germany.",
-        "Tea is a drink.",
-    ]
-)
-HEADER = ["Query", "Ground_Truth", "Bot_Good", "Bot_Bad", "Context"]
-TABLES = ("Per-Query Metrics", "Bot Summary", "Leaderboard")
-
-
-def sheet_of(path: Path, rows: int = 3) -> Path:
-    """Two bots on shared contexts of four chunks; every text of a row differs from those of the others."""
-    lines = [
-        [
-            f"What is the capital of France, question {n}?",
-            GOOD,
-            f"{GOOD} Says {n}.",
-            f"{BAD} Says {n}.",
-            CONTEXT,
-        ]
-        for n in range(rows)
-    ]
-    return write_table(path, HEADER, *lines)
 
 
 def test_the_sample_with_the_offline_judge(run_cli: Run, tmp_path: Path) -> None:
@@ -569,13 +537,6 @@ def test_version_and_help(run_cli: Run) -> None:
     for option in ("--output", "--config", "--alpha", "--beta", "--gamma", "--model", "--temperature", "--debug",
                    "--judge", "--sheet", "--version"):  # fmt: skip
         assert option in text
-
-
-def wait_for(condition: Any, seconds: float = 300.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.005)
 
 
 @pytest.mark.slow

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure
+from conftest import KEY, Run, azure, wait_for
 from fake_judge import FakeJudge, error
 from files import write_table
 from forking import Forker
 from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
-from test_main_job import wait_for
 
 from rag_eval.cli.facts import facts_at_end
 from rag_eval.configuration.settings import Settings

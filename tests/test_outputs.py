@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, file_size_limit
+from conftest import KEY, Run, azure, file_size_limit, wait_for
 from fake_judge import Answer, FakeJudge, completion, error
 from files import write_table
 from forking import Forker
@@ -28,7 +28,6 @@ from report_cases import (
     write_output,
     write_report,
 )
-from test_main_job import wait_for
 from xlsxwriter import Workbook
 
 from rag_eval.cli.options import Options

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from conftest import KEY, Run
-from files import write_table
+from files import SAMPLE, write_table
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openpyxl import load_workbook
-from test_main_job import SAMPLE
 from test_processes import is_alive
 
 from rag_eval.configuration.effective import effective_thresholds

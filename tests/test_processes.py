@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_main_job import wait_for
+from conftest import wait_for
 
 from rag_eval.errors import ExitCode
 from rag_eval.run.processes import Processes, WorkerError

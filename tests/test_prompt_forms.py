@@ -18,7 +18,7 @@ from zipfile import ZipFile
 import pytest
 from conftest import Ended, Run, azure
 from fake_judge import Answer, FakeJudge, Request, completion, error, honest_reply
-from files import write_table
+from files import sheet_of_bots, write_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from in_process import DictStore, ObjectJudge
@@ -262,35 +262,13 @@ def test_an_evasive_response_is_a_cause_in_every_form(run_cli: Run, judge: FakeJ
 # What is asked, counted at the server
 
 
-def sheet_of(folder: Path, bots: int, chunks: int = 3, rows: int = 2, *, is_shared: bool = True) -> None:
-    names = [f"Bot_{bot}" for bot in range(bots)]
-    contexts = ["Context"] if is_shared else [f"{bot}_Context" for bot in range(bots)]
-
-    def context(row: int, owner: str) -> str:
-        return json.dumps([f"Paris is the capital. Passage {n} of row {row} {owner}." for n in range(chunks)])
-
-    write_table(
-        folder / "in.xlsx",
-        ["Query", "Ground_Truth", *names, *contexts],
-        *(
-            [
-                f"Query {row}?",
-                f"Paris is the capital, says {row}.",
-                *(f"Paris is the capital. So says bot {bot} in row {row}." for bot in range(bots)),
-                *(context(row, owner if not is_shared else "") for owner in contexts),
-            ]
-            for row in range(rows)
-        ),
-    )
-
-
 @pytest.mark.parametrize("bots", [1, 2, 5])
 @pytest.mark.parametrize(("form", "is_shared"), list(product(("merged", "single"), (True, False))))
 def test_a_row_takes_3b_plus_2_or_5b_calls_merged_and_b_calls_single(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, bots: int, form: str, is_shared: bool
 ) -> None:
     """However many chunks there are. Toxicity is rated as ever; advice is by rule, and takes no call."""
-    sheet_of(tmp_path, bots, is_shared=is_shared)
+    sheet_of_bots(tmp_path, bots, 3, is_shared=is_shared, rows=2)
     judged(run_cli, judge, tmp_path, form)
     per_row = bots if form == "single" else 3 * bots + 2 if is_shared else 5 * bots
     assert judge.tasks() == {"preflight": 1, "toxicity": judge.tasks()["toxicity"], "case": 2 * per_row}
@@ -394,7 +372,7 @@ def schema_parts(request: Request) -> dict[str, list[str]]:
 def test_no_threshold_weight_advice_or_bot_name_is_in_a_prompt_and_others_cost_no_call(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    sheet_of(tmp_path, 2)
+    sheet_of_bots(tmp_path, 2, 3, rows=2)
     (tmp_path / "config.ini").write_text("[cache]\nenabled = true\n")
     judged(run_cli, judge, tmp_path, "single")
     prompts = " ".join(request.prompt.lower() for request in cases_in(judge))
@@ -434,7 +412,7 @@ def test_the_only_metric_of_a_case_is_asked_for_alike_in_both_forms(
     """So a reply that was paid for in one form serves the other."""
     off = "".join(f"{name} = false\n" for name in METRIC_LABELS if name != "faithfulness")
     (tmp_path / "config.ini").write_text(f"[cache]\nenabled = true\n[metrics]\n{off}")
-    sheet_of(tmp_path, 1)
+    sheet_of_bots(tmp_path, 1, 3, rows=2)
     judged(run_cli, judge, tmp_path, "merged")
     assert len(cases_in(judge)) == 2
     judged(run_cli, judge, tmp_path, "single")
@@ -445,11 +423,11 @@ def test_the_calls_of_two_bots_begin_alike_up_to_their_responses(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """Providers charge less for a beginning that they have just read."""
-    sheet_of(tmp_path, 2, rows=1)
+    sheet_of_bots(tmp_path, 2, 3, rows=1)
     judged(run_cli, judge, tmp_path, "single")
     first, second = (request.prompt.partition('"response": ')[0] for request in cases_in(judge))
     assert first == second
-    assert "Passage 2 of row 0" in first
+    assert "passage 2 of row 0" in first
 
 
 # Replies that cannot be used
@@ -875,7 +853,7 @@ def test_a_judge_that_cannot_do_single_calls_judges_every_case_merged(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     judge.always = lambda request: completion("{}", request) if is_single(request) else None
-    sheet_of(tmp_path, 1, rows=12)
+    sheet_of_bots(tmp_path, 1, 3, rows=12)
     document = judged(run_cli, judge, tmp_path, "single")
     assert (document["end"]["status"], document["end"]["fallbacks"]) == ("complete", {"unparseable": 12})
 
@@ -954,7 +932,7 @@ def test_samples_repeat_the_calls_of_every_form(
 def test_a_cap_stops_the_run_and_the_next_one_completes_it(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
 ) -> None:
-    sheet_of(tmp_path, 2, rows=4)
+    sheet_of_bots(tmp_path, 2, 3, rows=4)
     first = judged(run_cli, judge, tmp_path, form, "--max-calls", "5", code=4)
     sent = len(judge.requests)
     assert (sent, first["end"]["status"], first["end"]["fallbacks"]) == (5, "partial", {})
@@ -982,7 +960,7 @@ def test_what_is_redacted_and_evaluators_beside(
 def test_a_dry_run_names_the_form_and_counts_its_calls(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
 ) -> None:
-    sheet_of(tmp_path, 2, chunks=MOST_CHUNKS + 1, rows=1)
+    sheet_of_bots(tmp_path, 2, chunks=MOST_CHUNKS + 1, rows=1)
     ended = run_cli("in.xlsx", "--prompts", form, "--dry-run", **azure(judge))
     assert (ended.code, judge.requests) == (0, [])
     assert (f"Prompts: {form} ({PROMPT_FORMS[form]})." in ended.out) is (form != "ragas")
@@ -995,7 +973,7 @@ def test_a_dry_run_names_the_form_and_counts_its_calls(
 def test_the_report_the_terminal_and_the_manifest_name_the_form(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    sheet_of(tmp_path, 1, rows=1)
+    sheet_of_bots(tmp_path, 1, 3, rows=1)
     for form in FORMS:
         ended: Ended = run_cli(
             "in.xlsx",
@@ -1029,7 +1007,7 @@ def texts_of(path: Path) -> str:
 
 
 def test_the_offline_judge_has_no_prompts(run_cli: Run, tmp_path: Path) -> None:
-    sheet_of(tmp_path, 1, rows=1)
+    sheet_of_bots(tmp_path, 1, 3, rows=1)
     ended = run_cli("in.xlsx", "--judge", "offline", "--prompts", "single", "--json", "run.json")
     run = json.loads((tmp_path / "run.json").read_text("utf-8"))["run"]
     assert (ended.code, run["prompts"], run["judge"]) == (0, "", "offline judge")
@@ -1070,7 +1048,7 @@ def test_a_gate_never_compares_the_offline_judge_with_a_model(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, judged_by: str, is_comparable: bool
 ) -> None:
     """A baseline that names no judge is compared: it may be of the same one."""
-    sheet_of(tmp_path, 1, rows=2)
+    sheet_of_bots(tmp_path, 1, 3, rows=2)
     run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", "--judge", "offline")
     document = json.loads((tmp_path / "old.json").read_text("utf-8"))
     document["run"]["judge"] = judged_by
@@ -1083,7 +1061,7 @@ def test_a_gate_never_compares_the_offline_judge_with_a_model(
 def test_a_gate_never_compares_a_model_with_the_offline_judge(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
-    sheet_of(tmp_path, 1, rows=2)
+    sheet_of_bots(tmp_path, 1, 3, rows=2)
     run_cli("in.xlsx", "-o", "old.xlsx", "--json", "old.json", **azure(judge))
     ended = run_cli("in.xlsx", "--baseline", "old.json", "--fail-on-regression", "--judge", "offline")
     assert ended.code == 1

@@ -14,10 +14,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from conftest import KEY, Run, azure
+from conftest import KEY, Run, azure, wait_for
 from fake_judge import FakeJudge
+from files import sheet_of
 from forking import ROOT
-from test_main_job import sheet_of, wait_for
 from test_shards import singles, told
 
 from rag_eval.errors import InputError, RunStoppedError

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, with_json_and_page
+from conftest import KEY, Run, azure, wait_for, with_json_and_page
 from fake_judge import FakeJudge, Request, error
+from files import sheet_of
 from forking import Forker
-from test_main_job import sheet_of, wait_for
 from test_shards import BATCHED, IN_THIS_PROCESS, children_of, parts_of, singles, table_of, told
 
 from rag_eval.cli.options import Options

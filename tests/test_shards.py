@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KEY, Run, azure, read_sheet, with_json_and_page
+from conftest import KEY, Run, azure, read_sheet, wait_for, with_json_and_page
 from fake_judge import FakeJudge, Request, error
+from files import sheet_of
 from forking import Fork, Forker
 from openpyxl import load_workbook
 from report_cases import facts_of, plain_result
-from test_main_job import sheet_of, wait_for
 
 from rag_eval.cli.options import Options
 from rag_eval.cli.shard_inputs import files_of

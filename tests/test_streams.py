@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import azure, read_sheet
+from conftest import azure, read_sheet, wait_for
 from fake_judge import FakeJudge, Request
+from files import ROOT, SCRIPT, sheet_of
 from forking import Forker
 from test_kills import PER_ROW
-from test_main_job import ROOT, SCRIPT, sheet_of, wait_for
 
 RUN = ("in.xlsx", "-o", "r.xlsx")
 
