@@ -8,6 +8,9 @@ from rag_eval.records import CaseResult
 from rag_eval.results.row_choice import ScoredCases
 from rag_eval.store.codec import Spool
 
+_MOST = 20_000
+"""Cases of a sheet that cannot have all: more of them nobody reads, and other files have every case."""
+
 
 class CaseSpool:
     """Told of every result in order; holds a few bytes for each in memory, the rest on disk."""
@@ -17,6 +20,8 @@ class CaseSpool:
         self.reason = ""
         """Why the case that `chosen` gave last is there: WORST or RANDOM; empty if every case is."""
         self._capacity = capacity
+        self.most = min(capacity, _MOST)
+        """Cases of the sheet if it cannot have all."""
         self._numbers = {bot: number for number, bot in enumerate(bots)}
         self._results: Spool[CaseResult] = Spool(CaseResult, "the cases")
         self._rows, self._bots, self._rqs = array("I"), array("H"), array("d")
@@ -37,9 +42,9 @@ class CaseSpool:
         if cases <= self._capacity:
             return ""
         return (
-            f"Sheet Per-Query Metrics has at most {self._capacity:,} of {cases:,} cases, because a sheet cannot have "
-            "more: queries with the lowest RQS of a bot and random queries (column Selection). All means are over all "
-            "cases. JSON and CSV have every case; a baseline uses only the random ones of the sheet."
+            f"Sheet Per-Query Metrics has at most {self.most:,} of {cases:,} cases, because a sheet cannot have all: "
+            "half of them queries with the lowest RQS of a bot, half random queries (column Selection). All means are "
+            "over all cases. JSON and CSV have every case; a baseline uses only the random ones of the sheet."
         )
 
     def chosen(self) -> Iterator[CaseResult]:
@@ -48,7 +53,7 @@ class CaseSpool:
 
         is_cut = len(self._rows) > self._capacity
         columns = [np.frombuffer(column, column.typecode) for column in (self._rows, self._bots, self._rqs)]
-        reasons = ScoredCases(*columns).fitting(self._capacity) if is_cut else []
+        reasons = ScoredCases(*columns).fitting(self.most) if is_cut else []
         for case, row in enumerate(self._rows):
             self.reason = reasons[row] if is_cut else ""
             if self.reason or not is_cut:

@@ -45,7 +45,7 @@ class ScoredCases:
                     yield row, turn[1]
 
     def fitting(self, capacity: int) -> list[str]:
-        """By row: WORST or RANDOM for those with at most `capacity` cases in all, else empty.
+        """By row: WORST or RANDOM for those with at most `capacity` cases in all, half of them for each, else empty.
 
         A random row is RANDOM even if it is among the worst.
         """
@@ -53,12 +53,16 @@ class ScoredCases:
 
         sizes = np.bincount(self.rows)
         reasons = [""] * len(sizes)
+        left = {WORST: capacity // 2, RANDOM: capacity - capacity // 2}
         for row, why in self.by_turns():
-            capacity -= 0 if reasons[row] else int(sizes[row])
-            if capacity < 0:
-                break
-            if why == RANDOM or not reasons[row]:
+            size = 0 if reasons[row] else int(sizes[row])
+            if size > left[why]:
+                left[why] = 0
+            elif why == RANDOM or not reasons[row]:
+                left[why] -= size
                 reasons[row] = why
+            if not any(left.values()):
+                break
         return reasons
 
     def _worst_rows(self, bot: int) -> Iterator[int]:
