@@ -147,15 +147,8 @@ def _end(command: click.Command) -> NoReturn:
         cause = error.__cause__ or error
         _warn_of_notes(cause)
         sys.exit(ExitCode.TERMINATED if isinstance(cause, Terminated) else ExitCode.INTERRUPTED)
-    except InputError as error:
-        for problem in error.problems:
-            warn(problem)
-        if isinstance(error, TableError) and error.roles:
-            warn(f"To have these columns judged, run: {same_command_with(error.roles)}")
-        _warn_of_notes(error)
-        sys.exit(error.exit_code)
     except RagEvalError as error:
-        warn(str(error))
+        _warn_of_problems(error)
         _warn_of_notes(error)
         sys.exit(error.exit_code)
     except Exception as bug:
@@ -168,6 +161,13 @@ def _end(command: click.Command) -> NoReturn:
         _warn_of_notes(bug)
         sys.exit(ExitCode.STOPPED)
     sys.exit(ExitCode.COMPLETE)
+
+
+def _warn_of_problems(error: RagEvalError) -> None:
+    for problem in error.problems if isinstance(error, InputError) else [str(error)]:
+        warn(problem)
+    if isinstance(error, TableError) and error.roles:
+        warn(f"To have these columns judged, run: {same_command_with(error.roles)}")
 
 
 def _warn_of_notes(error: BaseException) -> None:

@@ -225,12 +225,12 @@ def _scanned(stream: bytes, place: int, lengths: Sequence[int], *, is_calculated
             most = max(most, *struct.unpack_from("<H", stream, end - 2))
         elif kind == _SHARED_CELL and end - begin >= 10:
             (number,) = struct.unpack_from("<I", stream, begin + 6)
-            size += lengths[number] if number < len(lengths) else 0
+            size += sum(lengths[number : number + 1])
     if awaited:
         bad[awaited[0] + 1][awaited[1]] = NEVER_CALCULATED
     size += _BAD_CELL_SIZE * sum(map(len, bad.values()))
-    if rows:
-        size += (max(rows) - min(rows) + 1) * (most - least + 1) * _CELL_SIZE
+    height = max(rows, default=-1) - min(rows, default=0) + 1
+    size += height * (most - least + 1) * _CELL_SIZE
     return _Sheet(size, bad)
 
 
