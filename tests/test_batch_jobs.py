@@ -188,6 +188,7 @@ def test_a_file_that_is_wrong_once_after_a_batch_expired_pays_nothing_twice(
 CAP = "0.12"
 
 
+@pytest.mark.slow
 def test_ten_commands_under_one_cap_spend_no_more_than_it(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
@@ -605,6 +606,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("event", "answer", "words"), HOSTILE.values(), ids=HOSTILE)
 def test_what_a_server_may_answer_to_files_and_batches(
     run_cli: Run, server: BatchServer, tmp_path: Path, event: str, answer: Answer, words: str
@@ -727,6 +729,7 @@ def test_a_cap_does_not_hide_what_is_paid(run_cli: Run, server: BatchServer, tmp
     assert all(row["Context Recall"] is not None for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["POST /batches", "GET /files/*"])
 def test_what_is_not_created_yet_is_not_created_to_be_cancelled(
     forker: Forker, run_cli: Run, server: BatchServer, tmp_path: Path, event: str

@@ -157,6 +157,7 @@ def test_azure_parameters_are_settled_by_the_first_five_calls(
     assert distinct(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
 def test_a_batch_that_ends_early_keeps_what_is_done(
     run_cli: Run, server: BatchServer, tmp_path: Path, status: str
@@ -202,6 +203,7 @@ LINES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LINES)
 def test_lines_with_errors_are_sent_again(
     run_cli: Run, server: BatchServer, tmp_path: Path, name: str
@@ -268,6 +270,7 @@ def test_lines_in_any_order_with_strange_ones_among_them(
     assert distinct(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["requests_per_file = 4", "mb_per_file = 0.02"])
 def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, key: str) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=2)
@@ -284,6 +287,7 @@ def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, key:
     assert distinct(server)
 
 
+@pytest.mark.slow
 def test_a_full_queue_makes_smaller_batches(run_cli: Run, server: BatchServer, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=2)
     expected = online(run_cli, server, tmp_path)

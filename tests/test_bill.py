@@ -28,6 +28,7 @@ def for_rows(tasks: Counter[str]) -> int:
     return tasks.total() - sum(tasks[name] for name in ONCE_A_RUN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bots", "chunks"), SHAPES)
 def test_a_row_takes_5b_plus_c_plus_2_calls_when_the_bots_share_their_context(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, bots: int, chunks: int
@@ -41,6 +42,7 @@ def test_a_row_takes_5b_plus_c_plus_2_calls_when_the_bots_share_their_context(
     assert {tasks[name] for name in ("verdicts", "question", "closeness", "classification")} == {bots}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bots", "chunks"), SHAPES)
 def test_a_row_takes_b_times_6_plus_c_plus_1_calls_when_every_bot_retrieved_for_itself(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, bots: int, chunks: int
@@ -52,6 +54,7 @@ def test_a_row_takes_b_times_6_plus_c_plus_1_calls_when_every_bot_retrieved_for_
     assert (tasks["usefulness"], tasks["attributions"]) == (bots * chunks, bots)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("chunks", [1, 4])
 def test_ragas_takes_9_plus_c_calls_for_each_bot(
@@ -193,6 +196,7 @@ def common_beginning(first: str, second: str) -> str:
     return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["closeness", "toxicity", "recommendation"])
 def test_our_own_instructions_are_the_same_in_every_call_and_stand_first(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, task: str

@@ -329,6 +329,7 @@ def assert_explained(document: dict[str, Any], *, is_advised_by_rule: bool = Tru
             assert "low_score" not in [cause["name"] for cause in bot["causes"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "config"),
     [

@@ -191,6 +191,7 @@ def at_speed(reading: float, writing: float, *, start: float = 0.6) -> Callable[
     return reply
 
 
+@pytest.mark.slow
 def test_a_slow_server_is_measured_and_gets_the_settings_that_suit_it(
     doctor: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -218,6 +219,7 @@ def test_a_server_that_only_starts_slowly_is_not_measured(doctor: Run, judge: Fa
     assert (ended.code, len(judge.requests), "Speed:" in ended.out) == (0, 2, False)
 
 
+@pytest.mark.slow
 def test_a_reply_that_is_cut_measures_the_speed_as_well(doctor: Run, judge: FakeJudge) -> None:
     def cut_numbers(request: Request) -> Answer:
         whole = answer(request)

@@ -70,6 +70,7 @@ def run(shared: Path, shell: str, script: str, **variables: str) -> subprocess.C
     )
 
 
+@pytest.mark.slow
 def test_a_job_of_slurm_and_a_pod_each_judge_their_shard(rag_eval: Run, shared: Path) -> None:
     folder = RunFolder(shared / "out")
     ended = run(shared, "bash", SLURM, SLURM_ARRAY_TASK_ID="1")

@@ -284,6 +284,7 @@ def test_a_disk_without_room_is_an_error_that_names_it() -> None:
 # Damaged stores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"garbage, not a database" * 100])
 @pytest.mark.parametrize("is_cache", [False, True])
 def test_a_damaged_store_is_set_aside_and_the_run_goes_on(
@@ -314,6 +315,7 @@ def test_strict_cache_stops_instead(forker: Forker, judge: FakeJudge, tmp_path: 
     assert has_old_report(tmp_path / "job")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "asked"),
     [

@@ -431,6 +431,7 @@ def test_a_bot_that_pauses_is_compared_with_its_own_last_run(entry: dict[str, An
     assert lines == [("Atlas", 1, 0), ("Atlas", 3, 0), ("Birch", 1, 0), ("Birch", 2, 0), ("Birch", 3, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -163,6 +163,7 @@ class Honest:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "de", "ja"])
 def test_no_honest_case_of_a_run_is_lost_and_a_second_run_asks_nothing(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, language: str

@@ -140,6 +140,7 @@ EVERYWHERE = [_row(attack, *PLACES) for attack in ATTACKS]
 ONE_PLACE = [_row(attack, place) for attack in ATTACKS[18:20] for place in PLACES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attacked_rows", "form"),
     [(EVERYWHERE, "ragas"), (ONE_PLACE, "ragas"), (EVERYWHERE, "single"), (ONE_PLACE, "merged")],

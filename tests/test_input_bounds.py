@@ -384,6 +384,7 @@ def test_a_negative_number_of_a_shared_text_is_damage(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rows",
     [
@@ -525,6 +526,7 @@ def test_what_takes_no_room_is_no_matter(tmp_path: Path, rows: str) -> None:
 HOSTILE_ODS = f"a.ods: {HOSTILE.replace('workbook', 'spreadsheet')}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "further"),
     [

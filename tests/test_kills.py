@@ -431,6 +431,7 @@ def each(names: Iterable[str], of: Callable[[str], Iterable[Any]], quick: Callab
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "moment"), each(WAYS, lambda name: WAYS[name].moments, lambda name: WAYS[name].middle)
 )
@@ -450,6 +451,7 @@ def test_a_kill_costs_only_the_calls_in_flight(
     check_finished(way, unbroken(name), twice=0 if name == "batch" else WORKERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), each(WAYS, lambda _: CODES, lambda _: signal.SIGINT))
 def test_the_first_signal_reports_what_there_is(
     opened: Opened, unbroken: Unbroken, name: str, number: signal.Signals
@@ -591,6 +593,7 @@ def test_a_signal_that_was_ignored_before_stays_so(opened: Opened) -> None:
     assert run.wait().code == 0
 
 
+@pytest.mark.slow
 def test_an_offline_run_stops_promptly_with_what_it_has(forker: Forker, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text("[evaluation]\nmax_rows = 100000\n")
     lines = [f"Query {n}?,It is {n}.,It is {n}. Surely.,No idea.,It is {n}." for n in range(20_000)]

@@ -146,6 +146,7 @@ def test_never_two_holders_however_often_the_file_is_removed(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_second_run_on_one_report_pays_nothing(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """The judge keeps the first run waiting until the others have come and gone."""
     others_are_done = threading.Event()

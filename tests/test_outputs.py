@@ -627,6 +627,7 @@ ENDINGS: dict[str, tuple[int, Answer, str, list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 @pytest.mark.parametrize(("code", "answer", "settings", "words"), ENDINGS.values(), ids=ENDINGS)
 def test_a_run_without_a_report_says_so_and_names_the_files_of_an_earlier_one(
@@ -669,6 +670,7 @@ def test_a_report_that_another_run_is_writing_is_of_an_earlier_one_still(
     assert (ended.code, ended.err.endswith(said)) == (75, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_interrupted_before_the_first_reply_says_that_there_is_no_report(
     forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, code: int

@@ -147,6 +147,7 @@ def test_a_part_ends_where_it_has_enough_characters() -> None:
     assert list(map(len, parallel._parts(rows, most_rows=1))) == [1] * 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processes", "part_rows"), [(2, 1), (2, 7), (3, 1000)])
 def test_the_size_of_the_parts_does_not_matter(processes: int, part_rows: int) -> None:
     settings = Settings.model_validate(

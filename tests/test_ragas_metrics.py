@@ -409,6 +409,7 @@ def test_prompts_are_those_of_ragas_to_the_byte(context: str, statements: list[s
     assert _template.cache_info().currsize > 0
 
 
+@pytest.mark.slow
 def test_prompts_take_no_more_of_ragas_than_they_need(tmp_path: Path) -> None:
     """Its packages import hundreds of modules in seconds. Who wants ragas as a whole still gets it."""
     pytest.importorskip("langchain_core", reason="ragas as a whole needs its own requirements")

@@ -103,6 +103,7 @@ FAULTS: dict[str, Answer | Callable[[Request], Answer]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["from the start", "once the run has begun"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_whatever_the_endpoint_answers_the_key_is_written_nowhere(
@@ -173,6 +174,7 @@ WORDS_OF_KEYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", WORDS_OF_KEYS.values(), ids=WORDS_OF_KEYS)
 def test_no_key_whatsoever_changes_a_reply_or_a_figure(
     run_cli: Run, judge: FakeJudge, tmp_path: Path, key: str

@@ -267,6 +267,7 @@ _ITEMS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_ITEMS)
 def test_any_data_is_read_alike_from_every_shape(items: list[Item]) -> None:
@@ -919,6 +920,7 @@ ACCIDENTS: Sequence[tuple[str, str]] = (
 """Headers in which bots would be left out, and the bots that the printed command compares."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("names", "bots"), ACCIDENTS)
 def test_the_command_of_the_message_reads_bots_that_would_be_left_out(
     names: str, bots: str, run_cli: Run, tmp_path: Path

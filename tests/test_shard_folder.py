@@ -25,6 +25,8 @@ from rag_eval.shards.plan import read_plan
 from rag_eval.shards.purse import Purse
 from rag_eval.shards.spec import ShardSpec, plain_settings, read_spec
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rag_eval(rag_eval: Run) -> Run:

@@ -114,6 +114,7 @@ def test_one_three_and_seven_shards_have_the_figures_of_one_run(
     assert rows == [line.split(" (")[0] for line in whole.out.splitlines() if line.startswith("  ")]
 
 
+@pytest.mark.slow
 def test_several_files_are_one_run_in_which_every_case_has_its_source(rag_eval: Run, tmp_path: Path) -> None:
     (tmp_path / "answers").mkdir()
     for number, name in enumerate(("b.csv", "a.csv", "~$a.csv", ".hidden.csv", "notes.txt")):
@@ -163,6 +164,7 @@ def test_pandas_reads_every_case_of_the_parts(rag_eval: Run, tmp_path: Path) -> 
     assert json.loads(lines[1]["case"])["case"]["response"] == cases[1]["response"]
 
 
+@pytest.mark.slow
 def test_a_selection_that_does_not_fit_on_the_disk_leaves_nothing(
     offline_forker: Forker, tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_selection_that_does_not_fit_on_the_disk_leaves_nothing(
 # What is judged again, and what is not
 
 
+@pytest.mark.slow
 def test_a_part_that_is_truncated_or_lost_is_judged_again(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv")
     command = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 5)
@@ -296,6 +299,7 @@ def test_another_judge_judges_finished_shards_again_only_if_that_is_asked_for(
     assert set(singles(judge).values()) == {1}
 
 
+@pytest.mark.slow
 def test_what_the_offline_judge_did_is_done_again_at_once(rag_eval: Run, tmp_path: Path) -> None:
     table_of(tmp_path / "in.csv", 4)
     command = ("in.csv", "--judge", "offline", "-o", "out", "--shard-rows", 2)
@@ -347,6 +351,7 @@ def singles(judge: FakeJudge) -> Counter[str]:
     return Counter(request.prompt for request in judge.requests if request.task not in BATCHED)
 
 
+@pytest.mark.slow
 def test_two_drivers_on_one_folder_are_one_too_many(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=2)
     judge.latency = 0.3
@@ -450,6 +455,7 @@ def test_what_is_judged_when_workers_keep_dying_is_reported(rag_eval: Run, tmp_p
 # One limit for the run
 
 
+@pytest.mark.slow
 def test_all_shards_together_keep_to_the_calls_of_the_run(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:
@@ -470,6 +476,7 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
     assert set(before.values()) == {1}
 
 
+@pytest.mark.slow
 def test_all_shards_together_keep_to_the_concurrency_of_the_run(
     rag_eval: Run, tmp_path: Path, judge: FakeJudge
 ) -> None:

@@ -318,6 +318,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], int]] = {
 """And the number of replies, of 300, that are kept at least."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "kept"), DAMAGES.values(), ids=DAMAGES)
 def test_replies_that_sqlite_can_still_read_are_kept(
     tmp_path: Path, damage: Callable[[bytes], bytes], kept: int
@@ -357,6 +358,7 @@ def test_damage_that_shows_only_when_something_is_written_does_not_end_every_com
     assert "is damaged (no such table: main.missing). RAG Eval renamed it" in said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [1, 128])
 def test_no_bit_of_the_header_ends_every_command_or_changes_a_reply(tmp_path: Path, mask: int) -> None:
     """SQLite may refuse the whole file; it is kept aside."""

@@ -42,6 +42,7 @@ STREAMS = [
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full and /proc")
 
 
+@pytest.mark.slow
 @on_linux
 @pytest.mark.parametrize("streams", STREAMS, ids=str)
 def test_a_report_does_not_depend_on_streams(
@@ -66,6 +67,7 @@ LOST = (
 )
 
 
+@pytest.mark.slow
 @on_linux
 @pytest.mark.parametrize("streams", STREAMS, ids=str)
 def test_the_exit_code_does_not_depend_on_streams_but_what_is_printed_must_not_get_lost(
@@ -118,6 +120,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(forker: Forker, judge: FakeJ
     assert {place for places in found for place in places} == {os.devnull}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("entry", [f"{SCRIPT}", "-m rag_eval"])
 def test_a_process_that_is_started_without_any_stream_writes_its_report(tmp_path: Path, entry: str) -> None:
