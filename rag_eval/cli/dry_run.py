@@ -140,9 +140,10 @@ class DryRun:
             found.estimate.merge(judge.estimate)
             waves = judge.waves if isinstance(judge, WaveJudge) else ()
             found.cached += evaluation.usage.cached - len(store.shared) - sum(wave.calls for wave in waves)
-            found.outdated += evaluation.stats().outdated
+            stats = evaluation.stats()
+            found.outdated += stats.outdated
             found.too_long += evaluation.usage.failures.get(OVER_LIMIT, 0)
-            found.fallbacks.update(evaluation.stats().fallbacks)
+            found.fallbacks.update(stats.fallbacks)
             found.waves += waves
         return found
 

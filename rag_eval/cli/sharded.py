@@ -146,11 +146,12 @@ class ShardedJob:
         if before:
             run.keep_what_was_paid(before, self._options)
         numbers = run.numbers_to_judge(self._options)
+        wanted = set(numbers)
         table = plan.table_without_rows()
         if not run.damaged_inputs(self._options):
             return table, lambda: ((number, read_rows(self._folder.input(number))) for number in numbers)
         _, every = cut_again(plan.shard_rows)
-        return table, lambda: (shard for shard in every() if shard[0] in set(numbers))
+        return table, lambda: (shard for shard in every() if shard[0] in wanted)
 
     def _tables(self, loaded: "LoadedSettings") -> "list[Table]":
         from rag_eval.shards.plan import require_same_bots

@@ -145,7 +145,7 @@ class _Shard:
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
         judges = self._open_judges(settings)
-        marks = {} if judges.is_proxy else marks_in(settings, rows)
+        marks = marks_in(settings, () if judges.is_proxy else rows)
         facts = with_marks(spec.facts_of_run(), [marks])
         evaluation = Evaluation(judges, settings)
         failed = _Failures()
@@ -153,8 +153,7 @@ class _Shard:
             results = failed.counted(_unless_stopped(evaluation, rows))
             with suppress(RunStoppedError):
                 lines = ((result, to_json(result)) for result in results)
-                about = self._about
-                self._write(facts, lines, lambda: {**about(evaluation, facts, failed.count), **marks})
+                self._write(facts, lines, lambda: self._about(evaluation, facts, failed.count, marks))
         finally:
             evaluation.close()
             judges.store.end(keep=True)
@@ -203,7 +202,7 @@ class _Shard:
         known = {"judging": spec.judging, "counting": spec.counting, "results": fingerprint_of_file(target)}
         write_state(folder.tallies(spec.number), {"about": known, "tallies": tallies.state()})
 
-    def _about(self, evaluation: Evaluation, facts: RunFacts, failed: int) -> State:
+    def _about(self, evaluation: Evaluation, facts: RunFacts, failed: int, marks: State) -> State:
         """What the report of the run needs to know of the shard beside its results."""
         return {
             "judging": self._spec.judging,
@@ -211,8 +210,7 @@ class _Shard:
             "scoring": scoring_of(facts),
             "failed": failed,
             **to_plain(evaluation.stats()),
-            "flags": [],
-            "cuts": [],
+            **marks,
         }
 
     def _outcome(self, evaluation: Evaluation) -> ShardOutcome:
