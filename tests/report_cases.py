@@ -1,7 +1,7 @@
 """Made-up results for the tests of the report: seeded, of any number of bots and rows, none from a judge."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,34 @@ def plain_result(row: int = 2, bot: str = "GPT4", value: float = 0.8, **case: An
     }
     scores = (Score.scored(metric, value) for metric in METRIC_LABELS)
     return result_of(Case(row=row, bot=bot, **(texts | case)), scores)
+
+
+def failed_result(row: int, bot: str, code: str = "truncated") -> CaseResult:
+    """Not judged."""
+    return result_of(
+        Case(row, bot, "q", "a"), [Score.failed(metric, code, "no reply") for metric in METRIC_LABELS]
+    )
+
+
+def bare_result(row: int, bot: str, value: float) -> CaseResult:
+    """Only what a bot without contexts can be scored on."""
+    scores = [
+        Score.scored(metric, value)
+        if metric.startswith("answer")
+        else Score.not_applicable(metric, "no context")
+        for metric in METRIC_LABELS
+    ]
+    return result_of(Case(row, bot, "q", "a"), scores)
+
+
+def results_of(values: Mapping[str, Sequence[float | None]], code: str = "truncated") -> list[CaseResult]:
+    """Bots with these RQS, row by row; None was not judged."""
+    rows = len(next(iter(values.values())))
+    return [
+        failed_result(row + 2, bot, code) if value is None else plain_result(row + 2, bot, value)
+        for row in range(rows)
+        for bot, value in ((bot, column[row]) for bot, column in values.items())
+    ]
 
 
 def random_results(bots: Sequence[str], rows: int, seed: int = 7, words: int = 60) -> list[CaseResult]:

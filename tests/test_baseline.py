@@ -494,7 +494,7 @@ def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
         "Gate FAILED: A: not comparable: this run has 5 of the baseline's 12 queries, less than the share of 0.5 that "
         "[evaluation] min_common requires"
     ) in few.err
-    assert "Compared with the baseline over 5 of its 12 queries." in few.out
+    assert "Compared with the baseline, over 5 of its 12 queries: no significant change of RQS." in few.out
     (tmp_path / "few.ini").write_text("[evaluation]\nmax_rows = 5\nmin_common = 0.4\n")
     assert run_cli("in.xlsx", "-o", "few.xlsx", *gate, "--config", "few.ini").code == 0
 

@@ -35,10 +35,7 @@ from rag_eval.results.comparison import (
     bots_behind,
     compare_with_best,
     paired_permutation_pvalue,
-    sentence_on,
-    verdict_sentence,
 )
-from rag_eval.results.findings import flagged_words, noise_words, verdict, verdict_on
 from rag_eval.results.gates import GateOn, evaluate, parse_gates, regression_gates
 from rag_eval.results.implied_threshold import implied_threshold
 from rag_eval.results.intervals import bootstrap_mean_interval
@@ -49,6 +46,7 @@ from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.results.skewness import skewed_hurdle
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 from rag_eval.results.tallies import Tallies
+from rag_eval.results.verdict import flagged_words, noise_words, verdict, verdict_on
 
 RECORDED = Path(__file__).parent / "figures.json"
 BOTS = ("Atlas", "Birch", "Cedar", "Dune")
@@ -166,8 +164,8 @@ def _run() -> Iterator[tuple[str, Any]]:
     findings = tallies.findings(summary)
     yield "summary", summary
     yield "findings", findings
-    words = [verdict(summary, findings), *noise_words(findings), *flagged_words(findings)]
-    words += [verdict_on(bot, findings) for bot in BOTS]
+    words = [verdict(FACTS, summary, findings).answer, *noise_words(findings), *flagged_words(findings)]
+    words += [verdict_on(bot, FACTS, summary, findings) for bot in BOTS]
     for causes in findings.causes:
         words += [fix_words(causes), *map(cause_words, causes.causes)]
     yield "words", words
@@ -261,10 +259,6 @@ def _statistics() -> Iterator[tuple[str, Any]]:
         comparison = compare_with_best(table, "ABC")
         assert comparison is not None
         yield f"comparison of {rows}", comparison
-        yield (
-            f"words on {rows}",
-            [verdict_sentence(comparison), *(sentence_on(bot, comparison) for bot in "ABC")],
-        )
         yield f"behind of {rows}", sorted(bots_behind("B", table, "ABC"))
         yield f"p of {rows}", paired_permutation_pvalue(table[:, 0] - table[:, 1])
         yield f"interval of {rows}", bootstrap_mean_interval(table[:, 1], confidence=0.9)

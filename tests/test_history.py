@@ -173,7 +173,7 @@ def test_a_change_is_one_over_the_queries_of_both_runs_wherever_it_is_told(
         "Gate passed: Atlas: no mean is significantly worse than the baseline (15 of the baseline's 30 queries)"
         in (ended.out)
     )
-    assert "Compared with the baseline over 15 of its 30 queries." in ended.out
+    assert "Compared with the baseline, over 15 of its 30 queries: no significant change of RQS." in ended.out
     [row] = [
         row
         for row in csv.DictReader((tmp_path / "c/history.csv").read_text(encoding="utf-8-sig").splitlines())

@@ -279,8 +279,12 @@ def test_the_ranking_uses_the_rows_that_both_judges_scored_for_every_bot() -> No
     assert ranking_words(comparison) == (
         "Ranking: it differs over 2 rows (rank by A → by B): A1 1 → 2, B2 2 → 1."
     )
-    assert comparison.verdicts[0].startswith("A1 leads B2 by 0.10")
-    assert comparison.verdicts[1].startswith("B2 leads A1 by 0.10")
+    assert comparison.verdicts[0].startswith(
+        "No clear winner yet: A1 is ahead of B2. RQS 0.60 vs 0.50: lead 0.10"
+    )
+    assert comparison.verdicts[1].startswith(
+        "No clear winner yet: B2 is ahead of A1. RQS 0.60 vs 0.50: lead 0.10"
+    )
 
 
 def test_a_bot_that_one_judge_never_scored_is_not_ranked() -> None:

@@ -45,7 +45,8 @@ from rag_eval.report.outputs import Outputs
 from rag_eval.report.styles import Formats
 from rag_eval.report.workbook import ExcelReport
 from rag_eval.report.worksheet import SheetTable
-from rag_eval.results.findings import find, verdict
+from rag_eval.results.findings import find
+from rag_eval.results.verdict import verdict
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import formula_safe, printable
@@ -138,7 +139,13 @@ def test_the_leaderboard_is_told_with_its_intervals_and_the_verdict(tmp_path: Pa
     board = _json(tmp_path, results, facts)["leaderboard"]
     summary = summary_of(results, facts)
     findings = find(summary)
-    assert board["verdict"] == verdict(summary, findings)
+    said = verdict(facts, summary, findings)
+    assert board["verdict"] == " ".join(said.lines)
+    assert board["verdict_lines"] == {
+        "decision": "A is better than B.",
+        "numbers": said.numbers,
+        "limits": [*said.limits],
+    }
     first, second = board["standings"]
     interval = findings.compared["A"]
     rival = findings.rival("B")
@@ -147,9 +154,9 @@ def test_the_leaderboard_is_told_with_its_intervals_and_the_verdict(tmp_path: Pa
     assert rival.interval is not None
     assert first["rqs"]["interval"] == [interval.low, interval.high]
     assert (first["verdict"], first["behind_winner"], second["verdict"]) == (
-        "leads B by 0.45 (95% CI 0.42 to 0.48): significant",
+        "better than B by 0.45",
         None,
-        "worse than A by 0.45 (95% CI 0.42 to 0.48): significant",
+        "worse than A by 0.45",
     )
     assert second["behind_winner"]["by"] == pytest.approx(0.45)
     assert second["behind_winner"]["interval"] == [rival.interval.low, rival.interval.high]
@@ -417,7 +424,7 @@ def test_the_command_line_writes_all_of_it(run_cli: Run, tmp_path: Path) -> None
     document = _parsed(tmp_path / "r.json")
     _assert_valid(document)
     assert [each["name"] for each in document["slices"]] == ["x", "y"]
-    assert document["leaderboard"]["verdict"] in ended.out
+    assert document["leaderboard"]["verdict"] in " ".join(ended.out.splitlines())
     assert load_workbook(tmp_path / "r.xlsx").sheetnames[3:] == ["Slices", "Evidence"]
     assert len(_csv(tmp_path / "tables" / NAMES[0])) == 7
     for place in ("r.json", "tables", "r.xlsx"):

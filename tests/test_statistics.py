@@ -20,11 +20,8 @@ from rag_eval.results.comparison import (
     Verdict,
     bots_behind,
     compare_with_best,
-    difference_words,
     holm,
     paired_permutation_pvalue,
-    verdict_sentence,
-    verdict_words,
 )
 from rag_eval.results.intervals import (
     Interval,
@@ -561,88 +558,13 @@ def doubted(more=None):
     )
 
 
-def comparison_of(*rivals, winners=("GPT4",)):
-    return Comparison("GPT4", winners, rivals, 50, 0.95)
-
-
-class TestWords:
-    @pytest.mark.parametrize(
-        ("comparison", "sentence"),
-        [
-            (
-                comparison_of(rival(more=57)),
-                "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
-                "significant. About 60 more queries would be needed; set their number before you test again.",
-            ),
-            (
-                comparison_of(rival(Verdict.SIGNIFICANT, 0.05, (0.0149, 0.09))),
-                "GPT4 leads Claude by 0.05 (95% CI 0.01 to 0.09), which is statistically significant.",
-            ),
-            (
-                comparison_of(rival(more=132), rival(Verdict.SIGNIFICANT, bot="Gemini")),
-                "GPT4 leads Claude by 0.04 (95% CI −0.01 to 0.09), which is not statistically "
-                "significant. About 150 more queries would be needed; set their number before you test again. "
-                "Its lead is significant over 1 of the 2 others.",
-            ),
-            (
-                comparison_of(rival(Verdict.TIE, bot="Claude"), winners=("GPT4", "Claude")),
-                "GPT4 and Claude share the lead.",
-            ),
-            (
-                comparison_of(rival(Verdict.TIE), rival(Verdict.TIE), winners=("GPT4", "Claude", "Gemini")),
-                "GPT4, Claude and Gemini share the lead.",
-            ),
-            (comparison_of(), "GPT4 is the only bot: there is nothing to compare it with."),
-        ],
-    )
-    def test_verdict_sentence(self, comparison, sentence):
-        assert verdict_sentence(comparison) == sentence
-
-    @pytest.mark.parametrize(
-        ("more", "words"),
-        [
-            (None, "not significant"),
-            (1, "not significant; about 1 more query needed"),
-            (7, "not significant; about 7 more queries needed"),
-            (61, "not significant; about 65 more queries needed"),
-            (1_240, "not significant; about 1,500 more queries needed"),
-            (MANY_QUERIES, "not significant; more than 10,000 more queries needed"),
-        ],
-    )
-    def test_verdict_words(self, more, words):
-        assert verdict_words(rival(more=more)) == words
-
-    @pytest.mark.parametrize(
-        ("more", "words"),
-        [
-            (None, "not significant (why)"),
-            (4, "not significant (why); about 4 more queries needed"),
-            (MANY_QUERIES, "not significant (why); more than 10,000 more queries needed"),
-        ],
-    )
-    def test_why_a_clear_lead_is_not_decided_is_said(self, more, words):
-        assert verdict_words(doubted(more)) == words
-
+class TestDoubts:
     def test_a_doubted_lead_claims_nothing(self):
         expected = rival(Verdict.NOT_DECIDED, interval=(0.0, 0.09))
         assert rival(Verdict.SIGNIFICANT, interval=(0.01, 0.09), more=3).doubted("why") == replace(
             expected, doubt="why"
         )
         assert rival(interval=None).doubted("why").interval is None
-
-    @pytest.mark.parametrize(
-        ("one", "words"),
-        [
-            (rival(), "0.04 (95% CI −0.01 to 0.09)"),
-            (rival(difference=0.012, interval=(0.003, 0.021)), "0.0120 (95% CI 0.0030 to 0.0210)"),
-            (rival(difference=0.3, interval=(0.0, 0.6)), "0.30 (95% CI 0.00 to 0.60)"),
-            (rival(interval=None), "0.04"),
-            (rival(difference=0.005, interval=None), "0.01"),
-            (rival(difference=0.0049, interval=None), "0.0049"),
-        ],
-    )
-    def test_a_bound_that_is_not_0_is_never_shown_as_0(self, one, words):
-        assert difference_words(one, 0.95) == words
 
 
 class TestWilsonInterval:

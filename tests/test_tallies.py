@@ -8,9 +8,10 @@ from report_cases import facts_of, plain_result
 
 from rag_eval.records import METRIC_LABELS, CaseResult, Outcome, RubricOutcome, Score
 from rag_eval.results.baseline import PastRun
-from rag_eval.results.findings import Findings, flagged_words, noise_words
+from rag_eval.results.findings import Findings
 from rag_eval.results.noise import NoiseTally
 from rag_eval.results.tallies import MOST_FLAGGED, Tallies
+from rag_eval.results.verdict import flagged_words, noise_words
 
 
 def sampled(name: str, *samples: float) -> Score:

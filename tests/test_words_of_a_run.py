@@ -12,7 +12,7 @@ from rag_eval.cli.outcome import RunOutcome
 from rag_eval.cli.people import People
 from rag_eval.errors import NOT_RUN, ExitCode, RunStoppedError
 from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, Score, Usage
-from rag_eval.report.about import details, headline
+from rag_eval.report.about import details
 from rag_eval.report.notes import Note, NoteKind, lines_of, note_on
 from rag_eval.results.findings import find
 from rag_eval.texts.display import CELL_LIMIT, cut_to_cell, fits_cell, join_chunks, printable, shorten
@@ -127,14 +127,6 @@ def test_how_the_input_was_read_is_told() -> None:
         "Context cells: JSON list (1,200), paragraphs (3). Selected: lang = de; then rows 2-9.",
         "Column 'truth' (E) looks like the reference and was not used, because x.",
     ]
-
-
-def test_a_partial_run_says_so_between_heading_and_verdict() -> None:
-    facts = replace(facts_of("A", 1), partial="stopped")
-    summary = summary_of(run_of(0.5), facts)
-    heading, partial, verdict = headline(facts, summary, find(summary)).split("\n")
-    assert (heading, partial) == ("About this run", "PARTIAL RUN: stopped")
-    assert verdict.startswith("A has a mean RQS of 0.50 over 1 of 1 query.")
 
 
 @pytest.mark.parametrize(

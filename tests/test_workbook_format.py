@@ -328,7 +328,7 @@ def headers_of_pages_fit(package: Package) -> Iterator[str]:
         for element in _all(_root(package, part), "oddHeader") + _all(_root(package, part), "oddFooter"):
             text = element.text or ""
             if len(text.encode("utf-16-le")) // 2 > 255 or re.search(
-                r"&(?![LCRAPN&\"])", text.replace("&&", "")
+                r"&(?![LCRAPNB&\"\d])", text.replace("&&", "")
             ):
                 yield f"{part}: {text}"
 

@@ -249,8 +249,8 @@ class JudgeComparisonJob:
         self, comparison: "JudgeComparison", runs: "tuple[JudgeRun, JudgeRun]", paths: list[Path]
     ) -> None:
         from rag_eval.report.judge_tables import summary_lines, table_lines
-        from rag_eval.results.findings import unfit_words
         from rag_eval.results.judge_comparison import headline
+        from rag_eval.results.verdict import unfit_words
 
         self._session.say("")
         for line in table_lines(comparison):

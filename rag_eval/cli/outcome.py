@@ -13,10 +13,11 @@ from rag_eval.cli.terminal import printable
 from rag_eval.errors import ExitCode, RunStoppedError
 from rag_eval.records import FAILURES, METRIC_LABELS
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
-from rag_eval.results.findings import ABOUT_COUNTS, Findings, mean_words, unfit_words, verdict
+from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
 from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
+from rag_eval.results.verdict import ABOUT_COUNTS, mean_words, unfit_words, verdict
 from rag_eval.texts.display import decimals
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class RunOutcome:
             say(line)
         if unfit_words(facts):
             say(unfit_words(facts), bold=True)
-        say(verdict(summary, findings), bold=True)
+        decision, *rest = verdict(facts, summary, findings).lines
+        say(decision, bold=True)
+        for line in rest:
+            say(line)
         for line in (*bot_lines(summary, findings), *annotation_lines(findings), *changes):
             say(line, **_STYLES.get(line.lstrip().partition(":")[0], {}))
         # Unless the baseline is that run: then its changes were told above.
@@ -165,7 +169,7 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
         modes += "; some queries have several" if counted > causes.failures else ""
         kind = "" if bot.judged_queries == bot.total_queries else "judged "
         yield f"  Failures: {of_queries(causes.failures, bot.judged_queries, kind)} ({modes})"
-    if fix := causes.first_fix:
+    if causes.failures and (fix := causes.first_fix):
         yield f"  First fix: {fix.fix}"
     yield from (f"    {printable(cause_words(cause))}" for cause in causes.causes[:MOST_CAUSES])
     if causes.worst_row is not None:

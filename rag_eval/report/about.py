@@ -5,20 +5,12 @@ from typing import Any
 
 from rag_eval.errors import NOT_RUN
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
-from rag_eval.results.findings import NAME_LIMIT, Findings, unfit_words, verdict
 from rag_eval.results.summary import Summary
+from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.texts.display import shorten
 
 _NOTES = 12
 """How many of the run's notes are shown."""
-
-
-def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
-    """The box's heading and the verdict; a partial run says so first."""
-    partial = [f"PARTIAL RUN: {shorten(facts.partial, 200)}"] if facts.partial else []
-    return "\n".join(
-        filter(None, ["About this run", *partial, unfit_words(facts), verdict(summary, findings)])
-    )
 
 
 def details(

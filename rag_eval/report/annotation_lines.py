@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from rag_eval.records import TOXICITY
-from rag_eval.results.findings import Findings, flagged_words, noise_words
+from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement
 from rag_eval.results.summary import GOAL
+from rag_eval.results.verdict import flagged_words, noise_words
 from rag_eval.texts.display import decimals, percent
 
 

@@ -24,6 +24,8 @@ CASES = StreamedTable(
     line_height=6 * LINE_HEIGHT,
     frozen=3,
 )
+_MOST_WHOLE = 500
+"""Cases that are as high as their texts; a height of its own for each row costs memory for each."""
 Rendered = tuple["Piece", int, Sequence[tuple[int, int, str, float]]]
 """The XML of rows, how many of their texts were cut, and place, kind and weight of each note: values for a pipe."""
 
@@ -44,6 +46,7 @@ def case_table(
         CASES.line_height,
         sheet_rows,
         group_of=lambda result: result.case.row,
+        is_whole=facts.rows * len(facts.bots) <= _MOST_WHOLE,
     )
 
 

@@ -33,8 +33,9 @@ from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
 from rag_eval.results.baseline import SELECTION
 from rag_eval.results.causes import MOST_CAUSES, cause_words, fix_words
-from rag_eval.results.findings import Findings, verdict_on
+from rag_eval.results.findings import Findings
 from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, BotSummary, Mean, Standing, Summary
+from rag_eval.results.verdict import verdict_on
 from rag_eval.texts.display import join_chunks
 
 if TYPE_CHECKING:
@@ -234,7 +235,11 @@ def standing_columns(facts: RunFacts, summary: Summary, findings: Findings) -> l
             lambda line: "★" if line.is_winner and len(summary.bots) > 1 else None,
         ),
         plain_column(
-            "Verdict", _VERDICT_WIDTH, Look.WORD, lambda line: verdict_on(line.bot, findings), _ABOUT_VERDICT
+            "Verdict",
+            _VERDICT_WIDTH,
+            Look.WORD,
+            lambda line: verdict_on(line.bot, facts, summary, findings),
+            _ABOUT_VERDICT,
         ),
         Column(
             "First fix", _VERDICT_WIDTH, lambda line: _fix_cell(line.bot, findings), Look.HEADER, _ABOUT_FIX

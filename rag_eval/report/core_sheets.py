@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval.records import METRIC_LABELS, RunFacts
-from rag_eval.report.about import details, headline
+from rag_eval.report.about import details
 from rag_eval.report.annotations import Stack, ThresholdCells
 from rag_eval.report.charts import MOST_BOTS, Bars, height_of, score_chart, share_chart
 from rag_eval.report.column import BotItem
@@ -13,9 +13,10 @@ from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.causes import fix_words
-from rag_eval.results.findings import Findings, flagged_words, noise_words, verdict_on
+from rag_eval.results.findings import Findings
 from rag_eval.results.summary import BotSummary, Standing, Summary
-from rag_eval.texts.display import shorten
+from rag_eval.results.verdict import RunVerdict, flagged_words, noise_words, unfit_words, verdict, verdict_on
+from rag_eval.texts.display import shorten, utf16_units
 
 if TYPE_CHECKING:
     from xlsxwriter.workbook import Workbook
@@ -27,6 +28,8 @@ _CELL_LINE = 38
 """Characters on one line of a verdict."""
 _MOST_LINES = 4
 """Of a verdict or first fix, so that five bots are on one screen."""
+_FEWER_LINES = 2
+"""The same from HEAT_FROM bots on, so that twelve are."""
 _WIDTH = 1120
 """Pixels of what floats below a table: a small screen shows it whole."""
 _CHART_WIDTH = 460
@@ -66,7 +69,7 @@ def _add_charts(workbook: "Workbook", table: SheetTable[BotSummary], summary: Su
 def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "FinishedRun") -> None:
     """Sheet "Leaderboard" with the thresholds' cells, what is to be known of the run, and a chart."""
     facts, summary, findings = run.facts, run.summary, run.findings
-    worksheet, height = sheet.worksheet, _standing_height(summary, findings)
+    worksheet, height = sheet.worksheet, _standing_height(facts, summary, findings)
     columns = sheet.table.columns(run)
     table = SheetTable(worksheet, columns, sheet.formats, sheet.table.header_height, height)
     thresholds = ThresholdCells(worksheet, len(columns), sheet.formats, facts)
@@ -78,7 +81,11 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     table.finish(sheet.table.frozen)
     worksheet.activate()  # who opens the file sees the verdict first
     stack = Stack(worksheet, table.lines + 1, _CHART_WIDTH)
-    stack.add_text(headline(facts, summary, findings), {"size": 12, "bold": True, "color": BLUE})
+    said = verdict(facts, summary, findings)
+    partial = f"PARTIAL RUN: {shorten(facts.partial, 200)}" if facts.partial else ""
+    first = filter(None, [partial, unfit_words(facts), said.decision])
+    stack.add_text("\n".join(first), {"size": 14, "bold": True, "color": BLUE})
+    stack.add_text("\n".join(said.lines[1:]), {"size": 11})
     ranked = [line for line in summary.standings if line.rank is not None]
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars and len(ranked) <= MOST_BOTS:
@@ -86,32 +93,35 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
-    text.add_text("\n".join(details(facts, summary, notes)), {"size": 10})
+    text.add_text("\n".join(["About this run", *details(facts, summary, notes)]), {"size": 10})
     last = max(stack.last_row(height), text.last_row(height))
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
 
 
-def _standing_height(summary: Summary, findings: Findings) -> float:
+def _standing_height(facts: RunFacts, summary: Summary, findings: Findings) -> float:
     """Of all rows, in points: that of the longest verdict or first fix."""
-    texts = [verdict_on(line.bot, findings) for line in summary.standings]
+    texts = [verdict_on(line.bot, facts, summary, findings) for line in summary.standings]
     texts += [fix_words(causes) for causes in findings.causes]
     lines = max([lines_of([text], _CELL_LINE) for text in texts], default=1)
-    return LINE_HEIGHT * min(lines, _MOST_LINES)
+    return LINE_HEIGHT * min(lines, _MOST_LINES if len(summary.bots) < HEAT_FROM else _FEWER_LINES)
 
 
-def set_up_page(worksheet: "Worksheet", facts: RunFacts, *, is_one_page: bool = False) -> None:
-    """Landscape, as wide as one page, the header on every page; a partial run says so on each.
+def set_up_page(
+    worksheet: "Worksheet", facts: RunFacts, said: RunVerdict | None = None, *, is_one_page: bool = False
+) -> None:
+    """Landscape, as wide as one page, the table's header on every page, and above it the answer.
 
     On one page no chart is cut by a page break.
     """
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
-    worksheet.set_margins(left=0.4, right=0.4, top=0.6, bottom=0.6)
+    worksheet.set_margins(left=0.4, right=0.4, top=1.0 if said else 0.6, bottom=0.6)
     worksheet.fit_to_pages(1, int(is_one_page))
     worksheet.repeat_rows(0)
     worksheet.set_tab_color(AMBER if facts.partial else BLUE)
-    if facts.partial:
-        worksheet.set_header(f'&C&"Calibri,Bold"PARTIAL RUN: {_in_page_header(facts.partial, 80)}')
+    if said or facts.partial:
+        header = _page_header(facts, said or RunVerdict("", "", ()))
+        worksheet.set_header(header, {"margin": 0.3, "scale_with_doc": False})
     run = f"{_in_page_header(facts.input_name, 50)}, {facts.started:%Y-%m-%d %H:%M}"
     worksheet.set_footer(f"&L{run}&C&A&RPage &P of &N")
 
@@ -119,8 +129,37 @@ def set_up_page(worksheet: "Worksheet", facts: RunFacts, *, is_one_page: bool = 
 _A4 = 9
 
 
+def _page_header(facts: RunFacts, said: RunVerdict) -> str:
+    """Decision, numbers and limits, as far as they fit into the 255 characters that Excel allows."""
+    partial = f"PARTIAL RUN: {shorten(facts.partial, 40)} " if facts.partial else ""
+    texts = [partial + said.decision, said.numbers, " ".join(said.limits)]
+    room = 250 - sum(map(len, _LINES))
+    header = "&L"
+    # The judge is always named: that much is left free for the last line.
+    for style, whole, kept in zip(_LINES, texts, (_OTHERS, min(len(texts[2]), _JUDGE), 0), strict=True):
+        text = whole
+        while len(text) > room - kept and "; " in text:
+            text = text.rpartition("; ")[0] + "."
+        shown = _in_page_header(text, room - kept)
+        room -= utf16_units(shown)
+        # A blank, or a number that follows would be taken for a part of the size.
+        header += style + (" " if shown[:1].isdigit() else "") + shown
+    return header
+
+
+_OTHERS, _JUDGE = 120, 60
+"""Characters that are kept free for the other lines."""
+_LINES = ("&B&13", "&B\n&9", "\n&8")
+"""How each line of a page's header begins: bold on or off, and the size."""
+
+
 def _in_page_header(text: str, limit: int) -> str:
-    return shorten(text, limit).replace("&", "&&")
+    """At most `limit` characters as they are written there, where "&" takes two; empty without room for a word."""
+    for most in range(limit, 12, -1):
+        doubled = shorten(text, most).replace("&", "&&")
+        if utf16_units(doubled) <= limit:
+            return doubled
+    return ""
 
 
 def _bars(

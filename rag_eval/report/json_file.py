@@ -18,12 +18,13 @@ from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
-from rag_eval.results.findings import Findings, verdict, verdict_on
+from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.stored import RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
+from rag_eval.results.verdict import verdict, verdict_on
 from rag_eval.retrieval import RetrievalSummary
 from rag_eval.store.codec import to_plain
 from rag_eval.store.replacement import Replacement, output_errors
@@ -84,7 +85,7 @@ class JsonReport:
         run = FinishedRun(facts, summary, findings)
         found = {
             "bots": [_bot(bot, findings) for bot in summary.bots],
-            "leaderboard": _leaderboard(summary, findings),
+            "leaderboard": _leaderboard(facts, summary, findings),
             "causes": [_causes(each) for each in findings.causes],
             "noise": dict(findings.noise),
             "flagged": [
@@ -176,21 +177,26 @@ def _bot_summary(bot: BotSummary) -> Json:
     }
 
 
-def _leaderboard(summary: Summary, findings: Findings) -> Json:
+def _leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> Json:
+    said = verdict(facts, summary, findings)
     return {
         "rows_compared": summary.compared,
         "rows": summary.rows,
-        "verdict": verdict(summary, findings),
+        "verdict": " ".join(said.lines),
+        "verdict_lines": {"decision": said.decision, "numbers": said.numbers, "limits": said.limits},
         "could_be_first": findings.challengers,
-        "standings": [_standing(line, findings) for line in summary.standings],
+        "standings": [
+            _standing(line, verdict_on(line.bot, facts, summary, findings), findings)
+            for line in summary.standings
+        ],
     }
 
 
-def _standing(line: Standing, findings: Findings) -> Json:
+def _standing(line: Standing, words: str, findings: Findings) -> Json:
     return _fields(line) | {
         "rqs": {**_mean(line.rqs), "interval": _interval(findings.compared.get(line.bot))},
         "metrics": _means(line.metrics),
-        "verdict": verdict_on(line.bot, findings),
+        "verdict": words,
         "behind_winner": _behind(findings.rival(line.bot)),
     }
 

@@ -18,8 +18,8 @@ from rag_eval.report.judge_tables import (
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import BLUE, LINE_HEIGHT, Formats
 from rag_eval.report.worksheet import WrittenSheet
-from rag_eval.results.findings import unfit_words
 from rag_eval.results.judge_comparison import JudgeComparison, headline
+from rag_eval.results.verdict import unfit_words
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval.records import Evidence, Outcome, Score
 from rag_eval.report.styles import FONT, PALE
-from rag_eval.texts.display import decimals, printable, shorten
+from rag_eval.texts.display import decimals, digits_beside, printable, shorten
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -62,7 +62,11 @@ def note_on(score: Score, threshold: float | None) -> Note | None:
         return None
     value = score.value
     return Note(
-        lambda: f"{decimals(value)}, below {decimals(threshold)}\n{_why(score)}", NoteKind.LOW, -value
+        lambda: (
+            f"{decimals(value, digits_beside(threshold, value))}, below {decimals(threshold)}\n{_why(score)}"
+        ),
+        NoteKind.LOW,
+        -value,
     )
 
 
@@ -182,6 +186,6 @@ def _write_note(worksheet: "Worksheet", row: int, column: int, text: str) -> Non
     )
 
 
-def lines_of(paragraphs: Iterable[str], characters: int) -> int:
+def lines_of(paragraphs: Iterable[str], characters: float) -> int:
     """How many lines the paragraphs take, about, when a line holds so many characters."""
     return sum(max(1, math.ceil(len(paragraph) / characters)) for paragraph in paragraphs)

@@ -65,6 +65,7 @@ class Formats:
         self._by_key: dict[tuple[Look, str, bool | None], Format] = {}
         self._by_look = {look: workbook.add_format(_BASE | _LOOKS[look]) for look in Look}
         self.below: Format = workbook.add_format({"bg_color": _RED_FILL, "font_color": _RED, "bold": True})
+        self.exact: Format = workbook.add_format({"num_format": "0.000"})
         self.faint: Format = workbook.add_format({"font_color": GREY, "italic": True})
         self.run: Format = workbook.add_format({"font_name": FONT, "font_size": _FONT_SIZE})
 

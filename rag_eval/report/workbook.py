@@ -18,8 +18,9 @@ from rag_eval.report.spool import CaseSpool
 from rag_eval.report.styles import Formats
 from rag_eval.report.tables import BOTS, EVIDENCE, STANDINGS, FinishedRun, report_tables
 from rag_eval.report.worksheet import SHEET_LINKS, SHEET_ROWS, SheetTable, WrittenSheet
-from rag_eval.results.findings import Findings, verdict
+from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
+from rag_eval.results.verdict import verdict
 from rag_eval.store.leftovers import Scratch
 from rag_eval.store.replacement import Replacement, output_errors
 from rag_eval.texts.display import shorten
@@ -151,10 +152,11 @@ class ExcelReport:
             for each in self._tables:
                 if isinstance(each, ReportTable):
                     WrittenSheet(book, sheets[each.name], self._formats, each).write(run)
+            said = verdict(facts, summary, findings)
             for each in self._tables:
                 has_charts = each in (BOTS, STANDINGS) and len(facts.bots) <= MOST_BOTS
-                set_up_page(sheets[each.name], facts, is_one_page=has_charts)
-            book.set_properties(_properties(facts, verdict(summary, findings)))
+                set_up_page(sheets[each.name], facts, said, is_one_page=has_charts)
+            book.set_properties(_properties(facts, said.answer))
             if self._spool:
                 self._spool.close()
             self._workbook.close()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Generic
 from rag_eval.records import TOXICITY
 from rag_eval.report.annotations import THRESHOLD_NAMES, Stack
 from rag_eval.report.column import Cell, Column, Item, Place, ReportTable, Source
-from rag_eval.report.notes import Note, SheetNotes
-from rag_eval.report.styles import HEAT, Formats, Look
+from rag_eval.report.notes import Note, SheetNotes, lines_of
+from rag_eval.report.styles import HEAT, LINE_HEIGHT, Formats, Look
 from rag_eval.texts.display import cut_to_cell, fits_cell, printable, shorten
 
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 SHEET_ROWS = 1_048_576
 """As many as a sheet can have."""
+_LETTERS = 1.05
+"""Of running text on a unit of a column's width, which is that of a digit; words at the end of lines leave room."""
+_MOST_HEIGHT = 409
+"""Of a row, in points."""
 SHEET_LINKS = 65_530
 """As many as a sheet can have."""
 
@@ -36,8 +40,13 @@ class SheetTable(Generic[Item]):
         sheet_rows: int = SHEET_ROWS,
         sheet_links: int = SHEET_LINKS,
         group_of: Callable[[Item], object] | None = None,
+        *,
+        is_whole: bool = False,
     ) -> None:
-        """Heights are in points. Lines are drawn between groups of rows if `group_of` says what they are."""
+        """Heights are in points. Lines are drawn between groups of rows if `group_of` says what they are.
+
+        If the table `is_whole`, a line is as high as its texts, so that print cuts none; that is for small tables.
+        """
         self.worksheet = worksheet
         self.columns = columns
         self.lines = 0
@@ -53,6 +62,7 @@ class SheetTable(Generic[Item]):
         self._sheet_rows = sheet_rows
         self._sheet_links = sheet_links
         self._group_of = group_of
+        self._line_height = line_height if is_whole else None
         self._group: object = None
         self._begins_group: bool | None = None
         worksheet.set_default_row(line_height)  # a height of its own for each row would cost memory for each
@@ -68,9 +78,21 @@ class SheetTable(Generic[Item]):
         if self._group_of:
             group = self._group_of(item)
             self._begins_group, self._group = group != self._group and self.lines > 1, group
-        for index, column in enumerate(self.columns):
-            cell = column.cell(item)
+        cells = [column.cell(item) for column in self.columns]
+        for index, cell in enumerate(cells):
             self._write(self.lines, index, replace(cell, link=links[index]) if index in links else cell)
+        if self._line_height:
+            self._heighten(cells, self._line_height)
+
+    def _heighten(self, cells: Sequence[Cell], least: float) -> None:
+        shown = zip(self.columns, cells, strict=True)
+        lines = max(
+            lines_of(cell.value.split("\n"), column.width * _LETTERS)
+            for column, cell in shown
+            if isinstance(cell.value, str) and not (column.is_folded or column.is_hidden)
+        )
+        if lines * LINE_HEIGHT > least:
+            self.worksheet.set_row(self.lines, min(lines * LINE_HEIGHT, _MOST_HEIGHT))
 
     def finish(self, frozen: int) -> None:
         """Add what goes over the whole table; the header and the first `frozen` columns stay in sight."""
@@ -158,6 +180,15 @@ class SheetTable(Generic[Item]):
                 self.lines,
                 index,
                 {"type": "formula", "criteria": rule, "format": self._formats.below},
+            )
+            # Where two decimals contradict the colour, a third is shown: 0.62 is red if it is 0.619.
+            hidden = f"=AND(ISNUMBER({cell}),(ROUND({cell},2)<{limit})<>({cell}<{limit}))"
+            self.worksheet.conditional_format(
+                1,
+                index,
+                self.lines,
+                index,
+                {"type": "formula", "criteria": hidden, "format": self._formats.exact},
             )
 
 

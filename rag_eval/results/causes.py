@@ -218,8 +218,11 @@ def place_words(source: str, row: int) -> str:
 
 
 def fix_words(causes: BotCauses | None) -> str:
-    """'Improve the retrieval: the chunks do not contain the whole answer (7 of 11 failures)'; for a cell."""
-    if causes is None or causes.first_fix is None:
+    """'Improve the retrieval: the chunks do not contain the whole answer (7 of 11 failures)'; for a cell.
+
+    Empty for a bot without failures.
+    """
+    if causes is None or causes.first_fix is None or not causes.failures:
         return ""
     cause = causes.first_fix
     return f"{cause.fix[0].upper()}{cause.fix[1:]}: {cause.text} ({_counted(cause)})"

@@ -20,8 +20,6 @@ from rag_eval.results.intervals import (
     pooled,
 )
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
-from rag_eval.results.summary import FEWEST_ROWS
-from rag_eval.texts.display import decimals, enumerated, percent, shorten
 
 MANY_QUERIES = 10_000
 """The most additional queries that are ever advised; this value means 'more than that'."""
@@ -100,6 +98,18 @@ class Rival:
     more than that. None unless the verdict is `not decided`, and for a single row."""
     doubt: str = ""
     """Why the verdict is `not decided` although the scores alone are clear; otherwise empty."""
+
+    @property
+    def is_significant(self) -> bool:
+        return self.verdict is Verdict.SIGNIFICANT
+
+    @property
+    def is_comparable(self) -> bool:
+        return self.verdict is not Verdict.NOT_COMPARABLE
+
+    @property
+    def is_tie(self) -> bool:
+        return self.verdict is Verdict.TIE
 
     def doubted(self, doubt: str) -> "Rival":
         """The same without its claim: not decided, and more queries would not help."""
@@ -300,121 +310,3 @@ def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
     fewest = math.ceil(math.log2(2 / alpha)) * rows / np.count_nonzero(gap)
     enough = _HALF_MORE * rows if test.pvalue <= alpha else 0.0
     return min(max(1, math.ceil(max(needed, fewest, enough)) - rows), MANY_QUERIES)
-
-
-# In words
-
-
-def verdict_sentence(comparison: Comparison) -> str:
-    """Who leads, by how much, and whether the lead is significant, for a reader without statistics."""
-    if not comparison.rivals:
-        return f"{comparison.winner} is the only bot: there is nothing to compare it with."
-    if len(comparison.winners) > 1:
-        return f"{enumerated(comparison.winners)} share the lead."
-    runner_up = comparison.rivals[0]
-    if runner_up.verdict is Verdict.NOT_COMPARABLE:
-        highest = f"{comparison.winner} has the highest mean RQS"
-        doubt = f"but it is not comparable with that of {runner_up.bot}."
-        return " ".join([f"{highest}, {doubt}", *(f"Its lead is {reach}." for reach in _reach(comparison))])
-    lead = (
-        f"{comparison.winner} leads {runner_up.bot} by {difference_words(runner_up, comparison.confidence)}"
-    )
-    if comparison.rows < FEWEST_ROWS:
-        return f"{lead}. Fewer than {FEWEST_ROWS} queries are too few for a conclusion."
-    sentence = " ".join([f"{lead}, which is {_significance(runner_up)}.", *_advice(runner_up)])
-    if len(comparison.rivals) == 1:
-        return sentence
-    return " ".join([sentence, *(f"Its lead is {reach}." for reach in _reach(comparison))])
-
-
-def sentence_on(bot: str, comparison: Comparison) -> str:
-    """The verdict on one of the compared bots, as a sentence without its subject: for a cell beside the bot's name."""
-    if not comparison.rivals:
-        return "the only bot: there is nothing to compare it with"
-    winner = shorten(comparison.winner, _CELL_NAME)
-    if bot in comparison.winners and len(comparison.winners) > 1:
-        others = [shorten(each, _CELL_NAME) for each in comparison.winners if each != bot]
-        return f"shares the lead with {enumerated(others)}: tie"
-    is_winner = bot == comparison.winner
-    rival = comparison.rivals[0] if is_winner else next(each for each in comparison.rivals if each.bot == bot)
-    if rival.verdict is Verdict.NOT_COMPARABLE:
-        if not is_winner:
-            return f"not comparable with {winner}: their RQS are made up of different metrics"
-        highest = f"highest mean RQS, before {shorten(rival.bot, _CELL_NAME)}: not comparable"
-        return "; ".join([highest, *_reach(comparison)])
-    gap = difference_words(rival, comparison.confidence)
-    lead = (
-        f"leads {shorten(rival.bot, _CELL_NAME)} by {gap}" if is_winner else f"worse than {winner} by {gap}"
-    )
-    if comparison.rows < FEWEST_ROWS:
-        return f"{lead}: fewer than {FEWEST_ROWS} queries, too few for a conclusion"
-    several = _reach(comparison) if is_winner and len(comparison.rivals) > 1 else []
-    return "; ".join([f"{lead}: {verdict_words(rival)}", *several])
-
-
-_CELL_NAME = 30
-"""Characters of a name in a narrow cell."""
-
-
-def _reach(comparison: Comparison) -> list[str]:
-    """Over how many of the others the lead is significant, in words; nothing if none can be compared."""
-    comparable = [rival for rival in comparison.rivals if rival.verdict is not Verdict.NOT_COMPARABLE]
-    if not comparable:
-        return []
-    beaten = sum(rival.verdict is Verdict.SIGNIFICANT for rival in comparable)
-    if len(comparable) == len(comparison.rivals):
-        return [f"significant over {beaten} of the {len(comparable)} others"]
-    bots = "bot that is" if len(comparable) == 1 else "bots that are"
-    return [f"significant over {beaten} of the {len(comparable)} {bots} comparable"]
-
-
-def difference_words(rival: Rival, confidence: float) -> str:
-    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'."""
-    bounds = [rival.interval.low, rival.interval.high] if rival.interval else []
-    numbers = [rival.difference, *bounds]
-    hidden = any(number and abs(number) < 0.005 for number in numbers)
-    lead, *limits = [decimals(number, 4 if hidden else 2) for number in numbers]
-    return f"{lead} ({percent(confidence)} CI {' to '.join(limits)})" if limits else lead
-
-
-def verdict_words(rival: Rival) -> str:
-    """The verdict in a few words, with the number of additional queries needed: for a cell."""
-    verdict = _DISPLAYED.get(rival.verdict, str(rival.verdict))
-    if rival.doubt:
-        verdict = f"{verdict} ({rival.doubt})"
-    needed = _needed(rival)
-    return f"{verdict}; {needed} needed" if needed else verdict
-
-
-_DISPLAYED = {Verdict.NOT_DECIDED: "not significant"}
-"""Words for readers where they differ from the value in the JSON."""
-
-
-def _significance(rival: Rival) -> str:
-    if rival.verdict is not Verdict.NOT_DECIDED:
-        return {Verdict.SIGNIFICANT: "statistically significant"}.get(rival.verdict, str(rival.verdict))
-    doubt = f" ({rival.doubt})" if rival.doubt else ""
-    return f"not statistically significant{doubt}"
-
-
-def _advice(rival: Rival) -> list[str]:
-    needed = _needed(rival)
-    if not needed:
-        return []
-    return [f"{needed[0].upper()}{needed[1:]} would be needed; set their number before you test again."]
-
-
-def _needed(rival: Rival) -> str:
-    """The number of additional queries that the test needs to show the difference; empty if that is unknown."""
-    if rival.more_queries is None:
-        return ""
-    if rival.more_queries >= MANY_QUERIES:
-        return f"more than {MANY_QUERIES:,} more queries"
-    count = _rounded_up(rival.more_queries)
-    return f"about {count:,} more {'query' if count == 1 else 'queries'}"
-
-
-def _rounded_up(count: int) -> int:
-    """To a multiple of half its leading power of ten, as an estimate deserves: 57 → 60, 132 → 150."""
-    step = max(1, int(10 ** (len(str(count)) - 1)) // 2)
-    return -(-count // step) * step

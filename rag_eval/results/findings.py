@@ -1,25 +1,21 @@
 """What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.errors import ECHO
-from rag_eval.records import METRIC_LABELS, SCORE_LABELS, CaseResult, RunFacts
+from rag_eval.records import METRIC_LABELS, CaseResult
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
 from rag_eval.results.paired import Change, CommonQueries
 from rag_eval.results.pass_rates import BotPassRates
-from rag_eval.results.summary import FEWEST_ROWS, RELIABLE_ROWS, Summary, of_queries
+from rag_eval.results.summary import FEWEST_ROWS, Summary
 from rag_eval.retrieval import RetrievalSummary
-from rag_eval.texts.display import decimals, enumerated, shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.comparison import Comparison, Rival
     from rag_eval.results.intervals import Floats, Interval
     from rag_eval.results.run_history import History
-
-NAME_LIMIT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,162 +205,3 @@ def _without_claims_about(bots: Collection[str], comparison: "Comparison") -> "C
         for rival in comparison.rivals
     )
     return replace(comparison, rivals=tuple(rivals))
-
-
-# In words
-
-
-def noise_words(findings: Findings) -> list[str]:
-    """A sentence on how far the judge's samples of one score lie apart; none without samples."""
-    told = ", ".join(
-        f"{SCORE_LABELS.get(name, name)} {decimals(value, 3)}" for name, value in findings.noise.items()
-    )
-    return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
-
-
-def flagged_words(findings: Findings) -> list[str]:
-    """A sentence that names the flagged cases with the highest RQS; none without any."""
-    named = [
-        f"row {result.case.row} {_short(result.case.bot)} {decimals(result.rqs or 0)}"
-        for result in findings.flagged
-    ]
-    return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
-
-
-def unfit_words(facts: RunFacts) -> str:
-    """A sentence on a judge that repeats its prompt; empty for any other."""
-    echoes, calls = (counts.get(ECHO, 0) for counts in (facts.usage.refused, facts.usage.failures))
-    if echoes < _ECHOES_OF_AN_UNFIT_JUDGE or (calls == 1 and echoes <= _ECHOES_OF_ONE_CALL):
-        return ""
-    return (
-        f"The judge repeated examples of its prompt in {echoes:,} replies: this model is not fit to judge. "
-        "Use a larger model; rag-eval compare-judges shows whether one agrees with human labels."
-    )
-
-
-_ECHOES_OF_AN_UNFIT_JUDGE = 2
-_ECHOES_OF_ONE_CALL = 3
-"""A call that fails has so many at most."""
-
-
-def verdict(summary: Summary, findings: Findings) -> str:
-    """Who leads, by how much, and whether the lead is significant."""
-    from rag_eval.results.comparison import verdict_sentence
-
-    comparison = findings.comparison
-    if comparison is None:
-        return "No bot can be ranked: no query has an RQS for every bot."
-    means = [line.rqs.value or 0.0 for line in summary.standings if line.rank is not None]
-    over = f"over {of_queries(summary.compared, summary.rows)}"
-    if not comparison.rivals:
-        sentences = [f"{_short(comparison.winner)} has a mean RQS of {mean_words(means)[0]} {over}."]
-    else:
-        shown = means[:1] if len(comparison.winners) > 1 else means[:2]
-        basis = f"Mean RQS {' vs '.join(mean_words(shown))} {over}{_rounding(shown)}."
-        sentences = [verdict_sentence(_with_short_names(comparison)), basis]
-    return " ".join(
-        [
-            *sentences,
-            *_other_metrics(findings),
-            *_few_compared(summary),
-            *_unreliable(summary),
-            *_doubt(findings),
-            *_missing_of_baseline(findings),
-        ]
-    )
-
-
-def verdict_on(bot: str, findings: Findings) -> str:
-    """The verdict on one bot, as a sentence without its subject; empty if no bot can be ranked."""
-    from rag_eval.results.comparison import sentence_on
-
-    if findings.comparison is None:
-        return ""
-    if bot not in findings.compared:
-        return "not ranked: it has no RQS on the compared queries"
-    return sentence_on(bot, findings.comparison)
-
-
-def _rounding(means: Sequence[float]) -> str:
-    """A remark on two means whose rounded values seem to differ by another amount than the means do."""
-    shown = [float(words) for words in mean_words(means)]
-    if decimals(max(shown) - min(shown)) == decimals(max(means) - min(means)):
-        return ""
-    return "; the lead is computed before rounding"
-
-
-ABOUT_COUNTS = (
-    "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
-)
-"""Below a table with counts in brackets."""
-
-
-def mean_words(means: Sequence[float | None]) -> list[str]:
-    """Means with two decimals, or four if two different ones would look equal; '–' for None."""
-    long, short = ({decimals(mean, digits) for mean in means if mean is not None} for digits in (4, 2))
-    return [decimals(mean, 2 if len(long) == len(short) else 4) for mean in means]
-
-
-def _other_metrics(findings: Findings) -> list[str]:
-    if not findings.unlike:
-        return []
-    bots = enumerated([*map(_short, findings.unlike)])
-    concerned = {name for names in findings.unlike.values() for name in names}
-    labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
-    return [
-        f"Not comparable with the best bot: {bots}. {labels} could be scored for only one of the two bots."
-    ]
-
-
-def _few_compared(summary: Summary) -> list[str]:
-    """Whoever has few scores makes the comparison small for all; half of another bot's is worth a word."""
-    ranked = {line.bot for line in summary.standings if line.rank is not None}
-    scored = {bot.bot: bot.rqs.scored for bot in summary.bots if bot.bot in ranked}
-    if summary.compared * 2 > max(scored.values(), default=0):
-        return []
-    bot, fewest = min(scored.items(), key=lambda item: item[1])
-    reason = f"{_short(bot)} has an RQS for only {fewest:,}"
-    if fewest > summary.compared * 2:
-        reason = "different bots lack an RQS for different queries"
-    return [
-        f"Few queries are compared because {reason}. Bot Summary shows the mean of each bot over its own queries."
-    ]
-
-
-def _unreliable(summary: Summary) -> list[str]:
-    if not FEWEST_ROWS <= summary.compared < RELIABLE_ROWS:
-        return []
-    return [f"With only {summary.compared} queries the intervals are too narrow if failures are rare."]
-
-
-def _missing_of_baseline(findings: Findings) -> list[str]:
-    """Of the bot with the smallest share of the baseline's queries."""
-    shares = [queries for queries in findings.common.values() if queries.only_before]
-    if not shares:
-        return []
-    least = min(shares, key=lambda queries: queries.both / queries.before)
-    return [f"Compared with the baseline over {least.both:,} of its {least.before:,} queries."]
-
-
-def _doubt(findings: Findings) -> list[str]:
-    if not findings.challengers:
-        return []
-    count = findings.not_judged
-    responses = "1 unjudged case" if count == 1 else f"{count:,} unjudged cases"
-    if findings.comparison and len(findings.comparison.winners) > 1:
-        return [f"The {responses} could still change who is first."]
-    names = enumerated([*map(_short, findings.challengers)], "or")
-    return [f"The {responses} could still put {names} first."]
-
-
-def _with_short_names(comparison: "Comparison") -> "Comparison":
-    return replace(
-        comparison,
-        winner=_short(comparison.winner),
-        winners=tuple(map(_short, comparison.winners)),
-        rivals=tuple(replace(rival, bot=_short(rival.bot)) for rival in comparison.rivals),
-    )
-
-
-def _short(name: str) -> str:
-    return shorten(name, NAME_LIMIT)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, RunFacts, Score
 from rag_eval.results.agreement import CohenKappa, Correlation, cohen_kappa, kappa_difference, spearman
-from rag_eval.results.findings import NAME_LIMIT, find, verdict
+from rag_eval.results.findings import find
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, wilson_interval
 from rag_eval.results.paired import (
     JoinedValues,
@@ -26,6 +26,7 @@ from rag_eval.results.paired import (
     ratings,
 )
 from rag_eval.results.summary import FEWEST_ROWS, RQS, Mean, Summarizer, Summary, rqs_outcome
+from rag_eval.results.verdict import NAME_LIMIT, verdict
 from rag_eval.texts.display import shorten
 
 
@@ -285,7 +286,7 @@ class JudgeComparisonTally:
     def comparison(self) -> JudgeComparison:
         summaries = [summarizer.summary() for summarizer in self._summarizers]
         verdicts = [
-            verdict(summary, find(summary, None, facts.weights))
+            verdict(facts, summary, find(summary, None, facts.weights)).answer
             for summary, facts in zip(summaries, self._facts, strict=True)
         ]
         return JudgeComparison(

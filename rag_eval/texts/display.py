@@ -1,7 +1,7 @@
 """Texts and numbers as a reader sees them: nothing that XML forbids or longer than a cell, and one way to round."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 CELL_LIMIT = 32_767
@@ -37,7 +37,7 @@ _FORMULA_STARTS = tuple("=+-@\t\r\n\0＝＋－＠")
 
 
 def fits_cell(text: str) -> bool:
-    return len(text) <= CELL_LIMIT // 2 or _utf16_units(text) <= CELL_LIMIT
+    return len(text) <= CELL_LIMIT // 2 or utf16_units(text) <= CELL_LIMIT
 
 
 def cut_to_cell(text: str) -> str:
@@ -45,7 +45,7 @@ def cut_to_cell(text: str) -> str:
     if fits_cell(text):
         return text
     mark = f" […] (cut: {len(text):,} characters in all)"
-    kept = text.encode("utf-16-le")[: 2 * (CELL_LIMIT - _utf16_units(mark))]
+    kept = text.encode("utf-16-le")[: 2 * (CELL_LIMIT - utf16_units(mark))]
     return kept.decode("utf-16-le", "ignore") + mark  # "ignore" drops half a surrogate pair
 
 
@@ -80,9 +80,24 @@ def decimals(value: float | None, digits: int = 2, *, is_signed: bool = False) -
     """
     if value is None:
         return "–"
-    number = Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    number = _rounded(value, digits)
     sign = "−" if number < 0 else "+" if is_signed and number > 0 else ""
     return f"{sign}{abs(number):f}"
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    return Decimal(f"{value:.15g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+def digits_that_differ(pairs: Iterable[tuple[float, float]]) -> int:
+    """How many decimals, 2 to 4, tell the two numbers of each pair apart; numbers equal in 4 count as equal."""
+    unequal = [(one, other) for one, other in pairs if decimals(one, 4) != decimals(other, 4)]
+    return next(n for n in (2, 3, 4) if all(decimals(one, n) != decimals(other, n) for one, other in unequal))
+
+
+def digits_beside(threshold: float, value: float) -> int:
+    """How many decimals show that `value` is below `threshold`, or is not: 2 or 3."""
+    return 3 if (_rounded(value, 2) < threshold) != (value < threshold) else 2
 
 
 def percent(share: float) -> str:
@@ -90,5 +105,5 @@ def percent(share: float) -> str:
     return f"{decimals(100 * share, 0)}%"
 
 
-def _utf16_units(text: str) -> int:
+def utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2

@@ -12,10 +12,11 @@ from rag_eval.report.columns import bot_columns, case_columns
 from rag_eval.report.page.figures import histogram, mean_bar, share_bar
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import MOST_CAUSES, MOST_PLACES, BotCauses, Cause, fix_words, place_words
-from rag_eval.results.findings import (
+from rag_eval.results.findings import Findings
+from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
+from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     NAME_LIMIT,
-    Findings,
     flagged_words,
     mean_words,
     noise_words,
@@ -23,8 +24,7 @@ from rag_eval.results.findings import (
     verdict,
     verdict_on,
 )
-from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
-from rag_eval.texts.display import decimals, percent, printable, shorten
+from rag_eval.texts.display import decimals, digits_beside, percent, printable, shorten
 
 BOT_NAME = 200
 """Characters of a bot's name in the leaderboard and in the table of cases."""
@@ -46,7 +46,7 @@ def safe(text: str) -> str:
 
 def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     """The verdict as one large sentence, the rest of it below, and a line about the run."""
-    sentence, rest = _first_sentence(verdict(summary, findings), facts.bots)
+    said = verdict(facts, summary, findings)
     partial = (
         f'<p class="partial"><strong>PARTIAL RUN</strong> {safe(shorten(facts.partial, 300))}</p>'
         if facts.partial
@@ -54,21 +54,16 @@ def headline(facts: RunFacts, summary: Summary, findings: Findings) -> str:
     )
     if unfit_words(facts):
         partial += f'<p class="partial">{safe(unfit_words(facts))}</p>'
-    more = f'<p class="lead">{safe(rest)}</p>' if rest else ""
+    more = "".join(
+        f'<p class="{look}">{safe(text)}</p>'
+        for look, text in (("lead", said.numbers), ("limits", " ".join(said.limits)))
+        if text
+    )
     byline = "".join(f"<li>{safe(each)}</li>" for each in _byline(facts, summary))
     return (
-        f'<header><p class="eyebrow">RAG Eval report</p>{partial}<h1 dir="auto">{safe(sentence)}</h1>{more}'
+        f'<header><p class="eyebrow">RAG Eval report</p>{partial}<h1 dir="auto">{safe(said.decision)}</h1>{more}'
         f'<ul class="byline">{byline}</ul></header>'
     )
-
-
-def _first_sentence(text: str, bots: Iterable[str]) -> tuple[str, str]:
-    """Split after the first sentence; a full stop in the name of a bot ends none."""
-    masked = text
-    for bot in sorted((shorten(name, NAME_LIMIT) for name in bots), key=len, reverse=True):
-        masked = masked.replace(bot, "x" * len(bot)) if bot else masked
-    end = masked.find(". ") + 1
-    return (text[:end], text[end:].strip()) if end else (text, "")
 
 
 def _byline(facts: RunFacts, summary: Summary) -> Iterator[str]:
@@ -107,14 +102,17 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         _standing(line, mean, bots[line.bot], facts, summary, findings)
         for line, mean in zip(summary.standings[:_MOST_BOTS], means, strict=False)
     ]
+    many = " many" if len(summary.standings) > _FEW_BOTS else ""
     return (
         '<section aria-labelledby="h-board"><h2 id="h-board">Leaderboard</h2><div class="scroll" tabindex="0" '
-        'role="region" aria-label="Leaderboard"><table class="board"><thead><tr>'
+        f'role="region" aria-label="Leaderboard"><table class="board{many}"><thead><tr>'
         f"{''.join(heads)}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         f"{_more(len(summary.standings) - _MOST_BOTS, 'bot')}{_about_counts(summary)}</section>"
     )
 
 
+_FEW_BOTS = 5
+"""More of them have lower rows, so that twelve are on the first screen; what to fix first is on their cards."""
 _MOST_BOTS = TABLE_ROWS = 100
 """Rows of a table and cards; more of them would leave no room for cases."""
 
@@ -142,7 +140,7 @@ def _standing(
     limits = f"95% CI {decimals(interval.low)} to {decimals(interval.high)}" if interval else ""
     label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
     rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
-    words = verdict_on(line.bot, findings)
+    words = verdict_on(line.bot, facts, summary, findings)
     first = fix_words(findings.causes_of(line.bot))
     fix = f'<div class="fix"><small>First fix</small> {safe(first)}</div>' if first else ""
     few = (
@@ -173,8 +171,9 @@ def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
     count = "" if mean.scored == line.rqs.scored else f" <small>({mean.scored:,})</small>"
     is_below = mean.value < threshold
     title = f"mean of {mean.scored:,}" + (f", below the threshold {threshold:g}" if is_below else "")
+    shown = decimals(mean.value, digits_beside(threshold, mean.value))
     kind = "below" if is_below else f"h{min(4, int(mean.value * 5))}"
-    return f'<td class="num heat {kind}" {label} title="{title}">{decimals(mean.value)}{count}</td>'
+    return f'<td class="num heat {kind}" {label} title="{title}">{shown}{count}</td>'
 
 
 # Why
@@ -281,7 +280,7 @@ def worst_cases(results: Sequence[CaseResult], facts: RunFacts, *, has_texts: bo
 def _worst(result: CaseResult, facts: RunFacts, *, has_texts: bool) -> str:
     case = result.case
     scores = ", ".join(
-        f"{METRIC_LABELS[name]} {decimals(score.value)}"
+        f"{METRIC_LABELS[name]} {decimals(score.value, digits_beside(facts.thresholds[name], score.value))}"
         + (" (below)" if score.value < facts.thresholds[name] else "")
         for name, score in result.scores.items()
         if score.value is not None

@@ -8,8 +8,8 @@ from rag_eval.report.history_sheet import history_columns
 from rag_eval.report.page.document import head
 from rag_eval.report.page.figures import Point, timeline
 from rag_eval.report.page.sections import TABLE_ROWS, folded, safe, table
-from rag_eval.results.findings import NAME_LIMIT
 from rag_eval.results.run_history import BotInTime, History, bots_in_time, changes_words
+from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import shorten
 

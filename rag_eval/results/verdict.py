@@ -1,0 +1,519 @@
+"""A run in words: the decision, the numbers behind it, and what limits both; the same for every output. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rag_eval.errors import ECHO
+from rag_eval.records import METRIC_LABELS, SCORE_LABELS, FailureMode, RunFacts
+from rag_eval.results.findings import Findings
+from rag_eval.results.paired import Direction
+from rag_eval.results.summary import (
+    FEWEST_ROWS,
+    RELIABLE_ROWS,
+    RQS,
+    BotSummary,
+    Standing,
+    Summary,
+    of_queries,
+)
+from rag_eval.texts.display import decimals, digits_beside, digits_that_differ, enumerated, percent, shorten
+
+if TYPE_CHECKING:
+    from rag_eval.results.comparison import Comparison, Rival
+    from rag_eval.results.intervals import Interval
+
+NAME_LIMIT = 60
+_WHOLE_NAME = 200
+"""Characters of a name in the decision, which no honest name reaches."""
+_CELL_NAME = 30
+"""Characters of a name in a narrow cell."""
+_UNDECIDED = "No clear winner yet: "
+_TOO_CLOSE = 0.05
+"""A lead below it is within what the offline judge confuses, however many queries there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """What a run says, in sentences."""
+
+    decision: str
+    """Who is better, in at most 12 words beside the names; no statistics."""
+    numbers: str
+    """Lead, interval and queries, and what more would be needed."""
+    limits: tuple[str, ...]
+    """Who judged, what was not judged, what could change the decision: one sentence each."""
+
+    @property
+    def answer(self) -> str:
+        """Decision and numbers in one line."""
+        return f"{self.decision} {self.numbers}".strip()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """At most three, without empty ones."""
+        return tuple(filter(None, (self.decision, self.numbers, " ".join(self.limits))))
+
+
+def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict:
+    """The three lines on a run that has ended, complete or not."""
+    comparison = findings.comparison
+    if comparison is None:
+        decision, numbers = "No bot can be ranked.", _why_none(facts, summary)
+    elif not comparison.rivals:
+        decision, numbers = _on_one(comparison.winner, facts, summary, findings)
+    else:
+        close = _is_too_close(comparison, facts)
+        decision = _decision(comparison, summary, is_too_close=close)
+        numbers = _numbers(comparison, summary)
+    if facts.partial and (unfinished := _unfinished(facts, summary)):
+        numbers = numbers if comparison is None else f"So far: {decision.removeprefix(_UNDECIDED)} {numbers}"
+        decision = f"Not finished: {unfinished} judged."
+    return RunVerdict(decision, numbers, tuple(_limits(facts, summary, findings)))
+
+
+def _unfinished(facts: RunFacts, summary: Summary) -> str:
+    """How much is; empty if a run was stopped and lacks nothing."""
+    if summary.judged < facts.rows:
+        return f"{summary.judged:,} of {_counted(facts.rows, 'row')}"
+    scored, failed = (sum(getattr(bot.rqs, name) for bot in summary.bots) for name in ("scored", "failed"))
+    return f"{scored:,} of {_counted(scored + failed, 'case')}" if failed else ""
+
+
+def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) -> str:
+    """The verdict on one bot in at most eight words beside the names, for a cell beside its own."""
+    comparison = findings.comparison
+    if comparison is None:
+        return ""
+    if bot not in findings.compared:
+        return "not ranked: no RQS on the compared queries"
+    if not comparison.rivals:
+        return "the only ranked bot" if len(summary.bots) > 1 else _passes(_bot(summary, bot))
+    winner = shorten(comparison.winner, _CELL_NAME)
+    if bot in comparison.winners and len(comparison.winners) > 1:
+        others = [shorten(each, _CELL_NAME) for each in comparison.winners if each != bot]
+        return f"same score as {enumerated(others)}"
+    if len(comparison.rivals) == 1 and _look_equal(comparison, summary) and comparison.rows >= FEWEST_ROWS:
+        other = comparison.rivals[0].bot if bot == comparison.winner else comparison.winner
+        return f"same score as {shorten(other, _CELL_NAME)}"
+    if bot != comparison.winner:
+        rival = next(each for each in comparison.rivals if each.bot == bot)
+        if not rival.is_comparable:
+            return f"not comparable with {winner}: other metrics"
+        return _beside(rival, comparison, facts, ("worse than", "behind", winner))
+    runner_up = comparison.rivals[0]
+    name = shorten(runner_up.bot, _CELL_NAME)
+    if not runner_up.is_comparable:
+        return f"highest RQS; not comparable with {name}"
+    if len(comparison.rivals) == 1 or comparison.rows < FEWEST_ROWS:
+        return _beside(runner_up, comparison, facts, ("better than", "ahead of", name))
+    return _reach(comparison)
+
+
+# Who is better
+
+
+def _decision(comparison: "Comparison", summary: Summary, *, is_too_close: bool) -> str:
+    winner, runner_up = _whole(comparison.winner), comparison.rivals[0]
+    several = len(comparison.rivals) > 1
+    if len(comparison.winners) > 1:
+        names = enumerated([*map(_whole, comparison.winners)])
+        if len(comparison.winners) > len(comparison.rivals):
+            return f"{names} score the same."
+        return f"{names} share first place among {len(comparison.rivals) + 1:,} bots."
+    if not runner_up.is_comparable:
+        return f"{winner} has the highest RQS, but {_whole(runner_up.bot)} is not comparable."
+    if comparison.rows < FEWEST_ROWS:
+        return f"{_UNDECIDED}{_ahead(comparison)}."
+    if not several and _look_equal(comparison, summary):
+        return f"{winner} and {_whole(runner_up.bot)} score the same."
+    if is_too_close:
+        near = [rival.bot for rival in comparison.rivals if rival.difference < _TOO_CLOSE]
+        among = f": {_few([comparison.winner, *near])}" if several else ""
+        return f"Too close for the offline judge to decide{among}."
+    if not several:
+        clear = f"{winner} is better than {_whole(runner_up.bot)}."
+        return clear if runner_up.is_significant else f"{_UNDECIDED}{_ahead(comparison)}."
+    open_ = [rival.bot for rival in comparison.rivals if rival.is_comparable and not rival.is_significant]
+    if open_:
+        return f"{winner} is ahead; {_few(open_)} may be as good."
+    others = len(comparison.rivals) + 1
+    if all(rival.is_comparable for rival in comparison.rivals):
+        return f"{winner} is the best of {others:,}."
+    return f"{winner} is the best of the bots that are comparable."
+
+
+def _ahead(comparison: "Comparison") -> str:
+    return f"{_whole(comparison.winner)} is ahead of {_whole(comparison.rivals[0].bot)}"
+
+
+def _few(bots: Sequence[str]) -> str:
+    """The first two by name: more would hide the decision."""
+    names = [*map(_whole, bots)]
+    if len(names) > 3:
+        names = [*names[:2], f"{len(names) - 2:,} others"]
+    return enumerated(names)
+
+
+def _is_too_close(comparison: "Comparison", facts: RunFacts) -> bool:
+    return facts.is_proxy and comparison.rivals[0].difference < _TOO_CLOSE
+
+
+def _look_equal(comparison: "Comparison", summary: Summary) -> bool:
+    """Not told apart, and equal to two decimals."""
+    one, other = (decimals(mean) for mean in _means(summary)[:2])
+    return one == other and not comparison.rivals[0].is_significant
+
+
+def _means(summary: Summary) -> list[float]:
+    """Mean RQS of the ranked bots, best first."""
+    return [line.rqs.value or 0.0 for line in _ranked(summary)]
+
+
+def _ranked(summary: Summary) -> list[Standing]:
+    return [line for line in summary.standings if line.rank is not None]
+
+
+# By how much
+
+
+def _numbers(comparison: "Comparison", summary: Summary) -> str:
+    means, runner_up, several = _means(summary)[:2], comparison.rivals[0], len(comparison.rivals) > 1
+    over = f"over {_queries(summary.compared, summary.rows)}"
+    if len(comparison.winners) > 1 or (not several and _look_equal(comparison, summary)):
+        whose = "both" if len(comparison.winners) <= 2 else "them"
+        lead = difference_words(runner_up, comparison.confidence, 2)
+        return f"RQS is {decimals(means[0])} for {whose} {over}; difference {lead}."
+    digits = max(_digits(runner_up), digits_that_differ([(means[0], means[1])]))
+    remark = "" if _add_up(means, digits) else "the lead is computed before rounding"
+    if remark and _add_up(means, digits + 1):
+        digits, remark = digits + 1, ""
+    lead = difference_words(runner_up, comparison.confidence, digits)
+    whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
+    begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
+    reach = [_reach(comparison)] if several and comparison.rows >= FEWEST_ROWS else []
+    return "; ".join(filter(None, [begin, *reach, *_what_more(comparison), remark])) + "."
+
+
+def _add_up(means: Sequence[float], digits: int) -> bool:
+    """Whether two rounded means differ by as much as their difference, when it is rounded."""
+    one, other = (round(float(decimals(mean, digits)), digits) for mean in means)
+    return decimals(one - other, digits) == decimals(means[0] - means[1], digits)
+
+
+def _what_more(comparison: "Comparison") -> Iterator[str]:
+    rival = comparison.rivals[0]
+    if not rival.is_comparable:
+        yield "the two RQS are made of different metrics"
+    elif comparison.rows < FEWEST_ROWS:
+        yield f"fewer than {FEWEST_ROWS} queries are too few for a conclusion"
+    elif rival.doubt:
+        yield f"not significant ({rival.doubt})"
+    if needed := _needed(rival):
+        yield f"{needed} would be needed"
+
+
+def _reach(comparison: "Comparison") -> str:
+    """Over how many of the others the lead is significant."""
+    comparable = [rival for rival in comparison.rivals if rival.is_comparable]
+    beaten, others = sum(rival.is_significant for rival in comparable), len(comparable)
+    kind = "others" if others == len(comparison.rivals) else "comparable others"
+    if not beaten:
+        return f"not significantly better than any of the {kind}" if others else "no other bot is comparable"
+    if others == 1:
+        return "better than the one comparable other"
+    return f"better than {'all' if beaten == others else f'{beaten:,} of the'} {others:,} {kind}"
+
+
+def _beside(rival: "Rival", comparison: "Comparison", facts: RunFacts, words: tuple[str, str, str]) -> str:
+    """`words` are those of a clear and of an unclear difference, and the other bot's name."""
+    clear, unclear, name = words
+    gap = decimals(rival.difference, digits_that_differ([(0.0, rival.difference)]))
+    if rival.is_tie:
+        return f"same score as {name}"
+    if comparison.rows < FEWEST_ROWS:
+        return f"{unclear} {name} by {gap}; too few queries"
+    if _is_too_close(comparison, facts) and rival.difference < _TOO_CLOSE:
+        return f"{unclear} {name} by {gap}, too close"
+    if rival.is_significant:
+        return f"{clear} {name} by {gap}"
+    return (
+        f"{unclear} {name}, {rival.doubt}" if rival.doubt else f"{unclear} {name} by {gap}, not significant"
+    )
+
+
+def difference_words(rival: "Rival", confidence: float, digits: int = 0) -> str:
+    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'; 0 digits are as many as it needs."""
+    digits = digits or _digits(rival)
+    lead = decimals(rival.difference, digits)
+    if not rival.interval:
+        return lead
+    return f"{lead} ({percent(confidence)} CI {interval_words(rival.interval, digits)})"
+
+
+def _digits(rival: "Rival") -> int:
+    """As many as keep each number that is not 0 from looking like 0."""
+    bounds = [rival.interval.low, rival.interval.high] if rival.interval else []
+    return digits_that_differ((0.0, number) for number in (rival.difference, *bounds))
+
+
+def interval_words(interval: "Interval", digits: int = 2) -> str:
+    """'0.08–0.30', or '−0.04 to 0.31' where a minus would stand next to the dash."""
+    low, high = decimals(interval.low, digits), decimals(interval.high, digits)
+    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+
+
+def mean_words(means: Sequence[float | None]) -> list[str]:
+    """Means with two decimals, or more if two different ones would look equal; '–' for None."""
+    known = sorted(mean for mean in means if mean is not None)
+    digits = digits_that_differ(pairwise(known))
+    return [decimals(mean, digits) for mean in means]
+
+
+def _needed(rival: "Rival") -> str:
+    """The number of additional queries that the test needs to show the difference; empty if that is unknown."""
+    from rag_eval.results.comparison import MANY_QUERIES
+
+    if rival.more_queries is None:
+        return ""
+    if rival.more_queries >= MANY_QUERIES:
+        return f"more than {MANY_QUERIES:,} more"
+    return f"about {_rounded_up(rival.more_queries):,} more"
+
+
+def _rounded_up(count: int) -> int:
+    """To a multiple of half its leading power of ten, as an estimate deserves: 57 → 60, 132 → 150."""
+    step = max(1, int(10 ** (len(str(count)) - 1)) // 2)
+    return -(-count // step) * step
+
+
+# One bot, and none
+
+
+def _on_one(name: str, facts: RunFacts, summary: Summary, findings: Findings) -> tuple[str, str]:
+    bot = _bot(summary, name)
+    value, interval = next(line.rqs.value for line in _ranked(summary)), findings.compared.get(name)
+    passes = _passes(bot)
+    decision = f"{_whole(name)} {passes}." if passes else f"{_whole(name)} has an RQS."
+    if len(summary.bots) > 1:
+        decision = f"Only {_whole(name)} can be ranked."
+    limits = f" (95% CI {interval_words(interval)})" if interval else ""
+    over = f"over {_queries(summary.compared, summary.rows)}"
+    thresholds = f"; {words}" if (words := _against_thresholds(bot, facts)) else ""
+    return decision, f"RQS, the quality score from 0 to 1, is {decimals(value)}{limits} {over}{thresholds}."
+
+
+def _passes(bot: BotSummary) -> str:
+    """Empty where nothing was scored that could show a failure."""
+    if not bot.judged_queries or not any(mean.scored for mean in bot.metrics.values()):
+        return ""
+    kind = "" if bot.judged_queries == bot.total_queries else "judged "
+    return f"passes {of_queries(bot.failure_modes[FailureMode.OK], bot.judged_queries, kind)}"
+
+
+def _against_thresholds(bot: BotSummary, facts: RunFacts) -> str:
+    """Which means are below their thresholds."""
+    below = []
+    for name, mean in bot.metrics.items():
+        least = facts.thresholds.get(name)
+        if least is not None and mean.value is not None and mean.value < least:
+            below.append(
+                f"{METRIC_LABELS[name]} {decimals(mean.value, digits_beside(least, mean.value))} (threshold {least:g})"
+            )
+    return f"means below their threshold: {', '.join(below)}" if below else "no mean is below its threshold"
+
+
+def _bot(summary: Summary, name: str) -> BotSummary:
+    return next(bot for bot in summary.bots if bot.bot == name)
+
+
+def _why_none(facts: RunFacts, summary: Summary) -> str:
+    """Why, and what to do."""
+    scored, failed = (sum(getattr(bot.rqs, name) for bot in summary.bots) for name in ("scored", "failed"))
+    if not failed and not scored:
+        return (
+            "No metric of RQS applies to any query. Add responses and a column Ground_Truth or Context, or switch "
+            "a metric on in [metrics]."
+        )
+    again = "Run the same command again; add --retry-errors to retry refused, blocked or unreadable replies."
+    if not scored and facts.partial:
+        return f"Nothing was judged: {shorten(facts.partial, 200).rstrip('.')}."
+    if not scored:
+        return f"Not one of {_counted(failed, 'case')} could be judged ({_codes(summary)}). {again}"
+    if not failed:
+        return (
+            "No query has an RQS for every bot: the bots answer different queries. Compare them one by one."
+        )
+    return f"No query has an RQS for every bot: {_counted(failed, 'case')} not judged ({_codes(summary)}). {again}"
+
+
+# Its limits
+
+
+def _limits(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:
+    yield (
+        "Judged by the offline judge, which only compares words."
+        if facts.is_proxy
+        else f"Judged by {shorten(facts.judge, 120)}."
+    )
+    if facts.cut_rows:
+        yield f"First {facts.rows:,} of {facts.rows + facts.cut_rows:,} rows (max_rows)."
+    yield from _not_judged(facts, summary, findings)
+    yield from _other_metrics(findings)
+    yield from _few_compared(summary)
+    if FEWEST_ROWS <= summary.compared < RELIABLE_ROWS:
+        yield f"With only {summary.compared} queries the intervals are too narrow if failures are rare."
+    yield from _corrected(findings)
+    yield from _since_baseline(findings)
+
+
+def _not_judged(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[str]:
+    failed = sum(bot.rqs.failed for bot in summary.bots)
+    if not failed or findings.comparison is None:
+        return
+    codes = "" if facts.partial else f" ({_codes(summary)})"
+    told = f"{_counted(failed, 'case')} {'was' if failed == 1 else 'were'} not judged{codes}"
+    if not findings.challengers:
+        yield f"{told}."
+    elif len(findings.comparison.winners) > 1:
+        yield f"{told}; this could change who is first."
+    else:
+        names = enumerated([*map(_short, findings.challengers)], "or")
+        yield f"{told}; this could put {names} first."
+
+
+def _codes(summary: Summary) -> str:
+    """The most frequent reasons for failed scores."""
+    codes: Counter[str] = Counter()
+    for bot in summary.bots:
+        codes.update(bot.failures)
+    told = [shorten(code, 40) for code, _ in codes.most_common(3)]
+    return ", ".join([*told, *(["…"] if len(codes) > 3 else [])]) or "no reason is known"
+
+
+def _other_metrics(findings: Findings) -> Iterator[str]:
+    if not findings.unlike:
+        return
+    bots = enumerated([*map(_short, findings.unlike)])
+    concerned = {name for names in findings.unlike.values() for name in names}
+    labels = ", ".join(label for name, label in METRIC_LABELS.items() if name in concerned)
+    yield f"Not comparable with the best bot: {bots}. {labels} could be scored for only one of the two bots."
+
+
+def _few_compared(summary: Summary) -> Iterator[str]:
+    """Whoever has few scores makes the comparison small for all; half of another bot's is worth a word."""
+    ranked = {line.bot for line in _ranked(summary)}
+    scored = {bot.bot: bot.rqs.scored for bot in summary.bots if bot.bot in ranked}
+    if not scored or summary.compared * 2 > max(scored.values()):
+        return
+    bot, fewest = min(scored.items(), key=lambda item: item[1])
+    reason = f"{_short(bot)} has an RQS for only {fewest:,}"
+    if fewest > summary.compared * 2:
+        reason = "different bots lack an RQS for different queries"
+    yield f"Few queries are compared because {reason}. Bot Summary shows the mean of each bot over its own queries."
+
+
+_MOST_BOTS = 3
+"""Bots whose corrected mean, or change, the third line names."""
+
+
+def _corrected(findings: Findings) -> Iterator[str]:
+    """Of the measure with the most labels."""
+    lines = [line for line in findings.alignment.agreements if line.corrected] if findings.alignment else []
+    if not lines:
+        return
+    labels: Counter[str] = Counter()
+    for line in lines:
+        labels[line.label] += line.count
+    label, count = labels.most_common(1)[0]
+    means = [
+        f"{_short(line.bot)} {decimals(line.corrected.value)} ({interval_words(line.corrected.interval)})".strip()
+        for line in lines
+        if line.label == label and line.corrected
+    ]
+    more = [f"{len(means) - _MOST_BOTS:,} more"] if len(means) > _MOST_BOTS else []
+    yield f"Corrected by {_counted(count, 'human label')}: mean {label} {', '.join([*means[:_MOST_BOTS], *more])}."
+
+
+def _since_baseline(findings: Findings) -> Iterator[str]:
+    if findings.changes is None:
+        return
+    if reason := shorten(findings.not_comparable, 200):
+        yield f"{reason[0].upper()}{reason[1:]}."
+        return
+    shares = [queries for queries in findings.common.values() if queries.before]
+    if not shares:
+        return
+    least = min(shares, key=lambda queries: queries.both / queries.before)
+    over = f"over {least.both:,} of its {least.before:,} queries"
+    found = {
+        direction: [
+            _short(change.bot)
+            for change in findings.changes
+            if change.name == RQS and change.direction is direction
+        ]
+        for direction in (Direction.BETTER, Direction.WORSE)
+    }
+    told = "; ".join(f"{direction.value}: {enumerated(bots)}" for direction, bots in found.items() if bots)
+    yield f"Compared with the baseline, {over}: {told or 'no significant change of RQS'}."
+
+
+# Beside the verdict
+
+
+def unfit_words(facts: RunFacts) -> str:
+    """A sentence on a judge that repeats its prompt; empty for any other."""
+    echoes, calls = (counts.get(ECHO, 0) for counts in (facts.usage.refused, facts.usage.failures))
+    if echoes < _ECHOES_OF_AN_UNFIT_JUDGE or (calls == 1 and echoes <= _ECHOES_OF_ONE_CALL):
+        return ""
+    return (
+        f"The judge repeated examples of its prompt in {echoes:,} replies: this model is not fit to judge. "
+        "Use a larger model; rag-eval compare-judges shows whether one agrees with human labels."
+    )
+
+
+_ECHOES_OF_AN_UNFIT_JUDGE = 2
+_ECHOES_OF_ONE_CALL = 3
+"""A call that fails has so many at most."""
+
+
+def noise_words(findings: Findings) -> list[str]:
+    """A sentence on how far the judge's samples of one score lie apart; none without samples."""
+    told = ", ".join(
+        f"{SCORE_LABELS.get(name, name)} {decimals(value, 3)}" for name, value in findings.noise.items()
+    )
+    return [f"Standard deviation between the judge's samples of one score: {told}."] if told else []
+
+
+def flagged_words(findings: Findings) -> list[str]:
+    """A sentence that names the flagged cases with the highest RQS; none without any."""
+    named = [
+        f"row {result.case.row} {_short(result.case.bot)} {decimals(result.rqs or 0)}"
+        for result in findings.flagged
+    ]
+    return [f"Please check the flagged cases with the highest RQS: {', '.join(named)}."] if named else []
+
+
+ABOUT_COUNTS = (
+    "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
+)
+"""Below a table with counts in brackets."""
+
+
+def _queries(part: int, whole: int) -> str:
+    """'20 queries' where it is all of them, otherwise '18 of 20 queries'."""
+    return of_queries(part, whole).partition(" of ")[2] if part == whole else of_queries(part, whole)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else f'{noun}s'}"
+
+
+def _whole(name: str) -> str:
+    return shorten(name, _WHOLE_NAME)
+
+
+def _short(name: str) -> str:
+    return shorten(name, NAME_LIMIT)

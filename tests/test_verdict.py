@@ -1,0 +1,233 @@
+"""The words of the verdict: every case that there is, made from data; its lines and the cells of its bots are recorded.
+
+Run as a script to record them again, and read the difference.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from report_cases import bare_result, facts_of, failed_result, plain_result, results_of, summary_of
+
+from rag_eval.records import CaseResult, RunFacts
+from rag_eval.results.findings import Findings, find
+from rag_eval.results.paired import Change, CommonQueries, Direction
+from rag_eval.results.summary import Summary
+from rag_eval.results.verdict import RunVerdict, mean_words, verdict, verdict_on
+from rag_eval.texts.display import digits_beside, digits_that_differ
+
+RECORDED = Path(__file__).with_name("verdicts.txt")
+Values = dict[str, list[float | None]]
+OFFLINE = {"judge": "offline judge", "is_proxy": True}
+LEAD: list[float | None] = [0.9, 0.8] * 15
+BEHIND: list[float | None] = [0.5, 0.6] * 15
+NOISE = [0.31, 0.93, 0.52, 0.77, 0.12, 0.88, 0.64, 0.45, 0.99, 0.23]
+
+
+def said(
+    results: Sequence[CaseResult], facts: RunFacts, **found: object
+) -> tuple[RunVerdict, Summary, Findings]:
+    summary = summary_of(results, facts)
+    findings = replace(find(summary), **found)  # type: ignore[arg-type]
+    return verdict(facts, summary, findings), summary, findings
+
+
+def noisy(shift: float, rows: int = 20, turn: int = 0) -> list[float | None]:
+    """Values that differ from row to row by more than the bots do."""
+    return [max(0.0, min(1.0, NOISE[(row + turn) % 10] + shift)) for row in range(rows)]
+
+
+def of_values(name: str, values: Values, code: str = "truncated", **changes: object) -> Iterator[str]:
+    rows = len(next(iter(values.values())))
+    yield from told(name, results_of(values, code), facts_of(list(values), rows, **changes))
+
+
+def told(name: str, results: Sequence[CaseResult], facts: RunFacts, **found: object) -> Iterator[str]:
+    words, summary, findings = said(results, facts, **found)
+    yield f"## {name}"
+    yield words.decision
+    yield words.numbers
+    yield from words.limits
+    for bot in facts.bots:
+        yield f"   {' '.join(bot.split())}: {verdict_on(bot, facts, summary, findings)}"
+    yield ""
+
+
+def change(bot: str, difference: float, direction: Direction, common: CommonQueries) -> Change:
+    return Change(
+        bot=bot, name="rqs", before=0.5, now=0.5 + difference, queries=common.both,
+        common=common, interval=None, direction=direction,
+    )  # fmt: skip
+
+
+def cases() -> Iterator[str]:
+    """Every case, a few lines each."""
+    two: Values = {"Atlas": LEAD, "Birch": BEHIND}
+    close: Values = {"Atlas": noisy(0.02), "Birch": noisy(0, turn=3)}
+    yield from of_values("two bots, significant", two)
+    yield from of_values("two bots, not significant", {"Atlas": noisy(0), "Birch": noisy(-0.15, turn=3)})
+    yield from of_values("offline judge, small lead", close, **OFFLINE)
+    yield from of_values("offline judge, large lead", two, **OFFLINE)
+    yield from of_values("equal to two decimals", {"Atlas": noisy(0.0004), "Birch": noisy(0, turn=3)})
+    yield from of_values("a small lead that is significant", {
+        "Atlas": [0.704 + row % 3 / 1000 for row in range(40)], "Birch": [0.7] * 40,
+    })  # fmt: skip
+    yield from of_values("a lead that two decimals contradict", {"Atlas": [0.694] * 6, "Birch": [0.536] * 6})
+    yield from of_values("a tie", {"Atlas": LEAD, "Birch": LEAD})
+    yield from of_values("three bots, two share the first place", {"A": LEAD, "B": LEAD, "C": BEHIND})
+    yield from of_values("three bots that all tie", {"A": LEAD, "B": LEAD, "C": LEAD})
+    five: Values = {"Atlas": LEAD, **dict.fromkeys(("Birch", "Cedar", "Elm", "Fir"), BEHIND)}
+    yield from of_values("the best of five", five)
+    some: Values = {
+        "Atlas": noisy(0),
+        "Birch": noisy(-0.04, turn=3),
+        "Cedar": noisy(-0.06, turn=5),
+        "Elm": [0.05] * 20,
+    }
+    yield from of_values("the best of four, two may be as good", some)
+    many: Values = {f"Bot{n:02}": noisy(-0.01 * n, turn=n) for n in range(12)}
+    yield from of_values("twelve bots, none beaten", many)
+    yield from of_values("twelve bots, offline judge", many, **OFFLINE)
+    yield from of_values("one bot", {"Atlas": [*LEAD[:17], 0.1, 0.2, 0.25]})
+    yield from of_values("one bot that always passes, offline judge", {"Atlas": LEAD}, **OFFLINE)
+    yield from of_values("one bot below its thresholds", {"Atlas": [0.1, 0.29, 0.2] * 7})
+    yield from of_values("one bot, few rows", {"Atlas": [0.5, 0.9]})
+    yield from of_values("one bot, some not judged", {"Atlas": [*LEAD[:10], None, None]}, "timeout")
+    yield from of_values("too few rows", {"Atlas": [0.9, 0.8, 0.9], "Birch": [0.4, 0.5, 0.4]})
+    yield from of_values("few rows", {"Atlas": LEAD[:8], "Birch": BEHIND[:8]})
+    yield from of_values("unjudged cases could change it", {
+        "Atlas": [*LEAD[:10], *[None] * 5], "Birch": [*BEHIND[:10], *[0.7] * 5],
+    }, "timeout")  # fmt: skip
+    yield from of_values(
+        "content failures differ", {"Atlas": [*LEAD, None], "Birch": [*BEHIND, 0.6]}, "refused"
+    )
+    yield from of_values("a tie that unjudged cases could end", {"Atlas": [0.5, None], "Birch": [0.5, None]})
+    yield from of_values("only one of two ranked", {"Atlas": LEAD, "Birch": [None] * 30}, "timeout")
+    yield from of_values("nothing judged", {"Atlas": [None] * 3, "Birch": [None] * 3}, "unauthorized")
+    yield from of_values("no common query", {"Atlas": [0.5, None], "Birch": [None, 0.5]}, "timeout")
+    yield from of_values("few are compared", {"A": noisy(0), "B": noisy(-0.1), "C": [0.7, 0.6, *[None] * 18]})
+    yield from of_values("rows left out", two, cut_rows=420)
+    partial = {"partial": "--max-calls 100 is reached"}
+    stopped: Values = {"Atlas": [*LEAD[:12], *[None] * 8], "Birch": [*BEHIND[:12], *[None] * 8]}
+    yield from of_values("stopped", stopped, "not_run", **partial)
+    yield from of_values("stopped before anything was judged", {"Atlas": [None] * 4}, "not_run", **partial)
+    yield from of_values("stopped when all was judged", two, **partial)
+    yield from of_values(
+        "stopped within the last row", {"Atlas": LEAD, "Birch": [*BEHIND[:29], None]}, "not_run", **partial
+    )
+    bare = [bare_result(row, "Bare", value or 0) for row, value in enumerate(LEAD, 2)]
+    full = [plain_result(row, "Full", value or 0) for row, value in enumerate(BEHIND, 2)]
+    yield from told("other metrics", [*bare, *full], facts_of(("Bare", "Full"), 30))
+    third = [bare_result(row, "Third", 0.2) for row in range(2, 32)]
+    yield from told(
+        "other metrics, three bots", [*bare, *full, *third], facts_of(("Bare", "Full", "Third"), 30)
+    )
+    common = CommonQueries(before=20, now=30, both=18)
+    changes = (
+        change("Atlas", 0.1, Direction.BETTER, common), change("Birch", -0.1, Direction.WORSE, common),
+    )  # fmt: skip
+    baseline = {"changes": changes, "common": {"Atlas": common, "Birch": common}}
+    yield from told("with a baseline", results_of(two), facts_of(list(two), 30), **baseline)
+    same = {**baseline, "changes": (change("Atlas", 0.0, Direction.UNDECIDED, common),)}
+    yield from told("with a baseline, no change", results_of(two), facts_of(list(two), 30), **same)
+    other = {**baseline, "not_comparable": "not comparable: the baseline was judged by another judge"}
+    yield from told("with another baseline", results_of(two), facts_of(list(two), 30), **other)
+    long = "A bot's name that goes on and on, with a full stop. And more than sixty characters of it"
+    yield from of_values("long names", {long: LEAD, "Bär & Söhne\nGmbH": BEHIND})
+    yield from of_values("names in Japanese", {"アトラス": noisy(0), "バーチ": noisy(-0.15, turn=3)})
+
+
+def test_the_words_of_every_case_are_what_they_were() -> None:
+    recorded = RECORDED.read_text(encoding="utf-8").splitlines()
+    assert [*difflib.unified_diff(recorded, [*cases()], "recorded", "made", n=0, lineterm="")] == []
+
+
+def _recorded() -> Iterator[tuple[str, str, list[str]]]:
+    """Name of a case, its decision, and the cells of its bots, with an X in place of a bot's name."""
+    for block in RECORDED.read_text(encoding="utf-8").split("## ")[1:]:
+        name, decision, *rest = block.splitlines()
+        pairs = [line.split(": ", 1) for line in rest if line.startswith("   ")]
+        for bot, _ in pairs:
+            decision = re.sub(rf"{bot.strip()}\b", "X", decision)
+        names = "|".join(rf"{bot.strip()}\b" for bot, _ in pairs)
+        yield name, decision, [re.sub(names, "X", cell) for _, cell in pairs]
+
+
+WORDED = [case for case in _recorded() if case[0] != "long names"]
+
+
+@pytest.mark.parametrize(("name", "decision", "cells"), WORDED)
+def test_decision_and_cells_are_short(name: str, decision: str, cells: list[str]) -> None:
+    """At most 12 words, without statistics, and at most 8; names do not count."""
+    assert len([word for word in decision.split() if word.strip(".,;") != "X"]) <= 12
+    assert not re.search(r"CI|\d\.\d|signific|RQS 0", decision)
+    assert cells
+    for cell in cells:
+        assert len([word for word in cell.split() if word.strip(".,;") != "X"]) <= 8, cell
+
+
+@pytest.mark.parametrize("length", [61, 150])
+def test_no_name_is_cut_in_the_decision(length: int) -> None:
+    values: Values = {"A" * length: LEAD, "B" * length: BEHIND}
+    words, _, _ = said(results_of(values), facts_of(list(values), 30))
+    assert words.decision == f"{'A' * length} is better than {'B' * length}."
+    assert "…" not in words.decision
+
+
+@pytest.mark.parametrize(
+    ("means", "words"),
+    [
+        ([0.5, 0.6], ["0.50", "0.60"]),
+        ([0.501, 0.502], ["0.501", "0.502"]),
+        ([0.5001, 0.5002, 0.9], ["0.5001", "0.5002", "0.9000"]),
+        ([0.50000001, 0.50000002], ["0.50", "0.50"]),
+        ([None, 0.5], ["–", "0.50"]),
+        ([], []),
+    ],
+)
+def test_means_have_the_decimals_that_tell_them_apart(means: list[float | None], words: list[str]) -> None:
+    assert mean_words(means) == words
+
+
+@pytest.mark.parametrize(
+    ("threshold", "value", "digits"),
+    [
+        (0.62, 0.6196, 3),
+        (0.62, 0.62, 2),
+        (0.62, 0.614, 2),
+        (0.62, 0.6249, 2),
+        (0.625, 0.6249, 2),
+        (0.625, 0.6251, 2),
+    ],
+)
+def test_a_score_has_the_decimals_that_agree_with_its_colour(
+    threshold: float, value: float, digits: int
+) -> None:
+    assert digits_beside(threshold, value) == digits
+
+
+def test_a_number_that_is_not_0_is_not_shown_as_0() -> None:
+    assert [digits_that_differ([(0.0, number)]) for number in (0.1, -0.004, 0.0004, 0.0, 1e-9)] == [
+        2,
+        3,
+        4,
+        2,
+        2,
+    ]
+
+
+def test_failed_results_are_counted_with_their_reasons() -> None:
+    results = [
+        *results_of({"A": LEAD[:10], "B": BEHIND[:10]}),
+        failed_result(12, "A", "timeout"),
+        plain_result(12, "B"),
+    ]
+    words, _, _ = said(results, facts_of("AB", 11))
+    assert words.limits[1].startswith("1 case was not judged (timeout)")
+
+
+if __name__ == "__main__":
+    RECORDED.write_text("\n".join(cases()) + "\n", encoding="utf-8")
