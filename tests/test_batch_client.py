@@ -2,6 +2,7 @@
 
 import io
 import json
+import resource
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from test_transport import Notebook
 
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
-from rag_eval.judge.batches.lines import NOT_MADE, Result, read_result, request_line, results
+from rag_eval.judge.batches.lines import NOT_MADE, ResultLines, read_result, request_line
 from rag_eval.judge.batches.outbox import BatchLimits, Outbox, Parcel
 from rag_eval.judge.batches.queue import BatchQueue
 from rag_eval.judge.budget import Budget, Price
@@ -84,27 +85,27 @@ def test_the_proxy_of_the_environment_is_used(server: BatchServer, monkeypatch: 
 
 
 def test_a_download_is_no_longer_than_it_may_be(server: BatchServer, client: BatchClient) -> None:
-    name = server.keep("out", b"x" * 1000)
-    with tempfile.TemporaryFile() as file:
-        assert client.download(name, file, 1000)
-        assert len(file.read()) == 1000
-    with tempfile.TemporaryFile() as file, pytest.raises(RunStoppedError, match="longer than it can be"):
-        client.download(name, file, 999)
+    """What is within the limit is kept, and the line at the limit is cut."""
+    text = b"\n".join([GOOD, GOOD])
+    name = server.keep("out", text)
+    for most, number in ((len(text), 2), (len(text) - 1, 1), (len(GOOD), 1), (0, 0)):
+        lines = ResultLines(io.BytesIO(), "k")
+        assert client.download(name, lines, most)
+        assert [each.key for each in lines.results()] == ["k"] * number
 
 
 def test_a_download_that_is_cut_begins_again(server: BatchServer, client: BatchClient) -> None:
-    name = server.keep("out", b"x" * 1000)
-    cuts = iter([Answer(200, b"y" * 1000, cut_after=500), error(503, "", "busy")])
+    name = server.keep("out", GOOD)
+    cuts = iter([Answer(200, b"y\n" + GOOD + b"\n" + GOOD, cut_after=len(GOOD) + 9), error(503, "", "busy")])
     server.hook = lambda event: next(cuts, None)
-    with tempfile.TemporaryFile() as file:
-        assert client.download(name, file, 1000)
-        assert file.read() == b"x" * 1000
-    assert len(server.calls) == 3
+    lines = ResultLines(io.BytesIO(), "k")
+    assert client.download(name, lines, 1000)
+    assert [each.key for each in lines.results()] == ["k"]
+    assert (lines.others, len(server.calls)) == (0, 3)
 
 
 def test_a_file_that_is_gone_is_no_error(client: BatchClient) -> None:
-    with tempfile.TemporaryFile() as file:
-        assert not client.download("out-9", file, 10)
+    assert not client.download("out-9", ResultLines(io.BytesIO(), ""), 10)
     assert client.delete("out-9")
     assert client.batch("batch-9") is None
 
@@ -335,10 +336,10 @@ def test_a_large_file_may_take_longer_than_a_request(server: BatchServer) -> Non
     """A second for each 100,000 bytes that it may have."""
     endpoint = Endpoint("openai", f"{server.url}/v1", KEY, "m", timeout_seconds=0.5)
     transport = Transport(endpoint, Notebook(), sleep=lambda seconds: None)
-    server.hook = lambda event: time.sleep(0.8) or Answer(body=b"0123")
-    with tempfile.TemporaryFile() as file:
-        assert BatchClient(transport, "").download("file-1", file, 1_000_000)
-        assert file.read() == b"0123"
+    server.hook = lambda event: time.sleep(0.8) or Answer(body=GOOD)
+    lines = ResultLines(io.BytesIO(), "k")
+    assert BatchClient(transport, "").download("file-1", lines, 1_000_000)
+    assert [each.key for each in lines.results()] == ["k"]
     transport.close()
     assert list(server.calls) == ["GET /files/file-1/content"]
 
@@ -371,6 +372,8 @@ def line(**result: object) -> str:
 
 
 COMPLETION = {"choices": [{"finish_reason": "stop", "message": {"content": "{}"}}]}
+CUT = {"choices": [{"finish_reason": "length", "message": {"content": "{"}}]}
+GOOD = line(response={"status_code": 200, "body": COMPLETION}).encode()
 
 
 @pytest.mark.parametrize(
@@ -391,7 +394,20 @@ COMPLETION = {"choices": [{"finish_reason": "stop", "message": {"content": "{}"}
         (line(error={"code": "bad_request"}), "bad_request", ""),
         (line(error={"code": "anything"}), "server_error", ""),
         (line(error="anything"), "server_error", ""),
-        (line(response={"status_code": "200"}), "server_error", ""),
+        (line(response={"status_code": "200", "body": COMPLETION}), "", ""),
+        (line(response={"status_code": " 429 ", "body": {}}), "rate_limited", "rate_limited"),
+        (line(response={"status_code": None, "body": COMPLETION}), "", ""),
+        (line(response={"status_code": True, "body": json.dumps(COMPLETION)}), "", ""),
+        (line(response={"body": CUT}), "truncated", ""),
+        (line(response={"body": {"error": {"code": "x"}}}), "server_error", ""),
+        (line(response={"body": {}}, error={"code": "batch_expired"}), "batch_expired", "batch_expired"),
+        (line(response={"status_code": 200, "body": COMPLETION}, error={"code": "batch_expired"}), "", ""),
+        (line(response={"status_code": 200, "body": {}}, error={"code": "batch_expired"}), "batch_expired",
+         "batch_expired"),
+        (line(response={"status_code": 200, "body": {}}), "no_choices", ""),
+        (line(response={"status_code": "200"}), "no_choices", ""),
+        (line(response={"status_code": "ok"}), "server_error", ""),
+        (line(response=[COMPLETION]), "server_error", ""),
         (line(), "server_error", ""),
     ],
 )  # fmt: skip
@@ -411,12 +427,21 @@ def test_a_line_that_is_no_result(text: str) -> None:
 
 
 def test_lines_are_read_one_by_one_whatever_lies_between_them() -> None:
-    good = line(response={"status_code": 200, "body": COMPLETION}).encode()
-    long = b'{"custom_id": "' + b"x" * 5_000_000 + b'"}'
-    text = b"\n".join([b"\xef\xbb\xbf" + good, b"", b" \t\r", long, b"no JSON", good + b"\r", long, good])
-    found = list(results(io.BytesIO(text)))
-    assert [each and each.key for each in found] == ["k", None, None, "k", None, "k"]
-    assert all(isinstance(each.outcome, Completion) for each in found if isinstance(each, Result))
+    long = b'{"custom_id": "k", "response": "' + b"x" * 5_000_000 + b'"}'
+    quoted = json.dumps({"custom_id": "z", "response": {"body": GOOD.decode()}}).encode()
+    broken = GOOD[:-1]
+    others = [long, b"no JSON", GOOD.replace(b'"k"', b'"z"'), quoted, broken]
+    text = b"\n".join([b"\xef\xbb\xbf" + GOOD, b"", b" \t\r", *others, GOOD + b"\r", *others, GOOD])
+    for size in (997, len(text)):
+        file = io.BytesIO()
+        lines = ResultLines(file, {"k"})
+        for start in range(0, len(text), size):
+            lines.write(text[start : start + size])
+        found = list(lines.results())
+        assert [each.key for each in found] == ["k"] * 3
+        assert all(isinstance(each.outcome, Completion) for each in found)
+        assert lines.others == 2 * len(others)
+        assert len(file.getvalue()) < 6 * len(GOOD), "what belongs to nobody is kept nowhere"
 
 
 def test_a_line_is_utf_8_without_blanks() -> None:
@@ -691,6 +716,25 @@ def test_of_several_lines_for_one_call_the_completion_counts(
     (attempt,) = at.records.attempts("a")
     assert (attempt.state, attempt.prompt_tokens) == (CallState.ANSWERED, 7)
     assert at.said == ["Batch batch-1: 1 line matches no open call; ignored."] * strange
+
+
+def test_a_results_file_of_any_size_gives_what_is_in_it(server: BatchServer, at: Line) -> None:
+    """The temporary file has only the lines of the batch: a larger one does not fit, as on a small disk."""
+    job = at.queue.submit(at.outbox(at.parcel("a", "b", tokens=1)), JobRecord("job"))
+    (batch,) = server.batches.values()
+    ours = [json.dumps({"custom_id": key, **GOOD_LINE}).encode() for key in "ab"]
+    padding = b'{"custom_id": "z", "response": "' + b"x" * 1_000_000 + b'"}'
+    batch.output_file = server.keep("out", b"\n".join([*[padding] * 30, ours[0], *[padding] * 30, ours[1]]))
+    batch.status = "completed"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        at.queue.collect(job)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [at.records.attempts(key)[0].state for key in "ab"] == [CallState.ANSWERED] * 2
+    assert at.said == ["Batch batch-1: 60 lines match no open call; ignored."]
+    assert (at.queue.batches(), server.files) == ([], {})
 
 
 def test_lines_that_arrive_bit_by_bit_are_stored_as_they_come_and_waited_for_anew(

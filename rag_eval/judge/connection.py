@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rag_eval.errors import RunStoppedError
@@ -164,16 +164,16 @@ class Connection:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         form: "Callable[[], FormData] | None" = None,
-        into: IO[bytes] | None = None,
+        take: Callable[[bytes], object] | None = None,
         most: int = LARGEST_BODY,
         seconds: float = 0.0,
     ) -> Response:
         """Any other request below the endpoint's address: what it carries is JSON or a form.
 
-        `into` takes the body of a successful answer, of at most `most` bytes, and the response has no text then.
+        `take` gets the body of a successful answer in pieces, up to `most` bytes, and the response has no text then.
         `seconds` are added to the time that a request may take. Raises what `post` raises.
         """
-        payload: dict[str, Any] = {"query": query, "into": into, "most": most, "seconds": seconds}
+        payload: dict[str, Any] = {"query": query, "take": take, "most": most, "seconds": seconds}
         if body is not None:
             payload["data"] = json.dumps(body, ensure_ascii=False).encode()
         return self._wait_for(self._exchange(method, path, "", form=form, **payload))
@@ -206,7 +206,7 @@ class Connection:
         query: Mapping[str, str] | None = None,
         data: bytes | None = None,
         form: "Callable[[], FormData] | None" = None,
-        into: IO[bytes] | None = None,
+        take: Callable[[bytes], object] | None = None,
         most: int = LARGEST_BODY,
         seconds: float = 0.0,
     ) -> Response:
@@ -227,8 +227,8 @@ class Connection:
                 allow_redirects=False,
             ) as answer,
         ):
-            if into is not None and answer.status == 200:
-                is_whole = await _stream(answer, into, most)
+            if take is not None and answer.status == 200:
+                is_whole = await _stream(answer, take, most)
                 return Response(answer.status, answer.headers, "", head.path, is_whole)
             body, is_whole = await _body(answer)
         # JSON is UTF-8, whatever the headers say.
@@ -254,14 +254,14 @@ async def _body(answer: "ClientResponse") -> tuple[bytes, bool]:
     return bytes(body), True
 
 
-async def _stream(answer: "ClientResponse", into: IO[bytes], most: int) -> bool:
-    """Write the body to a file as it comes; False if there is more of it than `most` bytes."""
+async def _stream(answer: "ClientResponse", take: Callable[[bytes], object], most: int) -> bool:
+    """Hand the body on as it comes; False if there is more of it than `most` bytes."""
     async for piece in answer.content.iter_any():
+        await asyncio.to_thread(take, piece[:most])
         most -= len(piece)
         if most < 0:
             answer.close()
             return False
-        await asyncio.to_thread(into.write, piece)
     return True
 
 

@@ -10,6 +10,7 @@ from typing import IO, Any, TypeGuard
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from rag_eval.errors import RunStoppedError
+from rag_eval.judge.batches.lines import ResultLines
 from rag_eval.judge.connection import Response
 from rag_eval.judge.outcomes.classes import Action, Fault, mapping, one_line
 from rag_eval.judge.outcomes.connections import timed_out, unreachable
@@ -171,20 +172,13 @@ class BatchClient:
         if isinstance(fault, Fault) and fault.action is not Action.REJECT and fault.code not in _GONE:
             raise self._stopped(fault)
 
-    def download(self, name: str, into: IO[bytes], most: int) -> bool:
-        """Write a file's content; False if there is no such file. Raises RunStoppedError for more than `most` bytes."""
-
-        def again() -> IO[bytes]:
-            into.seek(0)
-            into.truncate()
-            return into
-
-        document = self._try("GET", f"/files/{name}/content", into=again, most=most, seconds=_seconds(most))
+    def download(self, name: str, into: ResultLines, most: int) -> bool:
+        """Read a file, of at most `most` bytes: the rest is left out. False if there is no such file."""
+        document = self._try("GET", f"/files/{name}/content", into=into, most=most, seconds=_seconds(most))
         if isinstance(document, Fault):
             if document.code in _GONE:
                 return False
             raise self._stopped(document)
-        into.seek(0)
         return True
 
     def delete(self, name: str) -> bool:
@@ -242,10 +236,12 @@ class BatchClient:
     def _send(self, method: str, path: str, **request: Any) -> "Mapping[str, Any] | Fault":
         import aiohttp
 
-        into = request.pop("into", None)
+        into: ResultLines | None = request.pop("into", None)
+        if into:
+            into.begin()
         try:
             response = self._transport.connected().send(
-                method, path, into=into() if into else None, **request
+                method, path, take=into.write if into else None, **request
             )
         except aiohttp.ClientError as error:
             return unreachable(error)
@@ -281,10 +277,10 @@ _NOT_CREATED = frozenset({"rate_limited"})
 def _read(response: Response, *, is_file: bool) -> "Mapping[str, Any] | Fault":
     if not 200 <= response.status < 300:
         return read_status(response.status, response.headers, response.text, response.path)
-    if not response.is_whole:
-        return Fault(Action.REJECT, "oversized", "the endpoint's answer is longer than it can be")
     if is_file:
         return {}
+    if not response.is_whole:
+        return Fault(Action.REJECT, "oversized", "the endpoint's answer is longer than it can be")
     try:
         document = parse_json(response.text)
     except (ValueError, RecursionError):

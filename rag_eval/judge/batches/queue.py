@@ -10,13 +10,14 @@ a result counts as lost after several looks over a minimum time, in this command
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import repeat
 
 from rag_eval.errors import OutputError, RunStoppedError
 from rag_eval.judge.batches.client import Batch, BatchClient, QueueFullError, UncertainError
-from rag_eval.judge.batches.lines import NOT_MADE, Result, results
+from rag_eval.judge.batches.lines import NOT_MADE, Result, ResultLines
 from rag_eval.judge.batches.outbox import Outbox, Parcel
 from rag_eval.judge.outcomes.classes import Completion
 from rag_eval.store.batch_records import (
@@ -36,8 +37,8 @@ _CHUNK = 500
 """The number of results that are committed together."""
 _MOST_BYTES = 100_000
 """The most that results are expected to be on average …"""
-_MORE_BYTES = 10_000_000
-"""… and so much more, for a small batch. A longer file is not read."""
+_MORE_BYTES = 1_000_000_000
+"""… and so much more, of whatever else is among them. A longer file is read no further."""
 _CODES = {"expired": "batch_expired", "cancelled": "batch_cancelled", "failed": NOT_MADE}
 """By the status of a batch that has ended, the code of calls without a result."""
 _ENDED = frozenset({"completed", *_CODES})
@@ -305,7 +306,7 @@ class BatchQueue:
         refused: dict[str, Result] = {}
         strange = 0
         chunk: list[CallRecord] = []
-        for result in self._results(batch.files[1:], _MOST_BYTES * batch.requests + _MORE_BYTES):
+        for result in self._results(batch, calls):
             call = calls.get(result.key) if result else None
             if result is None or call is None:
                 strange += 1
@@ -335,18 +336,21 @@ class BatchQueue:
             self._say(f"Batch {batch.id}: {lines} no open call; ignored.")
         return [*refused.values()]
 
-    def _results(self, files: Iterable[str], most: int) -> Iterator[Result | None]:
-        for name in files:
+    def _results(self, batch: BatchRecord, calls: Container[str]) -> Iterator[Result | None]:
+        """None for each line that is not a result of these calls."""
+        most = _MOST_BYTES * batch.requests + _MORE_BYTES
+        for name in batch.files[1:]:
             with tempfile.TemporaryFile() as file:
+                lines = ResultLines(file, calls)
                 try:
-                    is_there = self._client.download(name, file, most)
+                    if self._client.download(name, lines, most):
+                        yield from lines.results()
+                        yield from repeat(None, lines.others)
                 except OSError as error:
                     raise OutputError(
                         f"{tempfile.gettempdir()}: the results of a batch cannot be written "
                         f"({error.strerror or error}); free some space, or set TMPDIR to another folder"
                     ) from error
-                if is_there:
-                    yield from results(file)
 
     def _end(self, batch: BatchRecord, missing: Iterable[CallRecord], code: str) -> None:
         """Of the calls that have no result, none is waited for any more."""
