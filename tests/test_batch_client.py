@@ -760,6 +760,36 @@ def test_lines_that_arrive_bit_by_bit_are_stored_as_they_come_and_waited_for_ane
     assert server.files == {}
 
 
+def test_a_batch_that_was_made_twice_is_cancelled_and_cleared(server: BatchServer, at: Line) -> None:
+    """Its results are deleted once it has ended, and the file that both read only with the other one."""
+
+    def twice(event: str) -> None:
+        if event == "created" and len(server.batches) == 1:
+            (first,) = server.batches.values()
+            server.batches["batch-9"] = replace(first, id="batch-9")
+
+    server.hook = twice
+    job = at.queue.submit(at.outbox(at.parcel("a", tokens=5)), JobRecord("job"))
+    assert {each.id: each.status for each in server.batches.values()} == {
+        "batch-1": "in_progress",
+        "batch-9": "cancelling",
+    }
+    assert "the other one, batch-9, is cancelled" in at.said[0]
+    server.hook = lambda event: error(404, "not_found", "no") if event == "GET /batches/*" else None
+    at.queue.collect(job)
+    assert len(at.queue.batches()) == 2, "neither is believed to be gone at once"
+    server.hook = lambda event: None
+    server.judge.always = lambda request: json_answer(200, GOOD_LINE["response"]["body"])
+    server.end_one(server.batches["batch-9"], "cancelled", done=1)
+    assert len(server.files) == 3
+    at.queue.collect(job)
+    assert ([each.id for each in at.queue.batches()], list(server.files)) == (["batch-1"], ["file-1"])
+    server.end()
+    at.queue.collect(job)
+    assert [call.state for call in at.records.attempts("a")] == [CallState.ANSWERED]
+    assert (at.queue.batches(), server.files, len(at.said)) == ([], {}, 1)
+
+
 def test_a_batch_whose_results_are_missing_waits_in_no_queue(server: BatchServer, at: Line) -> None:
     """The provider has finished it, so its tokens leave room for others."""
     at.records.put_batch(replace(WAITING, state=BatchState.ENDED))

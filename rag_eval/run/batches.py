@@ -94,7 +94,7 @@ def _job_of(target: Path) -> str:
 
 def _is_open(batch: BatchRecord) -> bool:
     """Whether its results are still to come."""
-    return batch.state is not BatchState.STORED
+    return batch.state not in (BatchState.STORED, BatchState.DUPLICATE)
 
 
 class BatchRun:

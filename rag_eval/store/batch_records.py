@@ -62,6 +62,8 @@ class BatchState(StrEnum):
     """Its results are to be stored, as far as they are not."""
     STORED = "stored"
     """Its results are stored; its files are to be deleted."""
+    DUPLICATE = "duplicate"
+    """The provider made it besides the one that it was asked for: it is to be cancelled, and its files deleted."""
 
 
 @dataclass(frozen=True, slots=True)

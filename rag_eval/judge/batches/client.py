@@ -156,6 +156,12 @@ class BatchClient:
         """The batch that was created with the token, or has the name, among all that the endpoint lists."""
         return next((each for each in self._listed() if each.token == token or each.id == name), None)
 
+    def duplicates(self, token: str, name: str) -> list[Batch]:
+        """Other batches that were created with the token, among the newest that the endpoint lists, if it does."""
+        page = self._try("GET", "/batches", query=_FIRST_PAGE, codes=frozenset())
+        found = [] if isinstance(page, Fault) else _batches_on(page)
+        return [each for each in found if each.token == token and each.id != name]
+
     def batch(self, name: str) -> Batch | None:
         """None if the endpoint does not know it (any more)."""
         document = self._known(f"/batches/{name}")
@@ -194,10 +200,7 @@ class BatchClient:
         query, seen = _FIRST_PAGE, set()
         for _ in range(_MOST_PAGES):
             page = self._known("/batches", query=query) or {}
-            listed = page.get("data")
-            found = (
-                [batch for each in listed if (batch := Batch.read(each))] if isinstance(listed, list) else []
-            )
+            found = _batches_on(page)
             yield from found
             if not page.get("has_more") or not found or found[-1].id in seen:
                 return
@@ -286,6 +289,11 @@ def _read(response: Response, *, is_file: bool) -> "Mapping[str, Any] | Fault":
     except (ValueError, RecursionError):
         document = None
     return document if isinstance(document, dict) else _no_json("JSON")
+
+
+def _batches_on(page: Mapping[str, Any]) -> list[Batch]:
+    listed = page.get("data")
+    return [batch for each in listed if (batch := Batch.read(each))] if isinstance(listed, list) else []
 
 
 def _no_json(what: str) -> Fault:

@@ -129,6 +129,8 @@ class BatchQueue:
             return self._create(batch, job)
         elif batch.state is BatchState.STORED:
             self._clear_away(batch)
+        elif batch.state is BatchState.DUPLICATE:
+            self._drop(batch, self._client.batch(batch.id))
         else:
             known = self._look_for(batch) if batch.state in _UNCERTAIN else batch
             return self._poll(known, job) if known else job
@@ -195,7 +197,33 @@ class BatchQueue:
 
     def _submitted(self, batch: BatchRecord, created: Batch) -> BatchRecord:
         due = created.expires_at or batch.submitted + _DAY
-        return self._put(batch, state=BatchState.SUBMITTED, id=created.id, due=due)
+        batch = self._put(batch, state=BatchState.SUBMITTED, id=created.id, due=due)
+        for each in self._client.duplicates(batch.token, batch.id):
+            what = f"Batch {batch.id}: the provider made it twice"
+            self._announce(
+                f"{what}; the other one, {each.id}, is cancelled. Calls that it answers nevertheless may be billed, "
+                "and are not in the reported cost."
+            )
+            token = f"{batch.token} {each.id}"
+            duplicate = replace(
+                batch, token=token, state=BatchState.DUPLICATE, id=each.id, files=(), requests=0, tokens=0
+            )
+            self._records.put_batch(duplicate)
+            with suppress(RunStoppedError):  # or else in the next command
+                self._drop(duplicate, each)
+        return batch
+
+    def _drop(self, duplicate: BatchRecord, found: Batch | None) -> None:
+        """Cancel a batch that the provider made besides another, and delete its results once it has ended."""
+        if found is None:
+            if duplicate.missed(self._clock()).is_given_up:
+                self._records.forget_batch(duplicate.token)
+            else:
+                self._records.put_batch(duplicate.missed(self._clock()))
+        elif found.status in _ENDED:
+            self._clear_away(self._put(duplicate, files=found.files))
+        elif found.status != "cancelling":
+            self._client.cancel(duplicate.id)
 
     def _poll(self, batch: BatchRecord, job: JobRecord) -> JobRecord:
         found = self._client.batch(batch.id) or self._client.find(batch.token, batch.id)
