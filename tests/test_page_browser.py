@@ -571,7 +571,7 @@ def test_without_a_script_there_are_the_verdict_and_the_worst_cases(driver: Any,
         shown = driver.find_element("tag name", "body").text
     finally:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert "Atlas leads Birch" in shown
+    assert "No clear winner yet: Atlas is ahead of Birch." in shown
     assert "The 6 cases with the lowest RQS" in shown
     assert "Row 4, Birch: RQS 0.10" in shown
     assert "Birch says 4." in shown

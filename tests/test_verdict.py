@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from report_cases import bare_result, facts_of, failed_result, plain_result, results_of, summary_of
 
+from rag_eval.cli.outcome import leaderboard_lines
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.paired import Change, CommonQueries, Direction
 from rag_eval.results.summary import Summary
-from rag_eval.results.verdict import RunVerdict, mean_words, verdict, verdict_on
-from rag_eval.texts.display import digits_beside, digits_that_differ
+from rag_eval.results.verdict import RunVerdict, verdict, verdict_on
+from rag_eval.texts.display import decimals, digits_beside, digits_that_differ
 
 RECORDED = Path(__file__).with_name("verdicts.txt")
 Values = dict[str, list[float | None]]
@@ -178,18 +179,23 @@ def test_no_name_is_cut_in_the_decision(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("means", "words"),
+    ("means", "digits"),
     [
-        ([0.5, 0.6], ["0.50", "0.60"]),
-        ([0.501, 0.502], ["0.501", "0.502"]),
-        ([0.5001, 0.5002, 0.9], ["0.5001", "0.5002", "0.9000"]),
-        ([0.50000001, 0.50000002], ["0.50", "0.50"]),
-        ([None, 0.5], ["–", "0.50"]),
-        ([], []),
+        ([0.6, 0.5], 2),
+        ([0.502, 0.501], 3),
+        ([0.9, 0.5002, 0.5001], 3),
+        ([0.50002, 0.50001], 2),
+        ([0.6922, 0.5368], 3),  # 0.69 and 0.54 would seem to differ by 0.15, and the lead is 0.16
+        ([0.5], 2),
     ],
 )
-def test_means_have_the_decimals_that_tell_them_apart(means: list[float | None], words: list[str]) -> None:
-    assert mean_words(means) == words
+def test_rqs_have_the_decimals_that_tell_them_apart(means: list[float], digits: int) -> None:
+    values: Values = {f"Bot{number}": [mean] * 6 for number, mean in enumerate(means)}
+    facts = facts_of(list(values), 6)
+    words, summary, _ = said(results_of(values), facts)
+    assert words.digits == digits
+    for line, mean in zip(leaderboard_lines(summary, words.digits)[1:], means, strict=True):
+        assert f"  {decimals(mean, digits)}  " in line
 
 
 @pytest.mark.parametrize(

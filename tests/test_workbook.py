@@ -149,7 +149,7 @@ def test_names_match_as_a_whole(tmp_path: Path, headers: list[object], expected:
         ("GPT_4_Context", "context GPT_4"),
         ("Context_Bot_GPT_4", "context GPT_4"),
         ("Bot_GPT_4_Context", "context GPT_4"),
-        ("Context_Other", "context of no bot"),
+        ("Context_Other", "context of a bot without a column"),
         ("Contextual", "not used"),
     ],
 )
@@ -160,9 +160,9 @@ def test_a_context_column_finds_its_bot(tmp_path: Path, context: str, expected: 
     )
     assert roles(table)["C"] == expected
     assert cases(table)[0].chunks == (
-        ("c",) if expected.startswith("context") and "no bot" not in expected else None
+        ("c",) if expected.startswith("context") and "without a column" not in expected else None
     )
-    is_told = "no bot" in expected or expected == "not used"
+    is_told = "without a column" in expected or expected == "not used"
     assert [context in warning for warning in table.warnings] == ([True] if is_told else [])
 
 
@@ -1358,7 +1358,7 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
         ("gpt 4 retrieved docs", "retrieved documents GPT_4"),
         ("Bot_GPT_4_Retrieved_Documents", "retrieved documents GPT_4"),
         ("Bot_Retrieved_Docs", "response Retrieved_Docs"),
-        ("Retrieved_Docs_Other", "retrieved documents of no bot"),
+        ("Retrieved_Docs_Other", "retrieved documents of a bot without a column"),
         ("Human_Faithfulness", "human label"),
         ("human answer-correctness", "human label"),
         ("Human_AnswerCorrectness_gpt 4", "human label GPT_4"),
@@ -1366,7 +1366,7 @@ def test_a_parquet_file_without_pyarrow_says_what_to_install(
         ("Human_on topic", "human label"),
         ("Human_On_Topic_GPT_4", "human label GPT_4"),
         ("Human_on_topic_too", "human label"),
-        ("Human_Faithfulness_Other", "human label of no bot"),
+        ("Human_Faithfulness_Other", "human label of a bot without a column"),
         ("Human_Faithfullness", "not used"),
         ("Humanity", "not used"),
     ],
@@ -1376,7 +1376,7 @@ def test_columns_of_documents_and_labels_are_known_by_name(tmp_path: Path, heade
     path = write_table(tmp_path / "a.xlsx", ["Query", "Bot_GPT_4", header], ["q", "a", "1"])
     table = read_table(path, criteria=["on-topic", "on-topic too"])
     assert roles(table)["C"] == role
-    is_doubtful = "of no bot" in role or header == "Human_Faithfullness"
+    is_doubtful = "without a column" in role or header == "Human_Faithfullness"
     assert [f"'{header}' (C) looks like" in warning for warning in table.warnings] == [True] * is_doubtful
 
 
@@ -1548,7 +1548,7 @@ def test_what_was_read_is_described_in_plain_lines(tmp_path: Path) -> None:
         "  'Bot_B' (D) -> response of B",
         "  'Context' (E) -> context",
         "  'Notes (own)' (F) -> not used",
-        "  'Context_C' (G) -> context of no bot",
+        "  'Context_C' (G) -> context of a bot without a column",
         "  context cells: '||' (1)",
         "1 blank row skipped",
     ]

@@ -17,7 +17,7 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
 from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
-from rag_eval.results.verdict import ABOUT_COUNTS, mean_words, unfit_words, verdict
+from rag_eval.results.verdict import ABOUT_COUNTS, unfit_words, verdict
 from rag_eval.texts.display import decimals
 
 if TYPE_CHECKING:
@@ -65,11 +65,12 @@ class RunOutcome:
             if past and findings.changes is not None
             else []
         )
-        for line in ("", *leaderboard_lines(summary), ""):
+        said = verdict(facts, summary, findings)
+        for line in ("", *leaderboard_lines(summary, said.digits), ""):
             say(line)
         if unfit_words(facts):
             say(unfit_words(facts), bold=True)
-        decision, *rest = verdict(facts, summary, findings).lines
+        decision, *rest = said.lines
         say(decision, bold=True)
         for line in rest:
             say(line)
@@ -125,22 +126,24 @@ _STYLES: dict[str, dict[str, Any]] = {"First fix": {"fg": "cyan"}, "Worst row": 
 """Of lines that begin so. Colour only adds to the words."""
 
 
-def leaderboard_lines(summary: Summary) -> list[str]:
-    """The leaderboard as a table of plain text, with the counts that its means were taken over."""
+def leaderboard_lines(summary: Summary, digits: int = 2) -> list[str]:
+    """The leaderboard as a table of plain text, with the counts that its means were taken over.
+
+    RQS have so many decimals, as in the verdict.
+    """
     metrics = [name for name in METRIC_LABELS if any(name in line.metrics for line in summary.standings)]
-    means = mean_words([line.rqs.value for line in summary.standings])
     header = ["Rank", "Bot", "Avg RQS", "StdDev", *(METRIC_LABELS[name] for name in metrics), "Rows", ""]
     rows = [
         [
             "" if line.rank is None else str(line.rank),
             printable(line.bot),
-            mean,
+            decimals(line.rqs.value, digits),
             decimals(line.rqs.stdev),
             *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
             str(line.rqs.scored),
             "★" if line.is_winner and len(summary.bots) > 1 else "",
         ]
-        for mean, line in zip(means, summary.standings, strict=True)
+        for line in summary.standings
     ]
     widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
     table = [_aligned(cells, widths) for cells in (header, *rows)]

@@ -45,6 +45,8 @@ class RunVerdict:
     """Lead, interval and queries, and what more would be needed."""
     limits: tuple[str, ...]
     """Who judged, what was not judged, what could change the decision: one sentence each."""
+    digits: int = 2
+    """Decimals of RQS in these sentences; what stands beside them has as many."""
 
     @property
     def answer(self) -> str:
@@ -71,7 +73,8 @@ def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict
     if facts.partial and (unfinished := _unfinished(facts, summary)):
         numbers = numbers if comparison is None else f"So far: {decision.removeprefix(_UNDECIDED)} {numbers}"
         decision = f"Not finished: {unfinished} judged."
-    return RunVerdict(decision, numbers, tuple(_limits(facts, summary, findings)))
+    limits = tuple(_limits(facts, summary, findings))
+    return RunVerdict(decision, numbers, limits, _digits(comparison, summary))
 
 
 def _unfinished(facts: RunFacts, summary: Summary) -> str:
@@ -102,13 +105,13 @@ def verdict_on(bot: str, facts: RunFacts, summary: Summary, findings: Findings) 
         rival = next(each for each in comparison.rivals if each.bot == bot)
         if not rival.is_comparable:
             return f"not comparable with {winner}: other metrics"
-        return _beside(rival, comparison, facts, ("worse than", "behind", winner))
+        return _beside(rival, comparison, facts, summary, ("worse than", "behind", winner))
     runner_up = comparison.rivals[0]
     name = shorten(runner_up.bot, _CELL_NAME)
     if not runner_up.is_comparable:
         return f"highest RQS; not comparable with {name}"
     if len(comparison.rivals) == 1 or comparison.rows < FEWEST_ROWS:
-        return _beside(runner_up, comparison, facts, ("better than", "ahead of", name))
+        return _beside(runner_up, comparison, facts, summary, ("better than", "ahead of", name))
     return _reach(comparison)
 
 
@@ -184,12 +187,10 @@ def _numbers(comparison: "Comparison", summary: Summary) -> str:
     over = f"over {_queries(summary.compared, summary.rows)}"
     if len(comparison.winners) > 1 or (not several and _look_equal(comparison, summary)):
         whose = "both" if len(comparison.winners) <= 2 else "them"
-        lead = difference_words(runner_up, comparison.confidence, 2)
+        lead = difference_words(runner_up, comparison.confidence, _digits(comparison, summary))
         return f"RQS is {decimals(means[0])} for {whose} {over}; difference {lead}."
-    digits = max(_digits(runner_up), digits_that_differ([(means[0], means[1])]))
+    digits = _digits(comparison, summary)
     remark = "" if _add_up(means, digits) else "the lead is computed before rounding"
-    if remark and _add_up(means, digits + 1):
-        digits, remark = digits + 1, ""
     lead = difference_words(runner_up, comparison.confidence, digits)
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
     begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
@@ -227,10 +228,12 @@ def _reach(comparison: "Comparison") -> str:
     return f"better than {'all' if beaten == others else f'{beaten:,} of the'} {others:,} {kind}"
 
 
-def _beside(rival: "Rival", comparison: "Comparison", facts: RunFacts, words: tuple[str, str, str]) -> str:
+def _beside(
+    rival: "Rival", comparison: "Comparison", facts: RunFacts, summary: Summary, words: tuple[str, str, str]
+) -> str:
     """`words` are those of a clear and of an unclear difference, and the other bot's name."""
     clear, unclear, name = words
-    gap = decimals(rival.difference, digits_that_differ([(0.0, rival.difference)]))
+    gap = decimals(rival.difference, _digits(comparison, summary))
     if rival.is_tie:
         return f"same score as {name}"
     if comparison.rows < FEWEST_ROWS:
@@ -244,32 +247,32 @@ def _beside(rival: "Rival", comparison: "Comparison", facts: RunFacts, words: tu
     )
 
 
-def difference_words(rival: "Rival", confidence: float, digits: int = 0) -> str:
-    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'; 0 digits are as many as it needs."""
-    digits = digits or _digits(rival)
+def difference_words(rival: "Rival", confidence: float, digits: int) -> str:
+    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'."""
     lead = decimals(rival.difference, digits)
     if not rival.interval:
         return lead
     return f"{lead} ({percent(confidence)} CI {interval_words(rival.interval, digits)})"
 
 
-def _digits(rival: "Rival") -> int:
-    """As many as keep each number that is not 0 from looking like 0."""
-    bounds = [rival.interval.low, rival.interval.high] if rival.interval else []
-    return digits_that_differ((0.0, number) for number in (rival.difference, *bounds))
+def _digits(comparison: "Comparison | None", summary: Summary) -> int:
+    """As many as tell different means apart, show no lead or limit as 0 that is not, and add up if three do."""
+    means = _means(summary)
+    if comparison is None or len(means) < 2:
+        return 2
+    if len(comparison.rivals) == 1 and _look_equal(comparison, summary):
+        return 2
+    rival = comparison.rivals[0]
+    ends = [rival.interval.low, rival.interval.high] if rival.interval else []
+    digits = digits_that_differ((0.0, number) for number in (rival.difference, *ends))
+    digits = max(digits, min(3, digits_that_differ(pairwise(means))))
+    return digits if _add_up(means[:2], digits) or not _add_up(means[:2], digits + 1) else digits + 1
 
 
 def interval_words(interval: "Interval", digits: int = 2) -> str:
     """'0.08–0.30', or '−0.04 to 0.31' where a minus would stand next to the dash."""
     low, high = decimals(interval.low, digits), decimals(interval.high, digits)
     return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
-
-
-def mean_words(means: Sequence[float | None]) -> list[str]:
-    """Means with two decimals, or more if two different ones would look equal; '–' for None."""
-    known = sorted(mean for mean in means if mean is not None)
-    digits = digits_that_differ(pairwise(known))
-    return [decimals(mean, digits) for mean in means]
 
 
 def _needed(rival: "Rival") -> str:

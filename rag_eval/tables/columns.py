@@ -32,7 +32,7 @@ WIDE, ONE, LONG, PASSAGES = (
 )
 """Shapes of a table."""
 
-OF_NO_BOT = " of no bot"
+OF_NO_BOT = " of a bot without a column"
 _JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
 ROLES: Mapping[str, str] = {
     "query": QUERY,
@@ -88,7 +88,7 @@ class ColumnUse:
     header: str
     role: str
     """One of query, reference, response, context, gold documents, retrieved documents, human label, kept, name of the
-    bot and id of the query, or 'not used'; '… of no bot' is left out of everything as well."""
+    bot and id of the query, or 'not used'; '… of a bot without a column' is left out of everything as well."""
     bot: str | None = None
     """Whose column it is; None for one that the bots share."""
     metric: str = ""

@@ -18,7 +18,7 @@ from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     NAME_LIMIT,
     flagged_words,
-    mean_words,
+    interval_words,
     noise_words,
     unfit_words,
     verdict,
@@ -97,10 +97,10 @@ def leaderboard(facts: RunFacts, summary: Summary, findings: Findings) -> str:
         '<th scope="col">Verdict</th>',
     ]
     bots = {bot.bot: bot for bot in summary.bots}
-    means = mean_words([line.rqs.value for line in summary.standings])
+    digits = verdict(facts, summary, findings).digits
     rows = [
-        _standing(line, mean, bots[line.bot], facts, summary, findings)
-        for line, mean in zip(summary.standings[:_MOST_BOTS], means, strict=False)
+        _standing(line, digits, bots[line.bot], facts, summary, findings)
+        for line in summary.standings[:_MOST_BOTS]
     ]
     many = " many" if len(summary.standings) > _FEW_BOTS else ""
     return (
@@ -133,11 +133,12 @@ def _more(count: int, noun: str) -> str:
 
 
 def _standing(
-    line: Standing, mean: str, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings
+    line: Standing, digits: int, bot: BotSummary, facts: RunFacts, summary: Summary, findings: Findings
 ) -> str:
-    """`mean` is that of its RQS in words."""
+    """`digits` are the decimals of RQS."""
+    mean = decimals(line.rqs.value, digits)
     interval = findings.compared.get(line.bot)
-    limits = f"95% CI {decimals(interval.low)} to {decimals(interval.high)}" if interval else ""
+    limits = f"95% CI {interval_words(interval, digits)}" if interval else ""
     label = f"{shorten(line.bot, NAME_LIMIT)}: mean RQS {mean}{', ' if limits else ''}{limits}"
     rank = "" if line.rank is None else f'<span class="rank">{line.rank}</span>'
     words = verdict_on(line.bot, facts, summary, findings)
