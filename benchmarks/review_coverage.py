@@ -75,6 +75,16 @@ def _blind_to_half_of_the_bad(rng: Rng, truth: Floats) -> Floats:
     return np.where(missed, 0.9, np.clip(truth + rng.normal(0, 0.08, truth.shape), 0, 1))
 
 
+def _badly_wrong(share: float) -> Judge:
+    """Nearly always right; for a few responses it sees nothing good, whatever they are."""
+
+    def judge(rng: Rng, truth: Floats) -> Floats:
+        near = np.clip(truth + rng.normal(0, 0.03, truth.shape), 0, 1)
+        return np.where(rng.random(truth.shape) < share, 0.05, near)
+
+    return judge
+
+
 def _useless(rng: Rng, truth: Floats) -> Floats:
     return rng.beta(5, 3, truth.shape)
 
@@ -92,6 +102,8 @@ SCENARIOS: dict[str, tuple[Callable[[Rng, tuple[int, int]], Floats], Judge]] = {
     "graded labels, judge 0.12 too strict, noisy": (_graded, _strict),
     "graded labels, judge kind to bad responses": (_graded, _kind_to_the_bad),
     "graded labels, judge blind to half of the bad responses": (_graded, _blind_to_half_of_the_bad),
+    "graded labels, judge badly wrong in 2%": (_graded, _badly_wrong(0.02)),
+    "graded labels, judge badly wrong in 4%": (_graded, _badly_wrong(0.04)),
     "graded labels, useless judge": (_graded, _useless),
     "labels in five steps, judge 0.1 too kind": (_steps, _kind),
     "yes/no labels, judge good, graded": (_verdicts, _sure),

@@ -26,6 +26,7 @@ from rag_eval.results.human_alignment import (
     Alignment,
     AlignmentTally,
     HumanAgreement,
+    rare_error_words,
 )
 from rag_eval.results.paired import MOST_DISAGREEMENTS
 
@@ -221,3 +222,23 @@ def _unscored(case: Case, **changes: Any) -> CaseResult:
         case=case, rqs=None, failure_modes=(), scores={}, toxicity=Score.scored(TOXICITY, 0.0)
     )
     return replace(result, **changes)
+
+
+def test_labels_without_a_gross_error_are_not_taken_for_proof_that_there_is_none() -> None:
+    """Rare gross errors are missed by few labels: up to 3 in as many cases, in 5% of samples."""
+    pairs = [(0.5 + number % 5 / 20, 0.5 + number % 7 / 20) for number in range(FEWEST_LABELS)]
+    mild = aligned([judged(row, *pair) for row, pair in enumerate(pairs, 2)])
+    (line,) = mild.agreements
+    assert line.largest_error == pytest.approx(max(abs(a - b) for a, b in pairs))
+    (warning,) = rare_error_words(mild)
+    assert warning.startswith(
+        "No label differs from its score by 0.5 or more (A Faithfulness). The corrected interval"
+    )
+    assert "up to 15% of its scores" in warning
+    assert "rag-eval review --suspicious" in warning
+    gross = aligned([judged(row, *pair) for row, pair in enumerate([*pairs, (1.0, 0.1)], 2)])
+    assert rare_error_words(gross) == []
+    assert rare_error_words(aligned([judged(row, *pair) for row, pair in enumerate(pairs[1:], 2)])) == [], (
+        "no mean"
+    )
+    assert rare_error_words(None) == []

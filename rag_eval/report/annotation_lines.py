@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rag_eval.records import TOXICITY
 from rag_eval.results.findings import Findings
-from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement
+from rag_eval.results.human_alignment import JUDGE, PEOPLE, HumanAgreement, rare_error_words
 from rag_eval.results.summary import GOAL
 from rag_eval.results.verdict import flagged_words, noise_words
 from rag_eval.texts.display import decimals, percent
@@ -25,6 +25,7 @@ def annotation_lines(findings: Findings) -> Iterator[str]:
         yield f"{name}: {means} over {summary.scored:,} {queries} with gold documents"
     for line in findings.alignment.agreements if findings.alignment else ():
         yield _agreement_line(line)
+    yield from rare_error_words(findings.alignment)
 
 
 def _agreement_line(line: HumanAgreement) -> str:

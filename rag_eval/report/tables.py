@@ -25,7 +25,7 @@ from rag_eval.report.extra_columns import (
 from rag_eval.report.history_sheet import history_columns, write_history
 from rag_eval.report.styles import LINE_HEIGHT
 from rag_eval.results.findings import Findings
-from rag_eval.results.human_alignment import Disagreement, HumanAgreement
+from rag_eval.results.human_alignment import Disagreement, HumanAgreement, rare_error_words
 from rag_eval.results.run_history import BotInTime, bots_in_time
 from rag_eval.results.summary import Summary
 
@@ -116,6 +116,7 @@ TABLES: Sequence[AnyOfRun] = (
         is_wanted=lambda facts, asked: facts.has_labels,
         columns=lambda run: agreement_columns(run.facts),
         lines=_agreements,
+        notes=lambda run: rare_error_words(run.findings.alignment),
         header_height=44,
         line_height=18,
         page=PagePart(title="Agreement with human labels"),

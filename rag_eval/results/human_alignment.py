@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rag_eval.records import SCORE_LABELS, TOXICITY, CaseResult
 from rag_eval.results.paired import JoinedValues, Largest, kappa, mean, mean_absolute_error
 from rag_eval.results.stored import State
+from rag_eval.texts.display import percent, shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.agreement import CohenKappa, Correlation
@@ -76,6 +77,8 @@ class HumanAgreement:
     are few or all errors are the same."""
     raters: tuple[str, str] = (JUDGE, PEOPLE)
     """Who is compared. Of two raters there are neither means nor rates."""
+    largest_error: float | None = None
+    """0..1: the largest difference between judge and people among these cases; None without any."""
     implied: "ImpliedThreshold | None" = None
     """The threshold of the judge's scores that the labels imply; with all bots together, and of metrics only."""
 
@@ -292,7 +295,36 @@ class AlignmentTally:
             positives=_share([a >= threshold for a, b in zip(judge, human, strict=True) if b >= threshold]),
             negatives=_share([a < threshold for a, b in zip(judge, human, strict=True) if b < threshold]),
             corrected=None,
+            largest_error=max((abs(a - b) for a, b in zip(judge, human, strict=True)), default=None),
         )
+
+
+# In words
+
+
+def rare_error_words(alignment: Alignment | None) -> list[str]:
+    """A warning on corrected means whose labels show no gross error: rare ones can have been missed."""
+    lines = [
+        line
+        for line in (alignment.agreements if alignment else ())
+        if line.corrected and line.largest_error is not None and line.largest_error < _GROSS
+    ]
+    if not lines:
+        return []
+    named = ", ".join(f"{shorten(line.bot, 60)} {line.label}".strip() for line in lines[:_NAMED])
+    more = f" and {len(lines) - _NAMED:,} more" if len(lines) > _NAMED else ""
+    missed = max(_THREE / line.count for line in lines)
+    return [
+        f"No label differs from its score by {_GROSS:g} or more ({named}{more}). The corrected interval is too "
+        f"narrow if the judge is rarely but badly wrong: up to {percent(min(1.0, missed))} of its scores could be, "
+        "unseen. Label more cases, or add suspicious ones with rag-eval review --suspicious."
+    ]
+
+
+_GROSS = 0.5
+_NAMED = 3
+_THREE = 3.0
+"""What happens in this share of the cases, divided by their number, is missed in 5% of samples (rule of three)."""
 
 
 class _Pairs(JoinedValues):
