@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -512,6 +512,7 @@ def test_texts_are_complete_and_stay_texts_whatever_they_look_like(tmp_path: Pat
             found[-1][0] += str(row[1].value or "")
     # openpyxl undoes the escapes of the format, so that a text is what a reader sees.
     assert sorted(text for [text] in found) == sorted(printable(text) for text in HOSTILE)
+    assert len(ReviewFile.read(path).cases) == len(HOSTILE), "no text is taken for a changed one"
     heights = [row.height or 0 for row in load_workbook(path)["anna"].row_dimensions.values()]
     assert max(heights) <= 409
 
@@ -893,9 +894,21 @@ def test_what_is_no_review_sheet_is_refused_by_name(tmp_path: Path, name: str) -
         (
             ("Sample", "A1"),
             "x",
-            "r.xlsx, sheet 'Sample': was changed; use the file as rag-eval review wrote it",
+            "r.xlsx, sheet 'Sample': was changed; undo the change, or copy the labels into the file as rag-eval "
+            "review wrote it",
         ),
+        (("Sample", "I3"), "A: highest third", "r.xlsx, sheet 'Sample', row 3: was changed; undo the change"),
+        (("Sample", "D3"), "h0", "r.xlsx, sheet 'Sample', row 3: was changed"),
+        (("Sample", "L3"), "", "r.xlsx, sheet 'Sample', row 3: was changed"),
+        (("Strata", "B2"), 7, "r.xlsx, sheet 'Strata', row 2: was changed"),
         (("Strata", "E2"), "x", "r.xlsx, sheet 'Strata', row 2: was changed"),
+        (
+            ("anna", "B5"),
+            "a better answer",
+            "r.xlsx, sheet 'anna', row 3: texts or questions of the case that begins here were changed or moved; undo",
+        ),
+        (("anna", "B6"), "Is it polite?", "r.xlsx, sheet 'anna', row 3: texts or questions"),
+        (("anna", "E6"), "2/faithfulness", "r.xlsx, sheet 'anna', row 3: texts or questions"),
         (("anna", "E1"), "x", "r.xlsx: has no sheet with labels left"),
     ],
 )
@@ -907,6 +920,47 @@ def test_a_sheet_whose_hidden_cells_were_changed_is_refused(
     book.save(sheet)
     with pytest.raises(TableError, match=re.escape(message)):
         ReviewFile.read(sheet)
+
+
+def moved(book: Any, sheet: str, first: tuple[int, int], other: tuple[int, int]) -> None:
+    """Swap two ranges of rows that are equally long."""
+    rows = [[cell.value for cell in row] for row in book[sheet].iter_rows()]
+    for begin, end, source in ((*first, other[0]), (*other, first[0])):
+        for number in range(begin, end + 1):
+            for column, value in enumerate(rows[source + number - begin - 1], 1):
+                book[sheet].cell(number, column).value = value
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda book: moved(book, "anna", (4, 4), (9, 9)), "sheet 'anna', row 3: texts or questions"),
+        (lambda book: moved(book, "anna", (6, 6), (11, 11)), "sheet 'anna', row 3: texts or questions"),
+        (lambda book: moved(book, "Sample", (2, 2), (3, 3)), "sheet 'Sample', row 2: was changed"),
+        (lambda book: book["anna"].delete_rows(8, 5), r"sheet 'anna': row \d, A is missing; undo the change"),
+        (lambda book: book["anna"].insert_rows(5), None),
+        (lambda book: book["Sample"].delete_rows(7), "sheet 'Sample', row 2: was changed"),
+        (lambda book: book["Strata"].delete_rows(3), "sheet 'Strata', row 2: was changed"),
+        (lambda book: moved(book, "anna", (3, 6), (8, 11)), None),
+    ],
+)
+def test_rows_that_were_moved_or_deleted_are_named(
+    sheet: Path, change: Callable[[Any], None], message: str | None
+) -> None:
+    """A whole case can be anywhere, and empty rows are no change."""
+    fill(sheet, {"1/faithfulness": "1 fully", "2/faithfulness": "0 not at all"})
+    before = ReviewFile.read(sheet)
+    book = load_workbook(sheet)
+    change(book)
+    book.save(sheet)
+    if message:
+        with pytest.raises(TableError, match=f"^r.xlsx, {message}"):
+            ReviewFile.read(sheet)
+        return
+    after = ReviewFile.read(sheet)
+    assert {key: answer.value for key, answer in after.answers.items()} == {
+        key: answer.value for key, answer in before.answers.items()
+    }
 
 
 def test_many_answers_that_are_no_labels_are_counted(sheet: Path) -> None:
@@ -1072,18 +1126,37 @@ def test_an_earlier_case_is_found_in_its_own_row_and_once_in_several_copies(tmp_
     assert earlier.chosen == set()
 
 
-def test_a_sheet_of_the_first_format_is_read_and_one_of_a_later_format_is_refused(sheet: Path) -> None:
+@pytest.mark.parametrize(("number", "columns"), [(1, 10), (2, 11)])
+def test_a_sheet_of_an_earlier_format_is_read_without_checks(sheet: Path, number: int, columns: int) -> None:
     fill(sheet, {"*": 1})
     today = ReviewFile.read(sheet)
+    in_format(sheet, number, columns)
+    old = ReviewFile.read(sheet)
+    assert (old.answers, old.strata) == (today.answers, today.strata)
     book = load_workbook(sheet)
-    book["Sample"]["A1"] = "rag-eval-review/1"
-    book["Sample"].delete_cols(11)
+    book["Sample"]["D3"] = "h0"
+    book["anna"]["B5"] = "a better answer"
     book.save(sheet)
-    assert ReviewFile.read(sheet) == today
-    book["Sample"]["A1"] = "rag-eval-review/3"
-    book.save(sheet)
+    labels, _ = joined([sheet], run_of("A", 6))
+    name = f"row {row_of(sheet, 2)}, A"
+    assert labels.warnings == [
+        "r.xlsx: labels of 1 of 6 cases are not used:",
+        f"{name}: its row of the hidden sheet 'Sample' was changed after the review; label the case again",
+    ]
+
+
+def in_format(path: Path, number: int, columns: int) -> None:
+    book = load_workbook(path)
+    book["Sample"]["A1"] = f"rag-eval-review/{number}"
+    book["Sample"].delete_cols(columns + 1, 5)
+    book["Strata"].delete_cols(6)
+    book.save(path)
+
+
+def test_a_sheet_of_a_later_format_is_refused(sheet: Path) -> None:
+    in_format(sheet, 4, 12)
     message = (
-        "r.xlsx: a later version of RAG Eval wrote this review sheet (rag-eval-review/3); update RAG Eval"
+        "r.xlsx: a later version of RAG Eval wrote this review sheet (rag-eval-review/4); update RAG Eval"
     )
     with pytest.raises(TableError, match=re.escape(message)):
         ReviewFile.read(sheet)

@@ -29,7 +29,9 @@ from rag_eval.tables.review_file import (
     TEXT,
     VERDICTS,
     Fingerprint,
+    checksum,
     hash_of,
+    row_checksum,
 )
 from rag_eval.texts.display import printable, shorten
 
@@ -125,6 +127,7 @@ class _ReviewBook:
         self._review = review
         self._formats = {name: book.add_format(_BASE | look) for name, look in _LOOKS.items()}
         self._lists: dict[bool, str] = {}
+        self._texts: Mapping[int, str] = {}
 
     def write(self) -> None:
         review = self._review
@@ -132,7 +135,9 @@ class _ReviewBook:
         sheets = [self._book.add_worksheet(name) for name in _sheet_names(review.raters)]
         self._write_instructions(instructions)
         for rater, sheet in zip(review.raters, sheets, strict=True):
-            _RaterSheet(sheet, self._formats, review, self._lists).write(rater)
+            written = _RaterSheet(sheet, self._formats, review, self._lists)
+            written.write(rater)
+            self._texts = written.texts
         self._write_hidden(SAMPLE, SAMPLE_COLUMNS, self._sample_rows())
         self._write_hidden(STRATA, STRATA_COLUMNS, self._strata_rows())
         self._book.set_properties(
@@ -179,12 +184,16 @@ class _ReviewBook:
         return row + 1
 
     def _write_hidden(self, name: str, columns: Sequence[str], rows: Iterator[Sequence[str | float]]) -> None:
+        """The last column has the checksums of the others."""
         sheet = self._book.add_worksheet(name)
-        for number, row in enumerate([columns, *rows]):
+        cells: list[list[str | float]] = [[_short(value) for value in row] for row in rows]
+        for place, row in enumerate(cells, 1):
+            row.append(row_checksum(columns, row, place, len(cells)))
+        header: list[str | float] = [*columns]
+        for number, row in enumerate([header, *cells]):
             for column, value in enumerate(row):
                 if isinstance(value, str):
-                    text = printable(value)[:1_000]
-                    write_text(sheet, number, column, text, self._formats["data"], self._formats["run"])
+                    write_text(sheet, number, column, value, self._formats["data"], self._formats["run"])
                 else:
                     sheet.write_number(number, column, value)
         sheet.hide()
@@ -195,7 +204,17 @@ class _ReviewBook:
             case = self._review.results[drawn.line].case
             inclusion = "" if drawn.inclusion is None else drawn.inclusion
             labelled_in = ", ".join(self._review.labelled_in(drawn))
-            yield number, case.row, case.bot, *Fingerprint.of(case), drawn.stratum, inclusion, labelled_in
+            texts = self._texts.get(number, "")
+            yield (
+                number,
+                case.row,
+                case.bot,
+                *Fingerprint.of(case),
+                drawn.stratum,
+                inclusion,
+                labelled_in,
+                texts,
+            )
 
     def _strata_rows(self) -> Iterator[Sequence[str | float]]:
         counts: dict[str, int] = {}
@@ -205,6 +224,10 @@ class _ReviewBook:
             for stratum, sizes in strata.items():
                 for measure, size in sizes.items():
                     yield hash_of(bot), counts[bot], stratum, measure, size
+
+
+def _short(value: str | float) -> str | float:
+    return printable(value)[:1_000] if isinstance(value, str) else value
 
 
 class _RaterSheet:
@@ -222,6 +245,10 @@ class _RaterSheet:
         self._review = review
         self._lists = lists
         self._row = 2
+        self._kept: dict[int, dict[int, str]] = {}
+        """What nobody may change, by row and column."""
+        self.texts: dict[int, str] = {}
+        """Checksums of the rows of each case that was written, by its number in the sample."""
 
     def write(self, rater: str) -> None:
         sheet, cases = self._sheet, self._review.to_label()
@@ -272,6 +299,8 @@ class _RaterSheet:
         formula = f'=IF(COUNTA({cells})={len(asked)},"{_DONE}",COUNTA({cells})&" of {len(asked)}")'
         self._sheet.write_formula(head, LABEL, formula, self._formats["case"], f"0 of {len(asked)}")
         self._sheet.write_blank(head, COMMENT, None, self._formats["case"])
+        rows = (self._kept[row] for row in range(head, self._row))
+        self.texts[number] = checksum([row.get(column, "") for column in (PART, TEXT, KEYS)] for row in rows)
         self._row += 1
 
     def _write_part(self, part: str, text: str) -> None:
@@ -305,6 +334,7 @@ class _RaterSheet:
         self._row += 1
 
     def _write(self, row: int, column: int, text: str, look: str) -> None:
+        self._kept.setdefault(row, {})[column] = printable(text)
         write_text(self._sheet, row, column, printable(text), self._formats[look], self._formats["run"])
 
 

@@ -16,10 +16,11 @@ from rag_eval.tables.cells import BadCell, Cell, parse_score, parse_verdict
 from rag_eval.tables.input_files import check_is_file
 from rag_eval.tables.sheets import open_reader, open_sheet
 
-FORMAT, _FIRST_FORMAT = "rag-eval-review/2", "rag-eval-review/1"
-"""Header of the first column of the sheet SAMPLE. The first format has no column "Labelled in"."""
+FORMAT = "rag-eval-review/3"
+"""Header of the first column of the sheet SAMPLE."""
 SAMPLE, STRATA = "Sample", "Strata"
 """Hidden sheets: the cases that were drawn, and what they were drawn from."""
+_INCLUSION = "Inclusion"
 SAMPLE_COLUMNS = (
     FORMAT,
     "Row",
@@ -30,10 +31,16 @@ SAMPLE_COLUMNS = (
     "Response",
     "Chunks",
     "Stratum",
-    "Inclusion",
+    _INCLUSION,
     "Labelled in",
+    "Texts",
+    "Checksum",
 )
-STRATA_COLUMNS = ("Bot", "Cases of the bot", "Stratum", "Measure", "Cases with a score")
+STRATA_COLUMNS = ("Bot", "Cases of the bot", "Stratum", "Measure", "Cases with a score", "Checksum")
+_EARLIER_SAMPLES = (
+    ("rag-eval-review/2", *SAMPLE_COLUMNS[1:-2]),
+    ("rag-eval-review/1", *SAMPLE_COLUMNS[1:-3]),
+)
 KEY = "Key"
 """Header of the hidden column that says what a row of a rater's sheet is."""
 RATER_KEY = "rater"
@@ -64,12 +71,23 @@ class Fingerprint(NamedTuple):
     def changed(self, now: "Fingerprint") -> str:
         """What is different now, in words."""
         names = [name for name, one, other in zip(_PARTS, self[1:], now[1:], strict=True) if one != other]
+        if not names:
+            return f"its row of the hidden sheet '{SAMPLE}' was changed"
         return f"the {' and the '.join(names)} {'was' if len(names) == 1 and names != ['chunks'] else 'were'} changed"
 
 
 def hash_of(text: str) -> str:
     # With a letter first, so that no program takes one for a number.
     return "h" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def checksum(rows: Iterable[Iterable[object]]) -> str:
+    """Of cells that nobody may change, without the characters that programs save in different ways."""
+    return hash_of("\n".join("\t".join(_UNSTABLE.sub("", str(cell)) for cell in row) for row in rows))
+
+
+_UNSTABLE = re.compile(r"_x[0-9A-Fa-f]{4}_|[\s\x00-\x1f\ud800-\udfff\ufffd]")
+"""Spaces, line breaks, and what XML cannot carry, as itself or in the format's own escapes."""
 
 
 def choices(measure: str) -> Mapping[str, float]:
@@ -97,6 +115,8 @@ class _SampledCase:
     stratum: str
     labelled_in: str
     """Name of the earlier sheet with the labels that this one does not ask for; empty if it asks for all."""
+    texts: str = ""
+    """Checksum of its rows in a rater's sheet; empty if it has none, or if the format has no checksums."""
 
     @property
     def name(self) -> str:
@@ -187,7 +207,8 @@ def _rows(path: Path, sheet: str) -> Iterator[tuple[int, list[Cell]]]:
 
 
 def _records(path: Path, sheet: str, *layouts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a hidden sheet below its header, as texts; '' for columns that only other layouts have."""
+    """The rows of a hidden sheet below its header, as texts; '' for columns that only other layouts have. The first
+    layout has a checksum in its last column. Raises TableError for what was changed."""
     rows = _rows(path, sheet)
     _, header = next(rows, (0, []))
     columns = next((each for each in layouts if tuple(map(str, header[: len(each)])) == tuple(each)), None)
@@ -197,27 +218,40 @@ def _records(path: Path, sheet: str, *layouts: Sequence[str]) -> Iterator[tuple[
                 f"{path.name}: a later version of RAG Eval wrote this review sheet ({header[0]}); update RAG Eval"
             )
         raise TableError(f"{path.name}, sheet '{sheet}': {_DAMAGED}")
-    for number, cells in rows:
-        texts = [str(cell) for cell in cells[: len(columns)]]
-        yield number, [*texts, *[""] * (max(map(len, layouts)) - len(texts))]
+    found = [(number, [str(cell) for cell in cells[: len(columns)]]) for number, cells in rows]
+    for place, (number, texts) in enumerate(found, 1):
+        if columns is layouts[0] and texts[-1] != row_checksum(columns, texts, place, len(found)):
+            raise TableError(f"{path.name}, sheet '{sheet}', row {number}: {_DAMAGED}")
+        yield number, [*texts, *[""] * (len(layouts[0]) - len(texts))]
 
 
-_DAMAGED = "was changed; use the file as rag-eval review wrote it"
-_LATER_FORMAT = re.compile(r"rag-eval-review/(?!1$|2$)\d{1,9}")
+def row_checksum(columns: Sequence[str], cells: Sequence[object], place: int, count: int) -> str:
+    """Of a row of a hidden sheet, by its place among `count` rows. The share of cases that were drawn does not count:
+    it is not read, and programs save it with different decimals."""
+    kept = (cell for column, cell in zip(columns[:-1], cells, strict=False) if column != _INCLUSION)
+    return checksum([(place, count, *kept)])
+
+
+_UNDO = "undo the change, or copy the labels into the file as rag-eval review wrote it"
+_DAMAGED = f"was changed; {_UNDO}"
+_LATER_FORMAT = re.compile(r"rag-eval-review/(?![123]$)\d{1,9}")
 
 
 def _read_sample(path: Path) -> dict[str, _SampledCase]:
-    columns = [(_FIRST_FORMAT, *SAMPLE_COLUMNS[1:-1]), SAMPLE_COLUMNS]
     return {
-        number: _SampledCase(row, bot, Fingerprint(*hashes), stratum, labelled_in)
-        for _, (number, row, bot, *hashes, stratum, _, labelled_in) in _records(path, SAMPLE, *columns)
+        number: _SampledCase(row, bot, Fingerprint(*hashes), stratum, labelled_in, texts)
+        for _, (number, row, bot, *hashes, stratum, _, labelled_in, texts, _) in _records(
+            path, SAMPLE, SAMPLE_COLUMNS, *_EARLIER_SAMPLES
+        )
     }
 
 
 def _read_strata(path: Path) -> dict[str, _Strata]:
     sizes: defaultdict[str, defaultdict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
     totals = {}
-    for number, (bot, total, stratum, measure, count) in _records(path, STRATA, STRATA_COLUMNS):
+    for number, (bot, total, stratum, measure, count, _) in _records(
+        path, STRATA, STRATA_COLUMNS, STRATA_COLUMNS[:-1]
+    ):
         if not (total.isdecimal() and count.isdecimal()):
             raise TableError(f"{path.name}, sheet '{STRATA}', row {number}: {_DAMAGED}")
         totals[bot] = int(total)
@@ -234,6 +268,7 @@ class _RaterSheets:
         self.problems: list[str] = []
         self.progress: list[str] = []
         self.has_sheets = False
+        self._rater = ""
         self._unclear = 0
         """Answers of the sheet that is read that they cannot say."""
         self._file = file
@@ -245,22 +280,43 @@ class _RaterSheets:
         if str(header[KEYS]) != KEY:
             return
         self.has_sheets = True
-        rater, self._unclear = sheet, 0
+        self._rater, self._unclear = sheet, 0
         asked: defaultdict[str, list[bool]] = defaultdict(list)
-        for number, cells in rows:
-            key, place = str(cells[KEYS]), _Place(self._file, sheet, number)
-            case, _, measure = key.partition("/")
-            if key == RATER_KEY:
-                rater = str(cells[LABEL]).strip() or sheet
-            elif key and case not in self._cases:
-                self.problems.append(
-                    f"{place}: its hidden key '{key}' matches no case of the file; undo the change"
-                )
-            elif measure:
-                is_answered = self._read_label(rater, case, measure, cells[LABEL], place)
-                asked[case].append(is_answered)
-                self.questions[case, measure] = is_answered or self.questions.get((case, measure), False)
+        missing = {number: case for number, case in self._cases.items() if case.texts}
+        for block in _blocks(rows):
+            self._check_texts(sheet, block, missing)
+            for number, cells in block:
+                self._read_row(cells, _Place(self._file, sheet, number), asked)
+        self.problems += [
+            f"{self._file}, sheet '{sheet}': {case.name} is missing; {_UNDO}" for case in missing.values()
+        ]
         self._count(sheet, asked.values())
+
+    def _check_texts(self, sheet: str, block: "_Block", missing: dict[str, _SampledCase]) -> None:
+        """Compare the rows of a case with their checksum, and take the case from the missing ones."""
+        keys = [str(cells[KEYS]) for _, cells in block if cells[KEYS]]
+        case = keys[0].partition("/")[0] if keys else ""
+        missing.pop(case, None)
+        wanted = self._cases[case].texts if case in self._cases else ""
+        found = checksum((cells[PART], cells[TEXT], cells[KEYS]) for _, cells in block)
+        if wanted and found != wanted:
+            row = block[0][0]
+            self.problems.append(
+                f"{self._file}, sheet '{sheet}', row {row}: texts or questions of the case that begins here were "
+                f"changed or moved; {_UNDO}"
+            )
+
+    def _read_row(self, cells: Sequence[Cell], place: _Place, asked: defaultdict[str, list[bool]]) -> None:
+        key = str(cells[KEYS])
+        case, _, measure = key.partition("/")
+        if key == RATER_KEY:
+            self._rater = str(cells[LABEL]).strip() or place.sheet
+        elif key and case not in self._cases:
+            self.problems.append(f"{place}: its hidden key '{key}' matches no case of the file; {_UNDO}")
+        elif measure:
+            is_answered = self._read_label(self._rater, case, measure, cells[LABEL], place)
+            asked[case].append(is_answered)
+            self.questions[case, measure] = is_answered or self.questions.get((case, measure), False)
 
     def _read_label(self, rater: str, case: str, measure: str, cell: Cell, place: _Place) -> bool:
         """Whether the cell is filled."""
@@ -304,6 +360,23 @@ class _RaterSheets:
 
 _MOST_UNCLEAR = 0.05
 """Share of answers that nobody is warned of: it moves a mean by less than most intervals are wide."""
+
+
+_Block = Sequence[tuple[int, list[Cell]]]
+"""Rows of a rater's sheet that belong together, with their numbers: the texts of a case, then its questions."""
+
+
+def _blocks(rows: Iterable[tuple[int, list[Cell]]]) -> Iterator[_Block]:
+    """A case ends where a row without a key follows one with a key."""
+    block: list[tuple[int, list[Cell]]] = []
+    for number, cells in rows:
+        if block and block[-1][1][KEYS] and not cells[KEYS]:
+            yield block
+            block = []
+        if any(cells[column] for column in (PART, TEXT, KEYS)):
+            block.append((number, cells))
+    if block:
+        yield block
 
 
 def parse_label(text: str, measure: str) -> float | None:
