@@ -225,6 +225,33 @@ def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) 
     assert once_each <= 6 * 16 + asked - 30 + WORKERS  # what could not be stored any more
 
 
+@pytest.mark.parametrize(
+    ("option", "name", "written"),
+    [
+        ("--json", "r.json", "r.json"),
+        ("--html", "r.html", "r.html"),
+        ("--csv", "tables", "tables/leaderboard.csv"),
+        ("--history", "h", "h/history.jsonl"),
+    ],
+)
+def test_a_paid_run_has_its_report_whatever_else_cannot_be_written(
+    forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path, option: str, name: str, written: str
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    (tmp_path / "config.ini").write_text("[cache]\nenabled = false\n", encoding="utf-8")
+    judge.always = after(30, lambda: fill(disk / "filler"))
+    ended = run(forker, tmp_path, judge, option, disk / name)
+    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    assert re.search(f"No space left on device; free some space, .* with {option}", ended.complaints[0])
+    assert load_workbook(tmp_path / "r.xlsx").sheetnames[0] == "Per-Query Metrics"
+    assert not (disk / written).exists()
+    (disk / "filler").unlink()
+    asked = len(judge.requests)
+    again = run(forker, tmp_path, judge, option, disk / name)
+    assert (again.code, len(judge.requests)) == (0, asked), again
+    assert (disk / written).stat().st_size
+
+
 def test_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Path) -> None:
     """A limit of the operating system or a quota, where no disk is full."""
     sheet_of(tmp_path / "in.xlsx", rows=6)

@@ -557,12 +557,19 @@ def test_a_history_that_cannot_be_written_is_named(
     lines = tmp_path / "h" / "history.jsonl"
     lines.write_text(lines.read_text(encoding="utf-8") + " " * 200_000 + "\n", encoding="utf-8")
     before = lines.read_bytes()
-    arguments = "in.csv", "-o", "r.xlsx", "--history", "h", "--judge", "offline"
+    arguments = "in.csv", "-o", "r.xlsx", "--history", "h", "--judge", "offline", "--manifest", "m.json"
+    arguments += "--fail-under", "rqs=0.99"
     ended = offline_forker.run(tmp_path, *arguments, file_limit=len(before) + 9)
     problem = (
         "cannot be written: No space left on device; free some space, or choose another place with --history"
     )
     assert (ended.code, f"h/history.jsonl: {problem}" in ended.err) == (5, True), ended.err
+    assert ended.complaints[-1].endswith(problem)
+    assert "Report: r.xlsx" in ended.out
+    assert "Gate FAILED: Birch: rqs" in ended.err
+    assert load_workbook(tmp_path / "r.xlsx")["History"]["A3"].value
+    manifest = json.loads((tmp_path / "m.json").read_text(encoding="utf-8"))
+    assert (manifest["exit_code"], manifest["outputs"]) == (5, ["r.xlsx"])
     assert lines.read_bytes() == before
 
 

@@ -146,11 +146,12 @@ class Job:
             ended = facts_at_end(facts, evaluation.stats(), summary, evaluation.redactor, stopped)
             return batches.facts(ended) if batches else ended
 
-        keep = True
+        keep = lacks_replies = True
         try:
             outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
-            keep = settings.cache.enabled or not _is_complete(evaluation, outcome.summary)
-            if batches and not evaluation.stopped:
+            lacks_replies = not _is_complete(evaluation, outcome.summary)
+            keep = settings.cache.enabled or lacks_replies or bool(outcome.problems)
+            if batches and not evaluation.stopped and not outcome.problems:
                 batches.end()
         finally:
             evaluation.close()
@@ -159,7 +160,7 @@ class Job:
             outcome,
             settings,
             evaluation.stopped,
-            is_journal_kept=keep and not settings.cache.enabled,
+            is_journal_kept=lacks_replies and not settings.cache.enabled,
         )
 
     def _report_again(self, loaded: "LoadedSettings") -> ExitCode:

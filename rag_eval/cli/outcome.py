@@ -10,7 +10,7 @@ from rag_eval.cli.console import warn
 from rag_eval.cli.facts import usage_line
 from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import printable
-from rag_eval.errors import ExitCode, RunStoppedError
+from rag_eval.errors import ExitCode, RagEvalError, RunStoppedError
 from rag_eval.records import FAILURES, METRIC_LABELS
 from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_words
 from rag_eval.results.findings import Findings
@@ -38,6 +38,8 @@ class RunOutcome:
     facts: "RunFacts"
     paths: Sequence[Path]
     """Where the outputs are, the report first."""
+    problems: Sequence[RagEvalError] = ()
+    """Why other outputs could not be written."""
 
     @classmethod
     def written(
@@ -52,7 +54,7 @@ class RunOutcome:
         if history:
             findings = replace(findings, history=history.with_run(facts, summary, findings))
         paths = outputs.finish(summary, findings, facts)
-        return cls(summary, findings, replace(facts, left_out=outputs.left_out), paths)
+        return cls(summary, findings, replace(facts, left_out=outputs.left_out), paths, outputs.problems)
 
     def tell(self, say: Callable[..., None], past: "PastRun | None") -> None:
         """The leaderboard, what it means, how it compares with an earlier run, and how the run went."""

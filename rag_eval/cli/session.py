@@ -232,6 +232,7 @@ class Session:
         *,
         is_journal_kept: bool = False,
     ) -> ExitCode:
+        """Say what was found. Raises the error of an output that could not be written, after everything else."""
         from rag_eval.cli.outcome import pass_gates
 
         self.paths.is_reported = True
@@ -248,6 +249,10 @@ class Session:
         passed = pass_gates(outcome, self.gates, self.options, settings, self.say, is_first_run=is_first)
         code = outcome.exit_code(stopped, settings.evaluation.min_coverage, passed=passed)
         self.manifest.ended(code, outcome)
+        for problem in outcome.problems:
+            if problem is outcome.problems[-1] and code not in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+                raise problem
+            warn(str(problem))
         return code
 
     def say(self, line: str, **style: Any) -> None:

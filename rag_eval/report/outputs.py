@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
+from rag_eval.errors import LockedError, OutputError
 from rag_eval.records import CaseResult, RunFacts
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import Summary
@@ -34,18 +35,22 @@ class _BoundedOutput(Protocol):
 
 
 class Outputs:
-    """As many as were asked for, the report first. As a context it discards them when something goes wrong."""
+    """As many as were asked for, the report first. As a context it discards them when something goes wrong.
+
+    Only the report must succeed: what else cannot be written is discarded and becomes one of the `problems`, so that a
+    run that was paid for has its report.
+    """
 
     def __init__(self, outputs: Sequence[Output]) -> None:
-        self._outputs = outputs
+        self._outputs = list(outputs)
+        self.problems: list[OutputError | LockedError] = []
 
     @classmethod
     def opened(cls, factories: Sequence[Callable[[], Output]]) -> Self:
         """Open one after the other; if one cannot be, none stays open."""
-        outputs: list[Output] = []
-        with cls(outputs) as opened:
+        with cls(()) as opened:
             for factory in factories:
-                outputs.append(factory())
+                opened._outputs.append(factory())
         return opened
 
     def __enter__(self) -> Self:
@@ -56,16 +61,28 @@ class Outputs:
             self.discard()
 
     def add(self, result: CaseResult) -> None:
-        for output in self._outputs:
-            output.add(result)
+        self._each(lambda output: output.add(result))
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> list[Path]:
         """Where each of them is, in order. Later ones learn from the facts what earlier ones left out."""
-        places = []
-        for output in self._outputs:
-            facts = replace(facts, left_out=self.left_out)
-            places.append(output.finish(summary, findings, facts))
+        places: list[Path] = []
+
+        def finish(output: Output) -> None:
+            places.append(output.finish(summary, findings, replace(facts, left_out=self.left_out)))
+
+        self._each(finish)
         return places
+
+    def _each(self, act: Callable[[Output], None]) -> None:
+        for output in tuple(self._outputs):
+            try:
+                act(output)
+            except (OutputError, LockedError) as problem:
+                if output is self._outputs[0]:
+                    raise
+                self._outputs.remove(output)
+                output.discard()
+                self.problems.append(problem)
 
     @property
     def left_out(self) -> tuple[str, ...]:
