@@ -288,7 +288,7 @@ class TaskUsage:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run asked of the judge. Tokens are the provider's own counts."""
+    """What a run asked of the judge, over all its commands. Tokens are the provider's own counts."""
 
     requests: int = 0
     """HTTP requests sent, retries included."""
@@ -311,8 +311,17 @@ class Usage:
     """The most that these can have cost."""
     cost: float | None = None
     """In the currency of the configured prices, `uncounted_cost` included; None when they are unknown."""
+    earlier_requests: int = 0
+    """The part of `requests` that earlier commands of the run sent."""
+    earlier_cost: float = 0.0
+    """The part of `cost` that they took."""
     by_task: Mapping[str, TaskUsage] = field(default_factory=dict)
     """The same by `Call.task`, such as 'faithfulness.verdicts'; together they are the totals."""
+
+    @property
+    def cost_now(self) -> float | None:
+        """What this command cost; None when prices are unknown."""
+        return None if self.cost is None else self.cost - self.earlier_cost
 
     def __add__(self, other: "Usage") -> "Usage":
         """That of two parts of one run."""
@@ -326,6 +335,7 @@ class Usage:
             failures=Counter(self.failures) + Counter(other.failures),
             refused=Counter(self.refused) + Counter(other.refused),
             uncounted_cost=self.uncounted_cost + other.uncounted_cost,
+            earlier_cost=self.earlier_cost + other.earlier_cost,
             cost=sum(costs) if costs else None,
             by_task=tasks,
         )
@@ -333,6 +343,7 @@ class Usage:
 
 _COUNTS = (
     "requests", "calls", "cached", "failed", "prompt_tokens", "completion_tokens", "possibly_billed", "uncounted",
+    "earlier_requests",
 )  # fmt: skip
 
 

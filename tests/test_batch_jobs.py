@@ -216,6 +216,35 @@ def test_ten_commands_under_one_cap_spend_no_more_than_it(
     assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
 
 
+def test_the_cost_of_batches_includes_that_of_commands_without_them(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """Each command reports what it sent or took in, next to what the run cost so far."""
+    sheet_of(tmp_path / "in.xlsx", rows=2)
+    configure(tmp_path, "[prices]\ninput = 100\noutput = 10\n")
+    command = (*RUN, "--json", "r.json")
+    assert run_cli(*command, "--max-calls", "9", **openai(server)).code == 4
+    single = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert single["requests"] == len(server.judge.requests) == 9
+    ended = run_cli(*command, "--batch", **openai(server))
+    while ended.code == 75:
+        before = len(server.lines)
+        server.end()
+        ended = run_cli(*command, "--batch", **openai(server))
+    assert ended.code == 0
+    usage = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert usage["requests"] == len(server.judge.requests)
+    preflights = [each.prompt for each in server.judge.requests if each.task == "preflight"]
+    assert usage["earlier_requests"] == 9 + 1 + before
+    by_batches = sum(_cost(server, line) for line in server.lines) / 2
+    total = single["cost"] + _cost_of(preflights[1], '{"ready": true}') + by_batches
+    assert usage["cost"] == pytest.approx(total)
+    now = sum(_cost(server, line) for line in server.lines[before:]) / 2
+    assert usage["cost"] - usage["earlier_cost"] == pytest.approx(now)
+    assert (usage["cached"], usage["calls"]) == (0, len(server.judge.requests) - len(preflights))
+    assert f"{usage['cost']:.4f} USD (last command: {now:.4f})" in ended.out
+
+
 def test_results_without_a_count_cost_the_most_that_they_can(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:

@@ -250,6 +250,48 @@ def test_max_calls_is_never_exceeded_and_the_run_goes_on_later(
     assert all(case["RQS"] is not None for case in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
 
 
+@pytest.mark.parametrize("cache", ["false", "true"])
+def test_the_cost_of_a_run_is_that_of_all_its_commands(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, cache: str
+) -> None:
+    """The server's own counts are what is reported, each call once; the same report of other rows is another run."""
+    (tmp_path / "config.ini").write_text(f"{PRICES}[cache]\nenabled = {cache}\n")
+    sheet_of(tmp_path / "in.xlsx")
+    command = ("in.xlsx", "-o", "r.xlsx", "--json", "r.json")
+    sent, cost, calls = 0, 0.0, 0
+    for code in (4, 4, 0):
+        ended = run_cli(*command, *(("--max-calls", "20") if code else ()), **azure(judge))
+        assert ended.code == code, ended.err
+        used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+        assert used["requests"] == len(judge.requests)
+        assert used["prompt_tokens"] == sum(len(request.prompt.split()) for request in judge.requests)
+        assert used["cost"] == pytest.approx(
+            Price(2.5, 10.0).of(used["prompt_tokens"], used["completion_tokens"])
+        )
+        assert sum(each["cost"] for each in used["by_metric"].values()) == pytest.approx(used["cost"])
+        assert (used["earlier_requests"], used["earlier_cost"]) == (sent, pytest.approx(cost))
+        assert used["cached"] == 0, "an earlier command of this run paid for them"
+        assert used["calls"] == sum(request.task != "preflight" for request in judge.requests) > calls
+        now = used["cost"] - cost
+        told = f"{used['cost']:.4f} USD" + (f" (last command: {now:.4f})" if sent else "")
+        assert f"cost {told}. Duration" in ended.out
+        assert f"Cost {told}. Duration" in read_boxes(tmp_path / "r.xlsx")
+        sent, cost, calls = used["requests"], used["cost"], used["calls"]
+
+    judge.requests.clear()
+    assert run_cli(*command, **azure(judge)).code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert used["earlier_requests"] == 0, "that run is complete"
+    assert used["requests"] == len(judge.requests)
+    assert (used["cost"] == 0) == (cache == "true")
+    assert run_cli(*command, "--fresh", "--max-calls", "20", **azure(judge)).code == 4
+    judge.requests.clear()
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    assert run_cli(*command, **azure(judge)).code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    assert (used["earlier_requests"], used["requests"]) == (0, len(judge.requests))
+
+
 def test_max_cost_is_never_exceeded(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "config.ini").write_text(PRICES)
     sheet_of(tmp_path / "in.xlsx")

@@ -365,6 +365,28 @@ def test_a_limit_on_the_command_line_is_for_both(rag_eval: Run, two: Two, tmp_pa
     assert (len(two.a.requests), document_of(tmp_path / "out.json")["status"]) == (0, "complete")
 
 
+def test_the_cost_of_both_is_that_of_all_commands(rag_eval: Run, two: Two, tmp_path: Path) -> None:
+    """What this command paid includes its test call."""
+
+    def unusable(request: Request) -> Answer | None:
+        is_hit = request.task == "verdicts" and "number 0" in request.prompt.rpartition("input: ")[2]
+        return structured('{"statements": []}', request) if is_hit else None
+
+    two.b.always = unusable
+    sheet_of(tmp_path / "in.xlsx", 4)
+    paid: list[dict[str, float]] = []
+    for limit in (9, 17, 30):
+        rag_eval(*WORDS, "--max-calls", str(limit), "--json", "out.json")
+        paid.append({"a": cost_of(two.a, PRICES["one"]), "b": cost_of(two.b, PRICES["two"])})
+    assert paid[0]["b"] == 0 < paid[1]["b"] < paid[2]["b"]
+    judges = document_of(tmp_path / "out.json")["judges"]
+    for letter in "ab":
+        assert judges[letter]["cost"] == pytest.approx(paid[2][letter])
+        assert judges[letter]["cached"] == 0
+    assert judges["a"]["paid"] == 0.0
+    assert 0 < judges["b"]["paid"] - (paid[2]["b"] - paid[1]["b"]) < 1e-4
+
+
 def test_a_limit_in_a_configuration_is_for_its_judge(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     two.configure(more_of_b=f"{ONLY_FAITHFULNESS}[limits]\nmax_calls = 5\n")
     sheet_of(tmp_path / "in.xlsx", 4)

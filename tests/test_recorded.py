@@ -45,7 +45,9 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     new = {"labels": {}, "stratum": "", "source": "", "source_row": None}
     results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
     assert before.results == results
-    usage = replace(today.facts.usage, refused={}, uncounted=0, uncounted_cost=0.0)
+    usage = replace(
+        today.facts.usage, refused={}, uncounted=0, uncounted_cost=0.0, earlier_requests=0, earlier_cost=0.0
+    )
     new = {
         "usage": usage,
         "reading": {},

@@ -466,14 +466,20 @@ def test_all_shards_together_keep_to_the_calls_of_the_run(
     assert "--max-calls" in ended.err
     assert 20 < len(judge.requests) <= 40
     assert "of 4 shards are judged" in told(tmp_path / "out/report.json")["end"]["reason"]
-    before = singles(judge)
-    while ended.code == 4:
-        judge.requests.clear()
+    sent = 0
+    while True:
+        used = told(tmp_path / "out/report.json")["end"]["usage"]
+        assert (used["requests"], used["earlier_requests"]) == (len(judge.requests), sent)
+        assert used["prompt_tokens"] == sum(len(request.prompt.split()) for request in judge.requests)
+        if ended.code == 0:
+            break
+        sent = len(judge.requests)
         ended = rag_eval(*command, "--max-calls", 40, **azure(judge))
-        assert 0 < len(judge.requests) <= 40
-        before += singles(judge)
-    assert ended.code == 0, ended.err
-    assert set(before.values()) == {1}
+        assert 0 < len(judge.requests) - sent <= 40
+    assert set(singles(judge).values()) == {1}
+    rag_eval("report", "out")
+    again = told(tmp_path / "out/report.json")["end"]["usage"]
+    assert (again["requests"], again["earlier_requests"]) == (len(judge.requests), len(judge.requests))
 
 
 @pytest.mark.slow

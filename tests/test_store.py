@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from rag_eval.errors import StoreError
-from rag_eval.records import TaskUsage
-from rag_eval.run.metered_store import MeteredStore
+from rag_eval.records import TaskUsage, Usage
+from rag_eval.run.metered_store import MeteredStore, RunAccount
 from rag_eval.store.file_systems import kind_of
 from rag_eval.store.lock import lock_path, locked
 from rag_eval.store.reply_store import Store
@@ -50,14 +50,15 @@ def test_what_earlier_runs_paid_for_the_replies_of_a_run_counts_once(tmp_path: P
     store = Store(tmp_path / "s")
     store.put_reply("old", reply="[1]", **PAID)
     store.put_reply("unused", reply="[2]", **PAID)
-    metered = MeteredStore(store)
+    store.put_reply("free", reply="[3]", **{**PAID, "prompt_tokens": 0, "completion_tokens": 0})
+    metered = MeteredStore(store, began := time.time())
     assert metered.usage() == {}
     assert [metered.reply(key) for key in ("old", "old", "none")] == ["[1]", "[1]", None]
     for tokens in (10, 20):
         metered.put_reply("new", task="u", reply="{}", attempts=2, prompt_tokens=tokens, completion_tokens=5)
-    assert (metered.reply("new"), store.paid("new")) == ("{}", ("u", 20, 5))
+    assert (metered.reply("new"), store.paid("new", began)) == ("{}", None)
+    assert store.paid("new", time.time() + 1) == ("u", 20, 5)
     assert (metered.usage(), metered.uncounted) == ({"t": TaskUsage(1, 0, 3, 1)}, 0)
-    store.put_reply("free", reply="[3]", **{**PAID, "prompt_tokens": 0, "completion_tokens": 0})
     assert (metered.reply("free"), metered.uncounted) == ("[3]", 1)
     metered.put_failure("f", **FAILED)
     metered.put_note("n", "v")
@@ -65,6 +66,38 @@ def test_what_earlier_runs_paid_for_the_replies_of_a_run_counts_once(tmp_path: P
     assert (metered.note("n"), store.note("n")) == ("v", "v")
     metered.end(keep=False)
     assert not (tmp_path / "s").exists()
+
+
+def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) -> None:
+    """Whatever was counted when a reply was committed; a failed call is counted as well."""
+    took = Usage()
+    killed = Store(tmp_path / "s")
+    RunAccount(killed, "r").follow(lambda: took)
+    killed.put_note("n", "v")
+    assert killed.note("r") is None, "nothing was sent"
+    for number in (1, 2):
+        took += Usage(
+            requests=2, calls=1, prompt_tokens=3, cost=0.5, by_task={"t": TaskUsage(1, 0, 3, 0, 0.5)}
+        )
+        killed.put_reply(f"k{number}", reply="{}", **PAID)
+    took += Usage(requests=1, cost=0.25, by_task={"u": TaskUsage(cost=0.25)})
+    killed.put_failure("f", **FAILED)
+
+    store = Store(tmp_path / "s")
+    now = Usage(requests=1, cached=3, cost=2.0, by_task={"t": TaskUsage(0, 3, 0, 0, 2.0)})
+    account = RunAccount(store, "r")
+    assert account.began < time.time()
+    assert account.total(now) == Usage(
+        requests=6, calls=2, cached=1, prompt_tokens=6, cost=3.25, earlier_requests=5, earlier_cost=1.25,
+        by_task={"t": TaskUsage(2, 1, 6, 0, 3.0), "u": TaskUsage(cost=0.25)},
+    )  # fmt: skip
+    assert account.total(Usage(requests=1)).cost is None, "its price is unknown"
+    assert account.total(Usage()).cost == 1.25
+    assert RunAccount(store, "another").total(now) == RunAccount(store, "r", fresh=True).total(now) == now
+    account.end()
+    assert RunAccount(store, "r").total(now) == now
+    for each in (store, killed):
+        each.end(keep=True)
 
 
 def test_what_a_store_lacks_is_looked_up_in_another_which_stays(tmp_path: Path) -> None:

@@ -71,11 +71,13 @@ def refuse_open_batches(store: "Store", target: Path) -> None:
 def open_batches(
     settings: "Settings",
     rows: "Sequence[Row]",
+    path: Path,
     target: Path,
     options: Options,
     rubric: "EvaluationRubric | None",
 ) -> "Iterator[BatchRun]":
-    """What is known of the batches of this report. Nothing is sent yet."""
+    """What is known of the batches of this report on the file at `path`. Nothing is sent yet."""
+    from rag_eval.cli.judging import run_name
     from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.transport import Transport
     from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
@@ -102,6 +104,7 @@ def open_batches(
         store,
         budget,
         target,
+        run=run_name(settings, path, target),
         fresh=options.fresh,
         retry_errors=options.retry_errors,
         announce=warn,

@@ -185,6 +185,9 @@ class JudgeComparisonJob:
             runs = _run_of(first), _run_of(second)
             paths = self._write_comparison(comparison, runs)
             keep = not all(each.is_complete for each in opened)
+            for account in (each.judges.account for each in opened):
+                if account and not keep:
+                    account.end()
         finally:
             for each in opened:
                 each.judges.store.end(keep=keep or each.side.settings.cache.enabled)
@@ -195,9 +198,11 @@ class JudgeComparisonJob:
         from rag_eval.run.metered_store import MeteredStore
         from rag_eval.store.reply_store import Store
 
-        judges = open_judges(side.settings, side.target, side.options, self._session.rubric)
-        if isinstance(judges.store, Store):
-            judges = replace(judges, store=MeteredStore(judges.store))
+        judges = open_judges(
+            side.settings, self._session.input, side.target, side.options, self._session.rubric
+        )
+        if isinstance(judges.store, Store) and judges.account:
+            judges = replace(judges, store=MeteredStore(judges.store, judges.account.began))
         facts = facts_at_start(side.settings, table, judges)
         self._session.say(f"Judge {side.heading}: {facts.judge}")
         return _Judged(side, judges, facts)
@@ -318,9 +323,9 @@ def _after(first: _Judged, side: JudgeSide) -> JudgeSide:
     options, usage = side.options, first.facts.usage
     left: dict[str, float] = {}
     if options.max_calls is not None:
-        left["max_calls"] = max(0, options.max_calls - usage.requests)
+        left["max_calls"] = max(0, options.max_calls - usage.requests + usage.earlier_requests)
     if options.max_cost is not None:
-        left["max_cost"] = max(0.0, options.max_cost - (usage.cost or 0.0))
+        left["max_cost"] = max(0.0, options.max_cost - (usage.cost or 0.0) + usage.earlier_cost)
     if options.max_minutes is not None:
         left["max_minutes"] = max(0.0, options.max_minutes - first.facts.seconds / 60)
     limits = side.settings.limits.model_copy(update=left)
@@ -343,7 +348,11 @@ def _run_of(judged: _Judged) -> "JudgeRun":
     model = getattr(settings.section, settings.provider.model_key)
     # The preflight is one call, however many rows follow.
     paid = [used for task, used in facts.usage.by_task.items() if task != "preflight"]
-    costs = [math.nan if used.cost is None and used.prompt_tokens else used.cost or 0.0 for used in paid]
+    is_known = facts.usage.cost is not None or not facts.usage.requests
+    costs = [
+        used.cost or 0.0 if is_known and (used.cost is not None or not used.prompt_tokens) else math.nan
+        for used in paid
+    ]
     for task, used in found.items():
         price = prices.get(settings.toxicity.deployment or model if task == TOXICITY else model)
         costs.append(price.of(used.prompt_tokens, used.completion_tokens) if price else math.nan)

@@ -80,7 +80,13 @@ class Job:
             self._paths.make_room(loaded.settings)
             if self._options.in_batches:
                 return self._judge_in_batches(loaded, table)
-            judges = open_judges(loaded.settings, self._paths.report, self._options, self._session.rubric)
+            judges = open_judges(
+                loaded.settings,
+                self._session.input,
+                self._paths.report,
+                self._options,
+                self._session.rubric,
+            )
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, judges))
             self._session.read_history(loaded.settings, facts)
             self._session.announce(loaded.settings, facts, judges, *_IDLE_OFFLINE)
@@ -102,7 +108,12 @@ class Job:
     def _judge_in_batches(self, loaded: "LoadedSettings", table: "Table") -> ExitCode:
         """Go on with the batches; the report is written when all replies are there."""
         with open_batches(
-            loaded.settings, table.rows, self._paths.report, self._options, self._session.rubric
+            loaded.settings,
+            table.rows,
+            self._session.input,
+            self._paths.report,
+            self._options,
+            self._session.rubric,
         ) as run:
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, run.judges()))
             self._session.read_history(loaded.settings, facts)
@@ -151,6 +162,8 @@ class Job:
             outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
             lacks_replies = not _is_complete(evaluation, outcome.summary)
             keep = settings.cache.enabled or lacks_replies or bool(outcome.problems)
+            if judges.account and not lacks_replies and not outcome.problems:
+                judges.account.end()
             if batches and not evaluation.stopped and not outcome.problems:
                 batches.end()
         finally:

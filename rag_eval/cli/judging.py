@@ -15,21 +15,31 @@ if TYPE_CHECKING:
 
 
 def open_judges(
-    settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
+    settings: "Settings", path: Path, target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
-    """The judges that the settings ask for. Nothing is sent yet."""
+    """The judges of the run that makes `target` of the file at `path`. Nothing is sent yet."""
     from rag_eval.run.evaluation import redactor_of
     from rag_eval.run.judges import Judges
 
     if not settings.provider.is_offline:
-        return _llm_judges(settings, target, options, rubric)
+        return _llm_judges(settings, path, target, options, rubric)
     if redactor_of(settings):
         warn("Nothing is redacted: the offline judge sends nothing.")
     return Judges.offline(settings)
 
 
+def run_name(settings: "Settings", path: Path, target: Path) -> str:
+    """The name of the run of an LLM judge that makes `target` of the file at `path`."""
+    from rag_eval.configuration.effective import endpoint_of
+    from rag_eval.run.metered_store import name_of_run
+    from rag_eval.shards.folder import fingerprint_of_file
+
+    endpoint = endpoint_of(settings.without_entra())
+    return name_of_run(target, fingerprint_of_file(path), endpoint.url, endpoint.model)
+
+
 def _llm_judges(
-    settings: "Settings", target: Path, options: Options, rubric: "EvaluationRubric | None"
+    settings: "Settings", path: Path, target: Path, options: Options, rubric: "EvaluationRubric | None"
 ) -> "Judges":
     from rag_eval.configuration.effective import store_path
     from rag_eval.run.opening import StoredReplies, open_llm_judges
@@ -41,6 +51,7 @@ def _llm_judges(
         retry_errors=options.retry_errors,
         strict=options.strict_cache,
         only=options.report_only,
+        run=run_name(settings, path, target),
     )
     judges = open_llm_judges(settings, replies, rubric, warn)
     if isinstance(judges.store, Store) and not options.report_only:

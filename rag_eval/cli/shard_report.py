@@ -68,6 +68,7 @@ def write_parts(
 
     def at_end(summary: "Summary") -> "RunFacts":
         facts, stats = fold.facts, fold.stats
+        stats = replace(stats, usage=run.usage(stats.usage))
         if redactor:
             redactor.counts.update(stats.redacted)
         about_rows = [_ABOUT_ROWS] if facts.sources else []

@@ -15,7 +15,7 @@ from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
-    from rag_eval.records import RunFacts
+    from rag_eval.records import RunFacts, Usage
     from rag_eval.results.stored import State
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.judges import Judges
@@ -44,6 +44,10 @@ class ShardedRun:
         self.done: set[int] = set()
         """Numbers of the shards whose parts are there."""
         self.stopped: RunStoppedError | None = None
+        self.requests = 0
+        """The number of requests that this command sent."""
+        self.cost = 0.0
+        """Of them, as far as it is known."""
         self.folder = folder
         self._settings = settings
         self.judging: str
@@ -120,6 +124,8 @@ class ShardedRun:
                 for plain in engine.map(judge_shard, self._tasks(waiting, purse)):
                     outcome = ShardOutcome(**plain)
                     purse.settle(outcome)
+                    self.requests += outcome.requests
+                    self.cost += outcome.cost
                     is_moving |= outcome.done or outcome.requests > 0
                     if outcome.done:
                         self.done.add(outcome.number)
@@ -190,6 +196,19 @@ class ShardedRun:
         self.done.update(spec.number for spec in self.specs() if count_shard(self.folder, spec))
         if len(self.done) == len(self.plan.shards):
             self.stopped = None  # as when only the tallies of the last shard could not be written
+
+    def usage(self, of_parts: "Usage") -> "Usage":
+        """That of all commands, from that of the shards that are done."""
+        from rag_eval.shards.judge_shard import usage_of_unfinished
+
+        if self.judges.is_proxy:
+            return of_parts
+        unfinished = (spec for spec in self.specs() if spec.number not in self.done)
+        total = of_parts + usage_of_unfinished(self.folder, unfinished)
+        cost = 0.0 if total.cost is None else total.cost - self.cost
+        return replace(
+            total, earlier_requests=max(0, total.requests - self.requests), earlier_cost=max(0.0, cost)
+        )
 
     @property
     def partial(self) -> str:

@@ -123,12 +123,20 @@ def _usage(facts: RunFacts) -> str:
 
 
 def cost_words(usage: Usage, currency: str, digits: int = 4) -> str:
-    """Such as '0.4185 USD'; with both bounds where replies came without a count of their tokens."""
+    """Such as '0.4185 USD'; with both bounds where replies came without a count of their tokens.
+
+    If the run took several commands, what the last one cost is next to it.
+    """
     if usage.cost is None:
         return "unknown"
     most = f"{usage.cost:,.{digits}f} {currency}".rstrip()
     least = f"{usage.cost - usage.uncounted_cost:,.{digits}f}"
-    return f"at least {least}, at most {most}" if usage.uncounted else most
+    words = f"at least {least}, at most {most}" if usage.uncounted else most
+    return (
+        f"{words} (last command: {usage.cost - usage.earlier_cost:,.{digits}f})"
+        if usage.earlier_requests
+        else words
+    )
 
 
 def _failed(usage: Usage) -> list[str]:

@@ -62,7 +62,7 @@ def _judge(run: JudgeRun) -> Json:
         "cost": run.cost,
         "cost_per_1000_rows": run.cost_per_1000,
         "currency": facts.currency,
-        "paid": 0.0 if facts.is_proxy else facts.usage.cost,
+        "paid": 0.0 if facts.is_proxy else facts.usage.cost_now,
         "seconds": facts.seconds,
         "calls": facts.usage.calls,
         "cached": facts.usage.cached,

@@ -223,7 +223,7 @@ def _judge_facts(comparison: JudgeComparison, runs: Runs) -> list[_JudgeFact]:
         both("Cost per 1,000 rows", lambda run: _amount(run.cost_per_1000, run)),
         both(
             "Paid by this command",
-            lambda run: _amount(0.0 if run.facts.is_proxy else run.facts.usage.cost, run),
+            lambda run: _amount(0.0 if run.facts.is_proxy else run.facts.usage.cost_now, run),
         ),
         both("Time of this command", _time),
     ]

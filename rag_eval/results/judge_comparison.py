@@ -214,13 +214,13 @@ class JudgeRun:
     settings: Mapping[str, str] = field(default_factory=dict)
     """What can change its scores, such as the temperature."""
     prompt_tokens: int = 0
-    """Of all replies, unusable ones too, whether they were requested by this command or stored by an earlier one."""
+    """Of all replies, unusable ones too, whether this command, an earlier one or another run requested them."""
     completion_tokens: int = 0
     cost: float | None = None
     """Of these replies, in `facts.currency`; None when the prices are unknown."""
     uncounted: int = 0
-    """How many of these replies came without a count of their tokens. The cost has an estimate for those of this
-    command, and nothing for stored ones."""
+    """How many of these replies came without a count of their tokens. The cost has an estimate for those of this run,
+    and nothing for those of others."""
 
     @property
     def cost_per_1000(self) -> float | None:

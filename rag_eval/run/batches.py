@@ -26,6 +26,7 @@ from rag_eval.records import Row, RunFacts, TaskUsage, Usage
 from rag_eval.rubric import EvaluationRubric
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
+from rag_eval.run.metered_store import RunAccount
 from rag_eval.store.batch_records import ANSWERED, BatchRecord, BatchRecords, BatchState, CallState, JobRecord
 from rag_eval.store.lock import locked
 from rag_eval.store.reply_store import Store
@@ -108,11 +109,14 @@ class BatchRun:
         budget: Budget,
         target: Path,
         *,
+        run: str,
         fresh: bool,
         retry_errors: bool,
         announce: Callable[[str], None],
     ) -> None:
-        """`target` is the report, which names the job. `fresh` and `retry_errors` take effect once in a job."""
+        """`target` is the report, which names the job. `run` names the run of commands without batches, which may have
+        begun it. `fresh` and `retry_errors` take effect once in a job.
+        """
         self._plan = plan
         self._transport = transport
         self._store = store
@@ -130,6 +134,8 @@ class BatchRun:
             announce=announce,
             rest=transport.rest,
         )
+        self._account = RunAccount(store, run)
+        self._began = time.time()
         self._job = self._begun(_job_of(target), fresh, retry_errors)
         self._before = self._job
         store.serve_since(self._job.replies_since, self._job.failures_since)
@@ -195,6 +201,9 @@ class BatchRun:
 
     def _usage(self, usage: Usage) -> Usage:
         """That of the whole job, from that of the last evaluation."""
+        usage = self._account.total(usage)
+        earlier_requests = usage.earlier_requests + self._before.requests
+        earlier_cost = usage.earlier_cost + sum(cost or 0.0 for *_, cost in self._before.online.values())
         by_task = defaultdict(TaskUsage, usage.by_task)
         answered: defaultdict[str, set[str]] = defaultdict(set)
         requests, uncounted, uncounted_cost = 0, self._before.uncounted, self._before.uncounted_cost
@@ -203,6 +212,9 @@ class BatchRun:
                 continue
             requests += 1
             cost = self._plan.limits.cost(call) if usage.cost is not None else None
+            if call.stored_at < self._began:
+                earlier_requests += 1
+                earlier_cost += cost or 0.0
             if call.state is CallState.UNCOUNTED:
                 uncounted += 1
                 uncounted_cost += cost or 0.0
@@ -227,12 +239,15 @@ class BatchRun:
             uncounted=usage.uncounted + uncounted,
             uncounted_cost=usage.uncounted_cost + uncounted_cost,
             cost=total.cost if usage.cost is not None else None,
+            earlier_requests=earlier_requests,
+            earlier_cost=earlier_cost,
             by_task=dict(sorted(by_task.items())),
         )
 
     def end(self) -> None:
         """The report is written: the job is over."""
         self._records.end_job(self._job.id)
+        self._account.end()
 
     def close(self) -> None:
         """Let go of the connection, and of the store if the last evaluation has not done so."""

@@ -18,7 +18,7 @@ from rag_eval.judge.calls import gather, sampled
 from rag_eval.judge.masking import without_keys
 from rag_eval.judge.scheduler import Scheduler
 from rag_eval.metrics.metric import Metric
-from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, RunStats, Score, Usage
+from rag_eval.records import TOXICITY, Case, CaseResult, Row, RubricOutcome, RunStats, Score, TaskUsage, Usage
 from rag_eval.results.scoring import failure_modes, mean_score, rqs
 from rag_eval.retrieval import doc_recall
 from rag_eval.run.concealing import concealed
@@ -58,6 +58,8 @@ class Evaluation:
         self._samples = 1 if judges.is_proxy else settings.evaluation.samples
         self._secrets = frozenset() if judges.is_proxy else secrets_of(settings)
         self._gold_decides = settings.diagnostics.gold_ids
+        if judges.account:
+            judges.account.follow(self._paid)
 
     @property
     def stopped(self) -> RunStoppedError | None:
@@ -70,13 +72,23 @@ class Evaluation:
 
     @property
     def usage(self) -> Usage:
+        """Of this command."""
         return self._scheduler.usage()
 
+    def _paid(self) -> Usage:
+        """The part of it that stays true whatever later commands do. For any thread."""
+        answered = dict(self._scheduler.counts.answered)
+        calls = Usage(
+            calls=sum(answered.values()),
+            by_task={task: TaskUsage(number) for task, number in answered.items()},
+        )
+        return self.judges.judge.usage() + calls
+
     def stats(self) -> RunStats:
-        """So far."""
+        """So far. The usage is that of all commands of the run."""
         return RunStats(
             time.monotonic() - self._began,  # the clock on the wall may be put back meanwhile
-            self.usage,
+            self.judges.account.total(self.usage) if self.judges.account else self.usage,
             tuple(self.judges.judge.adaptations),
             self._scheduler.counts.outdated,
             dict(sorted(Counter(self.judges.fallbacks.values()).items())),
@@ -102,6 +114,8 @@ class Evaluation:
     def close(self) -> None:
         """Let go of the worker threads and of the judge's connections. The store stays open."""
         self._scheduler.close()
+        if self.judges.account:
+            self.judges.account.keep()
         self.judges.judge.close()
 
     def _coroutines(self, rows: Iterable[Row]) -> Iterator[Coroutine[Any, Any, tuple[CaseResult, ...]]]:

@@ -17,6 +17,7 @@ from rag_eval.records import EXTRA_METRIC_LABELS, TOXICITY
 if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.rubric.judge import RubricJudge
+    from rag_eval.run.metered_store import RunAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Judges:
     rubric: "RubricJudge | None" = None
     fallbacks: Fallbacks = field(default_factory=dict)
     """Grows while the metrics judge."""
+    account: "RunAccount | None" = None
+    """What the commands of this run took; None if it has no name."""
     is_proxy: bool = False
     """The judge is arithmetic over text, not a model that reads."""
 

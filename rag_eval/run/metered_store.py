@@ -1,19 +1,98 @@
-"""What the replies that a run found in its store took, which an earlier run paid for."""
+"""What a run took that this command did not pay for: earlier commands did, or other runs whose replies it found."""
 
-from collections.abc import Mapping
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from rag_eval.records import TaskUsage
-from rag_eval.store.reply_store import Store
+from rag_eval.errors import StoreError
+from rag_eval.records import TaskUsage, Usage
+from rag_eval.store.codec import from_plain, to_plain
+from rag_eval.store.reply_store import Statement, Store
+from rag_eval.store.store_format import insertion
+
+
+def name_of_run(target: Path, *about: str) -> str:
+    """The name of a run in its store: that of its output, and of all else that makes it another run."""
+    parts = [os.path.realpath(target), *about]
+    return "run " + hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class RunAccount:
+    """What all commands of one run took, kept with the replies that they paid for until the run is complete.
+
+    It is committed together with each reply, so that a killed command leaves what its stored replies took.
+    """
+
+    def __init__(self, store: Store, run: str, *, fresh: bool = False) -> None:
+        """`run` is its name in the store. With `fresh` the run begins again."""
+        self._store = store
+        self._run = run
+        self._now: Callable[[], Usage] = Usage
+        self._before = Usage()
+        self.began = time.time()
+        """In seconds since 1970."""
+        if not fresh and (known := store.note(run)):
+            record = json.loads(known)
+            self.began, self._before = record["began"], from_plain(Usage, record["usage"])
+
+    def follow(self, now: Callable[[], Usage]) -> None:
+        """Keep what `now` gives: what this command took so far. It is called in any thread."""
+        self._now = now
+        self._store.along = self._statements
+
+    def total(self, usage: Usage) -> Usage:
+        """That of the whole run, from that of this command: what an earlier one asked is not a cached reply of it."""
+        before = self._before
+        if not before.requests:
+            return usage
+        total = usage + before
+        not_cached = {
+            task: TaskUsage(0, -min(used.calls, usage.by_task.get(task, TaskUsage()).cached))
+            for task, used in before.by_task.items()
+        }
+        total += Usage(by_task=not_cached)
+        is_known = before.cost is not None and (usage.cost is not None or not usage.requests)
+        return replace(
+            total,
+            cached=sum(each.cached for each in total.by_task.values()),
+            cost=total.cost if is_known else None,
+            earlier_requests=before.requests,
+            earlier_cost=before.cost or 0.0,
+            by_task=dict(sorted(total.by_task.items())),
+        )
+
+    def keep(self) -> None:
+        """Commit it, requests without a reply included. A store that takes nothing has said so before."""
+        with suppress(StoreError):
+            self._store.commit()
+
+    def end(self) -> None:
+        """The run is complete: the next command with its name begins another one."""
+        self._store.along = tuple
+        self._store.forget_note(self._run)
+
+    def _statements(self) -> tuple[Statement, ...]:
+        now = self._now()
+        if not now.requests:
+            return ()
+        record = {"began": self.began, "usage": to_plain(self._before + now)}
+        return (insertion("notes", (self._run, json.dumps(record))),)
 
 
 class MeteredStore:
-    """A store that counts the tokens of every reply that an earlier run paid for, each reply once. Safe to use as the
+    """A store that counts the tokens of every reply that another run paid for, each reply once. Safe to use as the
     store itself."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, began: float) -> None:
+        """`began` is when the run began, in seconds since 1970."""
         self._store = store
-        self._own: set[str] = set()
+        self._began = began
         self._found: dict[str, tuple[str, int, int]] = {}
 
     def usage(self) -> Mapping[str, TaskUsage]:
@@ -30,7 +109,7 @@ class MeteredStore:
 
     def reply(self, key: str) -> str | None:
         reply = self._store.reply(key)
-        if reply is not None and key not in self._own and (paid := self._store.paid(key)):
+        if reply is not None and (paid := self._store.paid(key, self._began)):
             self._found[key] = paid
         return reply
 
@@ -39,7 +118,6 @@ class MeteredStore:
 
     def put_reply(self, key: str, **reply: Any) -> None:
         self._store.put_reply(key, **reply)
-        self._own.add(key)
 
     def put_failure(self, key: str, **failure: Any) -> None:
         self._store.put_failure(key, **failure)

@@ -1,7 +1,7 @@
 """The judges of a run and the store of what they said before, opened without options and without printing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ class StoredReplies:
     """Whether damage is an error; otherwise it is told, and what is intact is kept."""
     only: bool = False
     """Whether nothing is to be asked for beyond them."""
+    run: str
+    """The name of the run: what its commands took is kept under it."""
 
 
 def open_llm_judges(
@@ -37,6 +39,7 @@ def open_llm_judges(
     """A model behind the endpoint of the settings. Nothing is sent yet. `tell` gets sentences on what was found."""
     from rag_eval.judge.null_judges import StoredOnly
     from rag_eval.judge.transport import Transport
+    from rag_eval.run.metered_store import RunAccount
     from rag_eval.store.reply_store import Store
 
     budget = budget_of(settings)
@@ -51,4 +54,5 @@ def open_llm_judges(
     asked = settings.without_entra() if replies.only else settings
     transport = Transport(endpoint_of(asked), store, budget, announce=tell)
     judge = StoredOnly(transport) if replies.only else transport
-    return Judges.llm(settings, judge, store, rubric)
+    account = RunAccount(store, replies.run, fresh=replies.fresh)
+    return replace(Judges.llm(settings, judge, store, rubric), account=account)

@@ -12,7 +12,7 @@ from rag_eval.configuration.effective import CACHE_NAME
 from rag_eval.configuration.loading import load_settings
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import ExitCode, InputError, RagEvalError, RunStoppedError
-from rag_eval.records import CaseResult, Outcome, Row, RunFacts
+from rag_eval.records import CaseResult, Outcome, Row, RunFacts, Usage
 from rag_eval.report.recorded import rescored
 from rag_eval.results.stored import State, to_json
 from rag_eval.results.tallies import Tallies
@@ -103,6 +103,35 @@ def _are_of_results(about: State, folder: RunFolder, spec: ShardSpec) -> bool:
     )
 
 
+def usage_of_unfinished(folder: RunFolder, specs: Iterable[ShardSpec]) -> Usage:
+    """What all commands took for shards that are not done, as far as the stores of their replies say."""
+    from rag_eval.run.metered_store import RunAccount
+    from rag_eval.store.reply_store import Store
+
+    names: dict[Path, list[str]] = {}
+    for spec in specs:
+        cache = spec.settings_of_shard().cache
+        own = [folder.replies(None), folder.replies(spec.number)]
+        for path in [cache.directory / CACHE_NAME] if cache.enabled else own:
+            names.setdefault(path, []).append(_run_of(folder, spec))
+    found: dict[str, Usage] = {}
+    for path in filter(Path.exists, names):
+        store = Store(path, is_dry=True)
+        for name in names[path]:
+            usage = RunAccount(store, name).total(Usage())
+            # One that another engine continued in the other journal includes what is in the first.
+            found[name] = max(usage, found.get(name, usage), key=lambda each: each.requests)
+        store.end(keep=True)
+    return sum(found.values(), Usage())
+
+
+def _run_of(folder: RunFolder, spec: ShardSpec) -> str:
+    """For the store of its replies, a shard is a run of its own, which may take several commands."""
+    from rag_eval.run.metered_store import name_of_run
+
+    return name_of_run(folder.results(spec.number), spec.judging)
+
+
 def count_shard(folder: RunFolder, spec: ShardSpec) -> bool:
     """Whether the part is there, its tallies being brought up to the specification. Nothing is judged."""
     return is_done(folder, spec) or _Shard(folder, spec).count_again()
@@ -154,6 +183,8 @@ class _Shard:
             with suppress(RunStoppedError):
                 lines = ((result, to_json(result)) for result in results)
                 self._write(facts, lines, lambda: self._about(evaluation, facts, failed.count, marks))
+            if judges.account and not evaluation.stopped and not failed.count:
+                judges.account.end()
         finally:
             evaluation.close()
             judges.store.end(keep=True)
@@ -191,6 +222,7 @@ class _Shard:
             fresh=spec.fresh,
             retry_errors=spec.retry_errors,
             strict=spec.strict_cache,
+            run=_run_of(self._folder, spec),
         )
         return open_llm_judges(settings, replies, rubric_of(settings), self._warnings.append)
 

@@ -55,6 +55,8 @@ class Store:
         self._reading = threading.Lock()
         self._writing = threading.Lock()
         self._unwritten: list[_Write] = []
+        self.along: Callable[[], Sequence[Statement]] = tuple
+        """Gives statements that are committed together with all others, as they are at that time."""
         self._replies_since = time.time() if fresh else 0.0
         self._failures_since = time.time() if fresh or retry_errors else 0.0
         with self._reporting("opened"):
@@ -81,9 +83,14 @@ class Store:
             return self._another.reply(key) if self._another else None
         return str(row[0])
 
-    def paid(self, key: str) -> tuple[str, int, int] | None:
-        """Task, prompt tokens and completion tokens of the stored reply, retries included; None if none is stored."""
-        row = self._row("replies", "task, prompt_tokens, completion_tokens", "key = ?", key)
+    def paid(self, key: str, before: float) -> tuple[str, int, int] | None:
+        """Task, prompt tokens and completion tokens of the stored reply, retries included.
+
+        None if none is stored, or only since `before`, in seconds since 1970.
+        """
+        row = self._row(
+            "replies", "task, prompt_tokens, completion_tokens", "key = ? AND stored_at < ?", key, before
+        )
         return None if row is None else (str(row[0]), int(str(row[1])), int(str(row[2])))
 
     def failure(self, key: str) -> tuple[str, str] | None:
@@ -128,6 +135,9 @@ class Store:
 
     def put_note(self, name: str, value: str) -> None:
         self.commit(insertion("notes", (name, value)))
+
+    def forget_note(self, name: str) -> None:
+        self.commit(("DELETE FROM notes WHERE name = ?", (name,)))
 
     def serve_since(self, replies: float, failures: float) -> None:
         """Ignore replies and failures stored before these times, in seconds since 1970."""
@@ -203,7 +213,7 @@ class Store:
         try:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
-                for statement in (each for write in writes for each in write.statements):
+                for statement in (*(each for write in writes for each in write.statements), *self.along()):
                     self._connection.execute(*statement)
         except _UNWRITABLE as error:
             # Another process that kept the store busy for so long would do so again for every write.
