@@ -64,9 +64,11 @@ def has_old_report(folder: Path) -> bool:
 
 
 def assert_honest(folder: Path, ended: Ended, step: str) -> None:
-    """Either all went well and the report is new, or it is the old one, and two lines say so and why."""
+    """Either all went well and the report is new, or it is the old one or a partial one; two lines say so and why."""
     assert "Traceback" not in ended.err, f"{step}: {ended.err}"
-    if ended.code == 0:
+    if is_partial := "PARTIAL: " in ended.err:
+        assert ended.code == 5
+    if ended.code == 0 or is_partial:
         assert not has_old_report(folder), step
         return
     assert (ended.code, len(ended.complaints)) == (5, 2), f"{step}: {ended}"
@@ -225,6 +227,66 @@ def test_a_disk_that_becomes_full(forker: Forker, judge: FakeJudge, disk: Path) 
     assert once_each <= 6 * 16 + asked - 30 + WORKERS  # what could not be stored any more
 
 
+def test_a_report_has_what_was_judged_when_only_the_cache_is_full(
+    forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    cache = f"[cache]\nenabled = true\ndirectory = {disk / 'cache'}\n[evaluation]\nmax_workers = {WORKERS}\n"
+    (tmp_path / "config.ini").write_text(cache, encoding="utf-8")
+    asked_until_full: list[int] = []
+
+    def become_full() -> None:
+        fill(disk / "filler")
+        asked_until_full.append(len(judge.requests))
+
+    judge.always = after(60, become_full)
+    ended = run(forker, tmp_path, judge)
+    assert ended.code == 5, ended
+    assert re.match(
+        r"rag-eval: PARTIAL: .*replies\.sqlite: .* cannot be written \(.*\); .* Free some space", ended.err
+    )
+    found = [line["RQS"] for line in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")]
+    assert 0 < sum(value is not None for value in found) < len(found)
+    asked = len(judge.requests)
+    assert asked <= asked_until_full[0] + 8 * WORKERS  # some fit into what the file has of its own
+    (disk / "filler").unlink()
+    assert run(forker, tmp_path, judge).code == 0
+    assert len(judge.requests) - asked < 6 * 17 - 60 + 8 * WORKERS
+    assert all(line["RQS"] is not None for line in read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics"))
+
+
+def test_a_cache_needs_room_before_its_folder_exists(
+    forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    cache = f"[cache]\nenabled = true\ndirectory = {disk / 'a' / 'cache'}\n"
+    (tmp_path / "config.ini").write_text(cache, encoding="utf-8")
+    (disk / "filler").write_bytes(b"x" * 30_000_000)
+    ended = run(forker, tmp_path, judge)
+    assert (ended.code, len(ended.complaints), judge.requests) == (5, 1, [])
+    assert str(disk / "a" / "cache") in ended.err
+    assert not (disk / "a").exists()
+
+
+def test_temporary_files_without_room_are_named_and_cost_no_reply(
+    forker: Forker, judge: FakeJudge, disk: Path, tmp_path: Path
+) -> None:
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    judge.always = after(30, lambda: fill(disk / "filler"))
+    ended = forker.run(
+        tmp_path, "in.xlsx", "-o", "r.xlsx", "-q", variables={**azure(judge), "TMPDIR": str(disk)}
+    )
+    assert (ended.code, len(ended.complaints)) == (5, 1), ended
+    expected = (
+        f"writing r.xlsx to temporary disk space failed: No space left on device; free some space in {disk}, or set "
+        "TMPDIR to another folder"
+    )
+    assert expected in ended.complaints[0]
+    asked = len(judge.requests)
+    assert run(forker, tmp_path, judge).code == 0
+    assert len(judge.requests) == asked
+
+
 @pytest.mark.parametrize(
     ("option", "name", "written"),
     [
@@ -258,7 +320,8 @@ def test_a_file_that_may_not_grow(forker: Forker, judge: FakeJudge, tmp_path: Pa
     write_table(tmp_path / "r.xlsx", OLD)
     ended = run(forker, tmp_path, judge, file_limit=150_000)
     assert (ended.code, len(ended.complaints)) == (5, 2), ended
-    assert has_old_report(tmp_path)
+    assert ended.complaints[0].startswith("rag-eval: PARTIAL: ")
+    assert not has_old_report(tmp_path)
     asked = len(judge.requests)
     assert 5 < asked < 6 * 16
     assert run(forker, tmp_path, judge).code == 0

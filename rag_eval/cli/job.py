@@ -15,7 +15,7 @@ from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.people import People
 from rag_eval.cli.session import Session
-from rag_eval.errors import ExitCode
+from rag_eval.errors import ExitCode, OutputError, StoreError
 
 if TYPE_CHECKING:
     from rag_eval.cli.session import Results
@@ -166,6 +166,10 @@ class Job:
                 judges.account.end()
             if batches and not evaluation.stopped and not outcome.problems:
                 batches.end()
+        except OutputError as error:
+            if evaluation.stopped and isinstance(full := evaluation.stopped.__cause__, StoreError):
+                raise full from error  # on the same disk, most likely
+            raise
         finally:
             evaluation.close()
             judges.store.end(keep=keep)

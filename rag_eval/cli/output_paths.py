@@ -121,8 +121,7 @@ class OutputPaths:
         page = [path for path in [self._html(settings)] if path]
         folders.update(Path(os.path.realpath(path)).parent for path in (*stored, *page))
         for folder in folders:
-            if folder.exists():
-                check_space(folder)
+            check_space(folder)
 
     def open(
         self,

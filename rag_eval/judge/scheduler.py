@@ -17,7 +17,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rag_eval.errors import CONTENT_CODES, NOT_RUN, OVER_LIMIT, JudgeError, RefusedReplyError, RunStoppedError
+from rag_eval.errors import (
+    CONTENT_CODES,
+    NOT_RUN,
+    OVER_LIMIT,
+    JudgeError,
+    RefusedReplyError,
+    RunStoppedError,
+    StoreError,
+)
 from rag_eval.judge.calls import Bundle, Call, Gather, Judge, PendingError, ReplyStore, T, awaited
 from rag_eval.judge.replies import read_reply
 from rag_eval.judge.workers import Part, Request, Workers
@@ -71,9 +79,9 @@ class Scheduler:
     """Runs coroutines over one judge, one store and a pool of worker threads.
 
     Only unique calls that the store does not know reach the pool; identical ones in flight are joined. Once
-    stopped (by the judge, by too many equal failures, or from outside), what the store knows is still served,
-    and every other call fails with the code `not_run`: so all coroutines come to their end, and what was
-    judged until then is not lost.
+    stopped (by the judge, by too many equal failures, by a store that takes no more, or from outside), what the store
+    knows is still served, and every other call fails with the code `not_run`: so all coroutines come to their end,
+    and what was judged until then is not lost.
     """
 
     def __init__(
@@ -292,8 +300,8 @@ class Scheduler:
     def _begin(self, deployment: str, preparing: Future[None]) -> None:
         """Send the calls that were held back while the deployment was prepared, unless it cannot be used."""
         error = preparing.exception()
-        if isinstance(error, RunStoppedError):
-            self._stop(error)
+        if isinstance(error, RunStoppedError | StoreError):
+            self._stop(_reason(error))
         elif error is not None:
             raise error
         self._release(deployment)
@@ -363,8 +371,8 @@ class Scheduler:
             if self.stopped:
                 self._fail(request, self._not_run())
             self._has_pending = True
-        elif isinstance(error, RunStoppedError):
-            self._stop(error)
+        elif isinstance(error, RunStoppedError | StoreError):
+            self._stop(_reason(error))
             self._fail(request, self._not_run())
         elif not isinstance(error, JudgeError):
             raise error
@@ -425,6 +433,15 @@ class Scheduler:
 
     def _not_run(self) -> JudgeError:
         return JudgeError(NOT_RUN, f"not judged: the run stopped ({self.stopped or self._stop_request})")
+
+
+def _reason(error: RunStoppedError | StoreError) -> RunStoppedError:
+    """Why the run stops; a store that takes no reply is the cause of the error that is made for it."""
+    if isinstance(error, RunStoppedError):
+        return error
+    reason = RunStoppedError("store", str(error))
+    reason.exit_code, reason.__cause__ = error.exit_code, error
+    return reason
 
 
 def _read(stored: str | None, call: Call[Any]) -> BaseModel | RefusedReplyError | None:

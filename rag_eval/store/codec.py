@@ -17,6 +17,7 @@ from typing import IO, Any, Generic, TypeVar
 import msgspec
 
 from rag_eval.errors import OutputError
+from rag_eval.store.replacement import no_temporary_space
 
 _Value = TypeVar("_Value")
 
@@ -215,10 +216,7 @@ class Spool(Generic[_Value]):
             self._file.write(records)
             self._file.flush()
         except OSError as error:
-            raise OutputError(
-                f"writing {self._name} to temporary disk space failed: {error.strerror or error}; free some space in "
-                f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
-            ) from error
+            raise no_temporary_space(self._name, error) from error
         self._written = self._ends[-1]
 
     def _read(self, start: int, length: int) -> bytes:

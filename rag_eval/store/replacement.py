@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -87,13 +88,34 @@ def check_writable(target: Path, option: str = "-o") -> None:
 
 
 def check_space(folder: Path) -> None:
-    """Raises OutputError if the disk of `folder` has less than LEAST_SPACE free."""
-    free = shutil.disk_usage(folder).free
+    """Raises OutputError if the disk of `folder`, which may be missing yet, has less than LEAST_SPACE free."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(there).free
     if free < LEAST_SPACE:
         raise OutputError(
             f"{folder}: only {free / 1e6:.1f} MB are free, but at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
             "free some space"
         )
+
+
+def _is_temporary_disk_full(target: Path, error: OSError) -> bool:
+    """Whether it failed for lack of room where temporary files are, not where the target is."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return False
+    temporary, folder = Path(tempfile.gettempdir()), Path(os.path.realpath(target)).parent
+    return shutil.disk_usage(temporary).free < min(_FULL, shutil.disk_usage(folder).free)
+
+
+def no_temporary_space(name: object, error: OSError) -> OutputError:
+    """What is raised if `name` cannot be kept in temporary files."""
+    return OutputError(
+        f"writing {name} to temporary disk space failed: {error.strerror or error}; free some space in "
+        f"{tempfile.gettempdir()}, or set TMPDIR to another folder"
+    )
+
+
+_FULL = 1_000_000
+"""Bytes that remain free on a disk that has no room for a whole buffer or file."""
 
 
 @contextmanager
@@ -102,6 +124,8 @@ def output_errors(target: Path, option: str = "-o") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if _is_temporary_disk_full(target, error):
+            raise no_temporary_space(target, error) from error
         problem = error.strerror or str(error)
         remedy = _REMEDIES.get(error.errno or 0, "choose another place with {option}").format(option=option)
         raise OutputError(f"{target}: cannot be written: {problem}; {remedy}") from error
