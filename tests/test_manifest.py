@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from report_cases import facts_of, summary_of
 
 from rag_eval.cli.facts import facts_at_end
+from rag_eval.cli.manifest import Manifest
 from rag_eval.configuration.settings import Settings
 from rag_eval.run.evaluation import Evaluation
 from rag_eval.run.judges import Judges
@@ -67,6 +68,45 @@ def test_the_duration_is_not_told_by_the_clock_on_the_wall() -> None:
         ended = facts_at_end(late, evaluation.stats(), summary_of([], late), None, "")
         assert 0 <= ended.seconds < 600
     evaluation.close()
+
+
+def test_a_run_ends_after_it_started_whatever_the_clock_does(tmp_path: Path) -> None:
+    times = iter(datetime(2026, 3, 1, hour) for hour in (8, 7))
+    with Manifest(tmp_path / "run.json", tmp_path / "in.csv", {}, lambda: next(times)):
+        pass
+    found = manifest(tmp_path)
+    assert found["started"].startswith("2026-03-01T08:00:00")
+    assert found["started"] < found["ended"] < found["started"].replace("T08:00", "T08:01")
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGINT, "interrupted by the user"),
+        (signal.SIGTERM, "interrupted by the signal SIGTERM"),
+        (signal.SIGHUP, "interrupted by the signal SIGHUP"),
+    ],
+)
+def test_a_stopped_run_names_what_stopped_it(
+    forker: Forker, judge: FakeJudge, tmp_path: Path, number: int, words: str
+) -> None:
+    write_table(tmp_path / "in.xlsx", *SHEET)
+    go_on = threading.Event()
+
+    def hold_the_fourth(request: Any) -> None:
+        if len(judge.requests) > 3:
+            go_on.wait(60)
+
+    judge.always = hold_the_fourth
+    started = forker.start(
+        tmp_path, "in.xlsx", "-o", "r.xlsx", "--manifest", "run.json", variables=azure(judge)
+    )
+    wait_for(lambda: len(judge.requests) > 3)
+    started.signal(number)
+    wait_for(lambda: "Stopping" in (tmp_path / f".said.{started.pid}.err").read_text(encoding="utf-8"))
+    go_on.set()
+    started.wait()
+    assert manifest(tmp_path)["reason"] == words
 
 
 @pytest.mark.parametrize(

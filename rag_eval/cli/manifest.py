@@ -6,9 +6,10 @@ A run that was killed leaves a manifest that says "running", with the process th
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,9 +40,17 @@ class Manifest:
     As a context it is there from the beginning, and an error that ends the run is its last word.
     """
 
-    def __init__(self, target: Path | None, input_path: Path, options: Mapping[str, Any]) -> None:
-        """`options` are those that were given, by name."""
+    def __init__(
+        self,
+        target: Path | None,
+        input_path: Path,
+        options: Mapping[str, Any],
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        """`options` are those that were given, by name. The clock of `now` may be set back during the run."""
         self._target = target
+        self._now = now
+        self._started, self._ticks = now().astimezone(), time.monotonic()
         self._members: dict[str, Any] = {
             "format": FORMAT,
             "status": "running",
@@ -49,7 +58,7 @@ class Manifest:
             "reason": "",
             "version": __version__,
             "process": os.getpid(),
-            "started": _now(),
+            "started": self._started.isoformat(),
             "ended": None,
             "options": {name: _plain(value) for name, value in options.items()},
             "input": {"name": readable(input_path.name)},
@@ -73,7 +82,7 @@ class Manifest:
                 "exit_code": int(exit_code_of(error)),
                 "reason": without_secrets(str(error), is_error=True),
             }
-        self._members |= {**ending, "ended": _now()}
+        self._members |= {**ending, "ended": self._ended()}
         try:
             self._write()
         except OutputError as second:
@@ -95,7 +104,7 @@ class Manifest:
             "status": _STATUS.get(code, "partial"),
             "exit_code": int(code),
             "reason": facts.partial,
-            "ended": _now(),
+            "ended": self._ended(),
             "seconds": facts.seconds,
             "usage": asdict(facts.usage),
             "fallbacks": dict(facts.fallbacks),
@@ -113,7 +122,7 @@ class Manifest:
             "status": "waiting",
             "exit_code": int(ExitCode.NOT_FINISHED),
             "reason": reason,
-            "ended": _now(),
+            "ended": self._ended(),
             "batches": [
                 {
                     "id": batch.id,
@@ -124,6 +133,11 @@ class Manifest:
             ],
         }
         self._write()
+
+    def _ended(self) -> str:
+        """Never before the run started."""
+        elapsed = timedelta(seconds=time.monotonic() - self._ticks)
+        return max(self._now().astimezone(), self._started + elapsed).isoformat()
 
     def _write(self) -> None:
         if not self._target:
@@ -141,10 +155,6 @@ def exit_code_of(error: BaseException) -> ExitCode:
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.TERMINATED if isinstance(error, Terminated) else ExitCode.INTERRUPTED
     return ExitCode.USAGE if describe_obstacle(error) else ExitCode.STOPPED
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat()
 
 
 def _harmless(value: Any) -> Any:

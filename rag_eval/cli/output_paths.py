@@ -111,7 +111,7 @@ class OutputPaths:
 
         from rag_eval.configuration.effective import store_path
         from rag_eval.store.leftovers import sweep
-        from rag_eval.store.replacement import check_space, output_errors
+        from rag_eval.store.replacement import check_space, needed_space, output_errors
 
         stored = [] if settings.provider.is_offline else [store_path(settings, self.report)]
         entry = [settings.report.history / "runs" / "run"] if settings.report.history else []
@@ -120,8 +120,9 @@ class OutputPaths:
             folders = {Path(os.path.realpath(self.report)).parent, Path(tempfile.gettempdir())}
         page = [path for path in [self._html(settings)] if path]
         folders.update(Path(os.path.realpath(path)).parent for path in (*stored, *page))
+        needed = needed_space(self._input)
         for folder in folders:
-            check_space(folder)
+            check_space(folder, needed)
 
     def open(
         self,

@@ -50,10 +50,12 @@ def stopping_on_signals(evaluation: "Evaluation") -> Iterator[None]:
     """
 
     def stop(number: int, frame: object) -> None:
-        code = ExitCode.INTERRUPTED if number == signal.SIGINT else ExitCode.TERMINATED
+        is_users = number == signal.SIGINT
+        code = ExitCode.INTERRUPTED if is_users else ExitCode.TERMINATED
         if evaluation.stop_requested:
             os._exit(code)
-        reason = RunStoppedError("interrupted", "interrupted by the user")
+        by = "the user" if is_users else f"the signal {signal.Signals(number).name}"
+        reason = RunStoppedError("interrupted", f"interrupted by {by}")
         reason.exit_code = code
         evaluation.request_stop(reason)  # before the message: a second signal may come while it is written
         with suppress(OSError):  # not by a stream: this may interrupt a write to it

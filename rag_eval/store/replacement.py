@@ -16,7 +16,11 @@ from rag_eval.store.leftovers import new_file
 Replace = Callable[[Path, Path], None]
 
 LEAST_SPACE = 20_000_000
-"""Bytes that must be free where a run stores replies or writes its report."""
+"""Bytes that must be free where a run stores replies or writes its report, unless its input is small."""
+_LEAST_OF_ALL = 5_000_000
+"""The log of a store of replies alone takes 4 MB."""
+_SPACE_PER_BYTE = 50
+"""Replies, report and temporary files for a byte of the input, which may be compressed."""
 
 
 class Replacement:
@@ -87,13 +91,21 @@ def check_writable(target: Path, option: str = "-o") -> None:
     Replacement(target, option=option).discard()
 
 
-def check_space(folder: Path) -> None:
-    """Raises OutputError if the disk of `folder`, which may be missing yet, has less than LEAST_SPACE free."""
+def needed_space(source: Path) -> int:
+    """Bytes that a run over this input needs to begin: LEAST_SPACE, or less for a small file."""
+    with suppress(OSError):
+        if source.is_file():
+            return min(LEAST_SPACE, _LEAST_OF_ALL + _SPACE_PER_BYTE * source.stat().st_size)
+    return LEAST_SPACE
+
+
+def check_space(folder: Path, needed: int = LEAST_SPACE) -> None:
+    """Raises OutputError if the disk of `folder`, which may be missing yet, has less than so many bytes free."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     free = shutil.disk_usage(there).free
-    if free < LEAST_SPACE:
+    if free < needed:
         raise OutputError(
-            f"{folder}: only {free / 1e6:.1f} MB are free, but at least {LEAST_SPACE / 1e6:.0f} MB are needed; "
+            f"{folder}: only {free / 1e6:.1f} MB are free, but at least {needed / 1e6:.0f} MB are needed; "
             "free some space"
         )
 
