@@ -81,8 +81,8 @@ def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge
     assert shown["azure.api_key"] == ("set", ".env line 1")
     assert shown["openai.api_key"] == ("not set", "default")
     assert shown["limits.max_cost"] == ("(empty)", "default")
-    assert "File: my.ini was read" in findings(ended, "ok")
-    assert "File: backend/.env was not found" in findings(ended, "ok")
+    assert f"File: {tmp_path / 'my.ini'} was read" in findings(ended, "ok")
+    assert f"File: {tmp_path / 'backend' / '.env'} was not found" in findings(ended, "ok")
     assert [text for text in findings(ended, "ok") if text.startswith("Credentials")] == [
         "Credentials: endpoint from environment variable AZURE_OPENAI_ENDPOINT, api_key from .env line 1"
     ]

@@ -233,19 +233,21 @@ def test_search_order(folder: Path) -> None:
         write(folder / place, f"AZURE_OPENAI_API_VERSION={place}")
         loaded = load(folder, config=config)
         assert loaded.settings.azure.api_version == place
-    assert dict(loaded.files) == dict.fromkeys(["conf/my.ini", *places], True)
+    assert dict(loaded.files) == {str(folder / name): True for name in ["conf/my.ini", *places]}
     for place in places:
         (folder / place).unlink()
     loaded = load(folder, config=config)
     assert loaded.settings.azure.api_version == "2024-12-01-preview"
-    assert dict(loaded.files) == {"conf/my.ini": True} | dict.fromkeys(places, False)
+    assert dict(loaded.files) == {
+        str(folder / name): name == "conf/my.ini" for name in ["conf/my.ini", *places]
+    }
 
 
 def test_backend_next_to_the_folder_of_the_script_or_the_input_is_the_last_resort(folder: Path) -> None:
     """The documented layout: the script and its files in one folder, backend/.env in the folder next to it."""
     outside = folder.parent
     homes = [outside / "tools", Path("../data/2026"), Path("..") / folder.name, folder / "deep"]
-    inside = ["config.ini", ".env", "backend/.env"]
+    inside = [str(folder / name) for name in ("config.ini", ".env", "backend/.env")]
     first, second = (str(outside / place / "backend" / ".env") for place in ("", "data"))
     write(Path(first), "AZURE_OPENAI_ENDPOINT=https://first.example.com\n")
     write(Path(second), f"AZURE_OPENAI_ENDPOINT=https://second.example.com\nAZURE_OPENAI_API_KEY={CANARY}\n")
@@ -317,23 +319,36 @@ def test_config_file_is_looked_for_in_the_current_directory_alone(folder: Path) 
     write(folder / "backend" / "config.ini", "[evaluation]\nmax_rows = 2")
     loaded = load(folder)
     assert loaded.settings.evaluation.max_rows == 200
-    assert dict(loaded.files) == {"config.ini": False, ".env": False, "backend/.env": False}
+    assert dict(loaded.files) == {
+        str(folder / name): False for name in ("config.ini", ".env", "backend/.env")
+    }
     assert load(folder, "[evaluation]\nmax_rows = 3").settings.evaluation.max_rows == 3
 
 
 def test_named_config_file_must_exist(folder: Path) -> None:
     """A file that the user named and that is not there is an error, a folder too."""
-    assert problems(folder, config=Path("my.ini")) == ["my.ini: there is no such file; correct --config"]
+    named = f"{folder / 'my.ini'}: there is no such file; correct --config"
+    assert problems(folder, config=Path("my.ini")) == [named]
     (line,) = problems(folder, config=Path("backend"))
     assert line == "backend: is a folder, not a file; name a file in it"
     outside = folder.parent / "my.ini"
     assert problems(folder, config=outside) == [f"{outside}: there is no such file; correct --config"]
 
 
+def test_paths_are_absolute_in_the_root_of_the_disk(folder: Path) -> None:
+    """Where cron begins. Elsewhere a file in the current folder is called by its name."""
+    path = folder / "my.ini"
+    write(path, "[evaluation]\nmax_rows = many\n")
+    (line,) = problems(Path("/"), config=path)
+    assert line.startswith(f"{path}, line 2, [evaluation] max_rows: ")
+    (line,) = problems(folder, config=path)
+    assert line.startswith("my.ini, line 2, [evaluation] max_rows: ")
+
+
 def test_folder_named_dotenv_is_no_dotenv_file(folder: Path) -> None:
     """`.env` is also a common name of a virtual environment."""
     (folder / ".env").mkdir()
-    assert dict(load(folder).files)[".env"] is False
+    assert dict(load(folder).files)[str(folder / ".env")] is False
 
 
 @pytest.mark.parametrize(
@@ -1275,9 +1290,10 @@ def test_missing_azure_credentials(folder: Path) -> None:
     assert caught.value.exit_code is ExitCode.USAGE
     assert caught.value.problems == (
         "Azure OpenAI credentials not found: endpoint and api_key not set. "
-        "Set them in section [azure] of config.ini, or set AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY in the "
-        "environment or in .env; --judge offline needs no credentials. "
-        "Looked in: the environment, config.ini, .env (not there), backend/.env (not there).",
+        f"Set them in section [azure] of {folder / 'config.ini'}, or set AZURE_OPENAI_ENDPOINT and "
+        "AZURE_OPENAI_API_KEY in the environment or in .env; --judge offline needs no credentials. "
+        f"Looked in: the environment, {folder / 'config.ini'}, {folder / '.env'} (not there), "
+        f"{folder / 'backend' / '.env'} (not there).",
     )
 
 

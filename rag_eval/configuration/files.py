@@ -19,7 +19,7 @@ def read_text(path: Path, name: str) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SettingsError(f"{name}: there is no such file; correct --config") from None
+        raise SettingsError(f"{path.absolute()}: there is no such file; correct --config") from None
     except OSError as error:
         raise SettingsError(f"{name}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:

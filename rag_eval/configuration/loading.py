@@ -31,7 +31,8 @@ class LoadedSettings:
     sources: Mapping[str, Source]
     """Of every value, by 'section.key'."""
     files: Mapping[str, bool | None]
-    """Every file that was looked for, in search order, and whether it was there and read. None: it was not needed."""
+    """Every file that was looked for, by its absolute path and in search order, and whether it was there and read.
+    None: it was not needed."""
     warnings: tuple[str, ...]
 
     def require_credentials(self, *, to_call: bool = True) -> None:
@@ -128,8 +129,8 @@ class _Loading:
     ) -> dict[str, Given]:
         name = self._name(path)
         # Unlike Path.is_file, this is False, and no error, in a folder that is closed to us.
-        self.files[name] = required or os.path.isfile(path)
-        if not self.files[name]:
+        self.files[str(path)] = required or os.path.isfile(path)
+        if not self.files[str(path)]:
             return {}
         given = parse(read_text(path, name), name)
         holds_key = any(key.endswith(".api_key") and entry.value for key, entry in given.items())
@@ -140,7 +141,9 @@ class _Loading:
         return given
 
     def _name(self, path: Path) -> str:
-        return str(path.relative_to(self.cwd) if path.is_relative_to(self.cwd) else path)
+        """In sources of settings and messages on lines: relative in the current folder, unless that is the root."""
+        is_here = path.is_relative_to(self.cwd) and self.cwd != self.cwd.parent
+        return str(path.relative_to(self.cwd) if is_here else path)
 
     def read_variables(self, environ: Mapping[str, str]) -> None:
         self._update(
@@ -199,10 +202,10 @@ class _Loading:
         for home in homes:
             folder = Path(os.path.abspath(self.cwd / home)).parent
             path = folder / "backend" / ".env"
-            if self._name(path) in self.files or _is_anybodys(folder):
+            if str(path) in self.files or _is_anybodys(folder):
                 continue
             if not self._lacks_credentials():
-                self.files[self._name(path)] = None
+                self.files[str(path)] = None
                 continue
             for key, entry in self._read_file(path, parse_dotenv, required=False).items():
                 if key in self.given and str(self.given[key].value).strip():
