@@ -60,6 +60,21 @@ def test_all_is_well(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_configuration_in_another_folder_is_named_with_the_option_that_uses_it(
+    doctor: Run, rag_eval: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    rag_eval("init", "my project")
+    ended = doctor("--no-call", **azure(judge))
+    path = tmp_path / "my project" / "config.ini"
+    named = f"File: {path} is not used; to use it, add --config 'my project/config.ini'"
+    assert named in findings(ended, "warning")
+    ended = doctor("--no-call", "--config", "my project/config.ini", **azure(judge))
+    assert f"File: {path} was read" in findings(ended, "ok")
+    assert findings(ended, "warning") == []
+    rag_eval("init")
+    assert findings(doctor("--no-call", **azure(judge)), "warning") == []
+
+
 def test_each_setting_stands_there_with_its_source(doctor: Run, judge: FakeJudge, tmp_path: Path) -> None:
     (tmp_path / "my.ini").write_text(
         "[evaluation]\nmax_rows = 7\nparallel = no\n[azure]\ndeployment = small\n"

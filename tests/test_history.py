@@ -797,21 +797,37 @@ def test_the_nightly_script_keeps_dated_reports_the_history_and_a_log(
 
 @pytest.mark.slow
 @on_posix
-def test_the_run_of_the_readme_writes_its_files_in_ci(tmp_path: Path, judge: FakeJudge) -> None:
-    """In an activated environment, of which nothing is left here but its PATH."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Automate\n")[2]
-    command = section.partition("```bash\n")[2].partition("```")[0]
-    answers = sheet_of(tmp_path / "answers.xlsx", rows=3)
-    write_dotenv(tmp_path, judge)
-    (tmp_path / "config.ini").write_text("[prices]\ninput = 0.15\noutput = 0.6\n")
-    last = f"{INSTALLED} {answers} -o {tmp_path}/reports/last.xlsx --json {tmp_path}/reports/last.json"
-    assert as_cron_does(f"{last} --judge offline -q").returncode == 0
-    activated = f"export PATH={INSTALLED.parent}:$PATH; cd {tmp_path}; {command}"
-    done = as_cron_does(activated)
-    assert done.returncode == 1, done.stderr
+def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path: Path, judge: FakeJudge) -> None:
+    """In one folder and an activated environment; only what installs is left out, and the endpoint is put in."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = "".join(re.findall(r"```bash\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ").splitlines()
+    installing = ("make", "python3 -m venv", "source", "python -m pip install")
+    commands = [line for line in lines if not line.startswith(installing)]
+    variables = azure(judge)
+    script = [f"export PATH={INSTALLED.parent}:$PATH; cd {tmp_path}"]
+    for command in commands:
+        name = command.removeprefix("export ").partition("=")[0]
+        command = f"export {name}={variables.pop(name)}" if name in variables else command
+        script += [command, f'echo "{command.split()[0]} ended with $?"']
+    assert not variables
+    shutil.copy(ROOT / "sample_rag_input.xlsx", tmp_path)
+    done = as_cron_does("\n".join(script))
+    codes = re.findall(r"^(\S+) ended with (\d+)$", done.stdout, re.MULTILINE)
+    assert [name for name, _ in codes] == [command.split()[0] for command in commands]
+    assert [code for _, code in codes[:-1]] == ["0"] * (len(codes) - 1), done.stdout + done.stderr
+    assert codes[-1] == ("rag-eval", "1"), done.stderr
     assert "Gate FAILED" in done.stderr
-    for name in ("today.xlsx", "today.json", "gates.xml"):
-        assert (tmp_path / "reports" / name).stat().st_size
+    assert "config.ini was read" in done.stdout
+    assert judge.requests
+    written = (
+        "report.html",
+        "answers_report.xlsx",
+        "reports/today.xlsx",
+        "reports/today.json",
+        "reports/gates.xml",
+    )
+    for name in (*written, "history/history.jsonl"):
+        assert (tmp_path / name).stat().st_size
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_eval import __version__
-from rag_eval.cli.console import hide, say, set_up_logging
+from rag_eval.cli.console import command_line, hide, say, set_up_logging
 from rag_eval.cli.options import Options, load, options
 from rag_eval.errors import (
     ExitCode,
@@ -154,11 +154,24 @@ def _settings(loaded: "LoadedSettings") -> Iterator[_Finding]:
     states = {True: "was read", False: "was not found", None: "was not needed"}
     for name, is_there in loaded.files.items():
         yield _ok(f"File: {name} {states[is_there]}")
+    main, is_there = next(iter(loaded.files.items()))
+    if not is_there:
+        yield from _other_configurations(Path(main))
     yield from map(_warning, loaded.warnings)
     yield _cache(loaded.settings)
     yield from _columns(dict(loaded.settings.columns))
     if loaded.settings.rubric.file:
         yield from _rubric(loaded.settings.rubric.file)
+
+
+def _other_configurations(main: Path) -> Iterator[_Finding]:
+    """Files of the same name in the folders next to it, such as one that rag-eval init FOLDER wrote."""
+    for path in sorted(main.parent.glob(f"*/{main.name}"))[:_MOST_CONFIGURATIONS]:
+        option = command_line("--config", path.relative_to(main.parent))
+        yield _warning(f"File: {path} is not used; to use it, add {option}")
+
+
+_MOST_CONFIGURATIONS = 3
 
 
 def _columns(columns: Mapping[str, str | tuple[str, ...]]) -> Iterator[_Finding]:
