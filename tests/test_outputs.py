@@ -557,6 +557,26 @@ def test_a_place_that_cannot_be_written_costs_nothing(
     assert (tmp_path / "in.xlsx").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        (["--html", "p.html"], "data/p.html"),
+        (["--html", "./p.html"], "p.html"),
+        (["--html", "pages/p.html"], "pages/p.html"),
+        (["--html", "p.html", "-o", "r.xlsx"], "p.html"),
+    ],
+)
+def test_a_page_without_a_folder_is_next_to_the_report_that_is_next_to_the_input(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, arguments: list[str], page: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    write_table(tmp_path / "data" / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])
+    for command in (["data/in.xlsx"], ["compare-judges", "data/in.xlsx", "--model-b", "b"]):
+        assert run_cli(*command, *arguments, **azure(judge)).code == 0
+        assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.html")] == [page]
+        (tmp_path / page).unlink()
+
+
 def test_the_folder_of_every_output_is_made(run_cli: Run, tmp_path: Path) -> None:
     """As cron jobs want that write into a folder named by the day."""
     write_table(tmp_path / "in.xlsx", ["Query", "Bot_A"], ["q?", "Tea is a drink."])

@@ -18,7 +18,7 @@ from rag_eval.cli.facts import facts_at_end, facts_at_start, usage_line
 from rag_eval.cli.judge_pair import JudgeSide, identity_of, read_pair
 from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.options import Options, options
-from rag_eval.cli.parameters import PATH, GroupedCommand, Option
+from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, InputError, RunStoppedError
 from rag_eval.records import TOXICITY, CaseResult
@@ -63,8 +63,9 @@ def command(input_path: Path, **given: Any) -> None:
     from rag_eval.tables.input_files import check_is_file
 
     check_is_file(input_path)
-    stem = "stdin" if str(input_path) == "-" else input_path.stem
-    target = given["output"] or input_path.with_name(f"{stem}_judges.xlsx")
+    target = given["output"]
+    if target is None:
+        target, given["html"] = default_targets(input_path, "judges", given["html"])
     given["config_b"] = given["config_b"] or given["config_a"]
     a, b = (_options_of(letter, given) for letter in "ab")
     with Session.opened(input_path, target, a) as session:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rag_eval.cli.parameters import MINUTES, NAME, PATH, Option
+from rag_eval.cli.parameters import MINUTES, NAME, PAGE, PATH, Option
 from rag_eval.cli.standard_input import FORMATS
 from rag_eval.errors import InputError
 from rag_eval.judge.providers import PROVIDERS
@@ -221,7 +221,7 @@ class Options:
     html: Path | None = _option(
         "Output",
         "Also write a page for any browser to this file.",
-        type=PATH,
+        type=PAGE,
         commands=f"{_BOTH} report",
         is_usual=True,
     )

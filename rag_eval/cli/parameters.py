@@ -1,6 +1,7 @@
 """Types of options, and the command whose help has a section for each group of options."""
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,14 @@ class _PathParameter(click.Path):
         if value == "":
             self.fail("the name is empty; name a file or folder", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class _PageParameter(_PathParameter):
+    """A path of a page, which may be next to the report: `./page.html` is in the current folder all the same."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        return path.absolute() if os.path.dirname(value) == "." else path
 
 
 class _NameParameter(click.types.StringParamType):
@@ -38,12 +47,20 @@ class NumberRange(click.FloatRange):
 
 
 PATH = _PathParameter(path_type=Path)
+PAGE = _PageParameter(path_type=Path)
 NAME = _NameParameter()
 MINUTES = NumberRange(min=0.0)
 
 
 GROUPS = ("Judge", "Cost", "Output", "Gates", "Human labels", "Input", "Shards", "Other")
 """The sections of --help, and of the options of `rag-eval run` in docs/cli.md."""
+
+
+def default_targets(input_path: Path, kind: str, html: Path | None) -> tuple[Path, Path | None]:
+    """Workbook and page of a run without --output: next to the input, the page unless it was given with a folder."""
+    stem = "stdin" if str(input_path) == "-" else input_path.stem
+    target = input_path.with_name(f"{stem}_{kind}.xlsx")
+    return target, target.with_name(html.name) if html and html.parent == Path() else html
 
 
 class Option(click.Option):

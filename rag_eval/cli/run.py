@@ -1,6 +1,7 @@
 """The command that does the main job: a spreadsheet in, a report out."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 from rag_eval import __version__
 from rag_eval.cli.console import set_up_logging
 from rag_eval.cli.options import Options, options
-from rag_eval.cli.parameters import PATH, GroupedCommand
+from rag_eval.cli.parameters import PATH, GroupedCommand, default_targets
 
 
 @click.command("run", cls=GroupedCommand, short_help="Score answers and write the report.")
@@ -36,8 +37,10 @@ def command(inputs: tuple[Path, ...], **values: Any) -> None:
     from rag_eval.cli.session import Session
 
     (input_path,) = inputs
-    stem = "stdin" if str(input_path) == "-" else input_path.stem
-    target = given.output or input_path.with_name(f"{stem}_report.xlsx")
+    target = given.output
+    if target is None:
+        target, page = default_targets(input_path, "report", given.html)
+        given = replace(given, html=page)
     with Session.opened(input_path, target, given) as session:
         code = Job(input_path, session).run()
     sys.exit(code)
