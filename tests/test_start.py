@@ -39,6 +39,32 @@ def test_a_python_without_the_packages_says_what_to_install(entry: list[str]) ->
     )
 
 
+@pytest.mark.parametrize("stderr", ["", "2>&-"])
+@pytest.mark.parametrize("package", [None, "rag_eval/other.py"])
+def test_a_script_that_was_copied_alone_says_what_is_missing(
+    tmp_path: Path, package: str | None, stderr: str
+) -> None:
+    """Also where a folder has the name of the package."""
+    script = tmp_path / "rag_eval_standalone.py"
+    script.write_bytes(Path(SCRIPT).read_bytes())
+    if package:
+        (tmp_path / package).parent.mkdir()
+        (tmp_path / package).touch()
+    found = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -S {script} answers.xlsx {stderr}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert (found.returncode, found.stdout) == (2, "")
+    expected = (
+        f"rag-eval: {script}: the folder rag_eval of RAG Eval is missing next to it; copy that folder as well, or "
+        "install RAG Eval (pip install . in its folder)\n"
+    )
+    assert found.stderr == ("" if stderr else expected)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 @pytest.mark.parametrize("stream", ["&-", "/dev/full"])
 def test_the_exit_code_is_the_same_where_nothing_can_be_said(stream: str) -> None:
