@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, Wrong, running_batches
 from conftest import KEY, Run, read_sheet
-from fake_judge import Answer, error, json_answer, without_count
+from fake_judge import Answer, Request, completion, error, honest_reply, json_answer, without_count
 from files import ROOT, sheet_of
 from forking import Forker
 from test_batches import RUN, azure, configure, distinct, online, openai, pass_time, server, tables, through
@@ -214,6 +214,74 @@ def test_ten_commands_under_one_cap_spend_no_more_than_it(
     assert distinct(server)
     assert len(server.lines) == 3 * 19
     assert len(server.judge.requests) == sent + 3 * 19 - usage["calls"]
+
+
+def test_a_cap_says_what_it_holds_back_and_holds_back_less_when_usage_is_known(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """At 2.3 times the true cost. Without it, a wave is one batch."""
+    sheet_of(tmp_path / "in.xlsx", rows=4)
+    configure(tmp_path, "[prices]\ninput = 2.5\noutput = 10\n")
+    command = (*RUN, "--json", "r.json", "--batch")
+    assert through(run_cli, server, "--json", "r.json")[-1] == 0
+    cost = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"]
+    served, before = len(server.lines), len(server.uploads)
+    said, code = [], 75
+    while code == 75:
+        ended = run_cli(*command, "--max-cost", str(2.3 * cost), **openai(server))
+        code = ended.code
+        said += re.findall(
+            r"^(\S+) calls? (?:is|are) held back by --max-cost, (.*)$", ended.out, re.MULTILINE
+        )
+        server.end()
+    assert code == 0
+    assert len(server.uploads) - before <= before + 2
+    assert len(server.lines) == 2 * served
+    assert said[0][1] == "since an open call counts with its highest possible cost."
+    assert said[1][1].endswith(
+        "highest possible cost: about 1 more round of batches. A higher limit takes fewer."
+    )
+    assert int(said[0][0]) > 10
+
+
+@pytest.mark.slow
+def test_replies_that_are_longer_than_all_before_exceed_no_cap_and_are_not_lost(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    """The provider cuts them at the limit that was held back for them; what was cut is requested with more room."""
+    cut = []
+
+    def wordy(request: Request) -> Answer | None:
+        if not re.search(
+            r"(question|number|Seine|costs|France|drink) [45]", request.prompt
+        ) or request.task not in ("statements", "verdicts"):
+            return None
+        whole, most = honest_reply(request.prompt), request.body.get("max_tokens") or 10_000
+        size = 300 + len(whole.split())
+        is_cut = size > most
+        reply = '{"statements": ["' + ", ".join(f"the {n}th" for n in range(most)) if is_cut else whole
+        answer = completion(reply, request, "length" if is_cut else "stop")
+        document = json.loads(answer.body)
+        document["usage"]["completion_tokens"] = min(size, most)
+        cut.append(is_cut)
+        return json_answer(200, document)
+
+    server.judge.always = wordy
+    sheet_of(tmp_path / "in.xlsx", rows=6)
+    configure(tmp_path, "[prices]\ninput = 2.5\noutput = 10\n")
+    assert through(run_cli, server, "--json", "r.json", most=30)[-1] == 0
+    cost = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"]
+    expected = tables(tmp_path / "r.xlsx")
+    assert not any(cut)
+    codes, cap = [75], f"{1.5 * cost:.6f}"
+    while codes[-1] == 75:
+        codes.append(run_cli(*RUN, "--batch", "--json", "r.json", "--max-cost", cap, **openai(server)).code)
+        server.end()
+    assert any(cut)
+    assert json.loads((tmp_path / "r.json").read_text())["end"]["usage"]["cost"] <= float(cap)
+    if codes[-1] == 4:
+        assert through(run_cli, server, "--max-cost", f"{5 * cost:.6f}", most=30)[-1] == 0
+    assert tables(tmp_path / "r.xlsx") == expected
 
 
 def test_the_cost_of_batches_includes_that_of_commands_without_them(

@@ -127,6 +127,8 @@ def wait_for_batches(
         if not waiting:
             return waiting
         say(f"Rows with all replies: {run.finished_rows:,} of {run.rows:,}.")
+        if run.held_back:
+            say(run.held_back)
         say(f"{waiting_line(waiting)}{'' if left > 0 else ' ' + _CONTINUE}")
         if left <= 0:
             return waiting

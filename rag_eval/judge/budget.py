@@ -77,6 +77,13 @@ class Budget:
             self._elsewhere_spent += cost
 
     @property
+    def left(self) -> float | None:
+        """What may still be spent, with all requests that may still cost something at their most; None for no cap."""
+        if self._max_cost is None:
+            return None
+        return self._max_cost - self._spent - self._held - self._elsewhere_spent
+
+    @property
     def spent(self) -> float | None:
         """Cost so far in the currency of the prices; None when there are no prices."""
         return self._spent if self._prices else None

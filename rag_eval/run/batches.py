@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,6 +126,8 @@ class BatchRun:
         self._reason: RunStoppedError | None = None
         self.finished_rows = 0
         """The number of rows that wait for no reply any more."""
+        self.held_back = ""
+        """A sentence on the calls that a cap on the cost holds back; empty if there are none."""
         endpoint = transport.endpoint
         self._queue = BatchQueue(
             BatchClient(transport, plan.limits.url),
@@ -165,7 +167,8 @@ class BatchRun:
                 if waiting or not self._is_few(outbox):
                     self._job = self._queue.submit(outbox, self._job)
                     waiting = self._waiting(outbox)
-            # The provider's queue took nothing: less at a time may fit.
+                # The provider's queue took nothing: less at a time may fit.
+                self.held_back = self._about_held_back(outbox.over_cap.values()) if waiting else ""
             is_refused = not waiting and self._job.most_tokens != most
         if not waiting:
             self._carry()  # what was collected and not submitted is not yet sent
@@ -271,7 +274,9 @@ class BatchRun:
         """What the rows need next, and why that may not be all."""
         while True:
             self._carry()
-            outbox = Outbox(self._transport.endpoint, self._limits(), self._budget, self._job.id)
+            calls = () if self._budget.left is None else self._records.calls_of_job(self._job.id)
+            answered = {call.key: call for call in calls if call.state in ANSWERED}
+            outbox = Outbox(self._transport.endpoint, self._limits(), self._budget, self._job.id, answered)
             try:
                 stopped = self._evaluate(outbox, can_ask_online=self._plan.can_ask_online)
                 if stopped and stopped.code not in _CAPS:
@@ -317,6 +322,29 @@ class BatchRun:
         """Whether these are the last calls, and no more than may be sent online."""
         is_all = not outbox.held_back and not outbox.stopped
         return is_all and outbox.calls <= self._plan.finish_online_below
+
+    def _about_held_back(self, costs: Collection[float]) -> str:
+        """How many calls are held back, by what they may cost each, and how often batches are sent until none is."""
+        left = self._budget.left
+        if left is None or not costs:
+            return ""
+        what = f"{len(costs):,} calls are" if len(costs) > 1 else "1 call is"
+        what = f"{what} held back by --max-cost, since an open call counts with its highest possible cost"
+        calls = self._records.calls_of_job(self._job.id)
+        paid = [self._plan.limits.cost(call) for call in calls if call.state in ANSWERED]
+        if not paid:
+            return f"{what}."
+        true = sum(paid) / len(paid)
+        left += sum(self._plan.limits.cost(call) - true for call in calls if call.state is CallState.SENT)
+        number, rounds, most = len(costs), 0, sum(costs) / len(costs)
+        while number > 0 and (fit := int(left / most)) > 0:
+            rounds += 1
+            left -= min(number, fit) * true
+            number -= fit
+        if number > 0:
+            return f"{what}. To judge all of them, it must be raised."
+        again = "1 more round" if rounds == 1 else f"{rounds:,} more rounds"
+        return f"{what}: about {again} of batches. A higher limit takes fewer."
 
     def _limits(self) -> BatchLimits:
         known = [each for each in (self._plan.limits.most_tokens, self._job.most_tokens) if each]

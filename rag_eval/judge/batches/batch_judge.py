@@ -56,7 +56,10 @@ class BatchJudge:
             self._store.put_note(self._settled(deployment), "yes")
 
     def key(self, call: Call[Any]) -> str:
-        return self._transport.key(call)
+        key = self._transport.key(call)
+        if self._outbox:
+            self._outbox.learn(key, call, call.deployment or self._transport.endpoint.model)
+        return key
 
     def ask(self, call: Call[Any]) -> Answer:
         with self._lock:  # a key and the results under it are of one dialect
