@@ -12,12 +12,22 @@ from typing import Any
 
 import pytest
 from conftest import Run, azure, read_boxes, read_sheet
-from fake_judge import Answer, FakeJudge, completion, honest_reply, json_answer, without_count
+from fake_judge import (
+    Answer,
+    FakeJudge,
+    Request,
+    completion,
+    honest_reply,
+    json_answer,
+    structured,
+    without_count,
+)
 from files import write_table
 
 from rag_eval.cli.terminal import duration
 from rag_eval.errors import RunStoppedError
 from rag_eval.judge.budget import Budget, Price, minutes
+from rag_eval.judge.outcomes.bodies import read_body
 from rag_eval.store.reply_store import Store
 
 ROOT = Path(__file__).parent.parent
@@ -290,6 +300,56 @@ def test_the_cost_of_a_run_is_that_of_all_its_commands(
     assert run_cli(*command, **azure(judge)).code == 0
     used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
     assert (used["earlier_requests"], used["requests"]) == (0, len(judge.requests))
+
+
+@pytest.mark.parametrize(
+    ("details", "cached_input", "price"),
+    [
+        ({"cached_tokens": 8}, "1.25", Price(2.5, 10.0, 1.25)),
+        ({"cached_tokens": 8}, "0", Price(2.5, 10.0, 0.0)),
+        ({"cached_tokens": 8}, "", Price(2.5, 10.0)),
+        ({"cached_tokens": -8}, "1.25", Price(2.5, 10.0)),
+        ({"cached_tokens": "8"}, "1.25", Price(2.5, 10.0)),
+        (None, "1.25", Price(2.5, 10.0)),
+    ],
+)
+def test_cached_prompt_tokens_have_their_own_price(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, details: Any, cached_input: str, price: Price
+) -> None:
+    def cached(request: Request) -> Answer:
+        document = json.loads(structured(honest_reply(request.prompt), request).body)
+        document["usage"]["prompt_tokens_details"] = details
+        return json_answer(200, document)
+
+    judge.always = cached
+    (tmp_path / "config.ini").write_text(f"{PRICES}cached_input = {cached_input}\n")
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    assert run_cli("in.xlsx", "--json", "r.json", **azure(judge)).code == 0
+    used = json.loads((tmp_path / "r.json").read_text())["end"]["usage"]
+    is_saved = price.cached is not None
+    tokens = used["prompt_tokens"], used["completion_tokens"], 8 * len(judge.requests) * is_saved
+    assert used["cost"] == pytest.approx(price.of(*tokens))
+    assert (used["cost"] < Price(2.5, 10.0).of(*tokens[:2])) == is_saved
+
+
+def test_more_cached_tokens_than_the_prompt_has_are_those_of_the_prompt() -> None:
+    body = structured('{"ready": true}', Request("/", {}, {"messages": [{"content": "a b c"}]})).body
+    document = json.loads(body)
+    document["usage"]["prompt_tokens_details"] = {"cached_tokens": 99}
+    assert read_body(json.dumps(document)).tokens.cached == 3
+
+
+@pytest.mark.parametrize("text", ["cached_input = 1", "input = 1\noutput = 1\ncached_input = 1.5"])
+def test_a_price_of_cached_tokens_above_that_of_others_is_refused(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, text: str
+) -> None:
+    """What is held back of a cap would be too little."""
+    (tmp_path / "config.ini").write_text(f"[prices]\n{text}\n")
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", **azure(judge))
+    assert (ended.code, judge.requests) == (2, [])
+    assert "config.ini" in ended.err
+    assert "[prices]: cached_input needs input, and must not be above it" in ended.err
 
 
 def test_max_cost_is_never_exceeded(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:

@@ -79,12 +79,12 @@ def secrets_of(settings: Settings) -> frozenset[str]:
 def prices_of(settings: Settings) -> dict[str, Price]:
     """What is known of prices, by deployment."""
     prices = settings.prices
-    known = {endpoint_of(settings).model: (prices.input, prices.output)}
+    known = {endpoint_of(settings).model: (prices.input, prices.output, prices.cached_input)}
     if settings.metrics.toxicity and settings.toxicity.deployment:
-        known.setdefault(settings.toxicity.deployment, (prices.toxicity_input, prices.toxicity_output))
+        known.setdefault(settings.toxicity.deployment, (prices.toxicity_input, prices.toxicity_output, None))
     return {
-        model: Price(input_, output)
-        for model, (input_, output) in known.items()
+        model: Price(input_, output, cached)
+        for model, (input_, output, cached) in known.items()
         if input_ is not None and output is not None
     }
 

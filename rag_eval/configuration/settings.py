@@ -412,11 +412,20 @@ class _Prices(_Frozen):
     currency: Name = "USD"
     input: Price = None
     output: Price = None
+    cached_input: Price = None
+    """Of prompt tokens that the provider has cached, if it bills them for less."""
     toxicity_input: Price = None
     """Of [toxicity] deployment, when it is another one."""
     toxicity_output: Price = None
     batch_factor: Factor = 0.5
     """What a call costs in a provider batch, as a share of these prices."""
+
+    @model_validator(mode="after")
+    def _refuse_dear_cache(self) -> Self:
+        """What is held back of a cap on the cost is at the price of tokens that are not cached."""
+        if self.cached_input is not None and (self.input is None or self.cached_input > self.input):
+            raise ValueError("cached_input needs input, and must not be above it")
+        return self
 
 
 class _Batch(_Frozen):

@@ -14,9 +14,13 @@ class Price:
 
     prompt: float
     completion: float
+    cached: float | None = None
+    """Of prompt tokens that the provider has cached; at most that of all others. None for that of all others."""
 
-    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
-        return (self.prompt * prompt_tokens + self.completion * completion_tokens) / 1_000_000
+    def of(self, prompt_tokens: float, completion_tokens: float, cached_tokens: float = 0) -> float:
+        """`cached_tokens` are those of `prompt_tokens` that were cached."""
+        saved = 0.0 if self.cached is None else (self.prompt - self.cached) * cached_tokens
+        return (self.prompt * prompt_tokens + self.completion * completion_tokens - saved) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +113,13 @@ class Budget:
         self._on_change(self._requests, self._spent + self._held)
         return _Reservation(model, most)
 
-    def settle(self, reservation: _Reservation, prompt_tokens: int, completion_tokens: int) -> float | None:
+    def settle(
+        self, reservation: _Reservation, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
+    ) -> float | None:
         """Put the true cost in place of what was held back; returns it, or None when the price is unknown."""
         price = self._prices.get(reservation.model)
-        return self._spend(reservation, price.of(prompt_tokens, completion_tokens) if price else None)
+        cost = price.of(prompt_tokens, completion_tokens, cached_tokens) if price else None
+        return self._spend(reservation, cost)
 
     def forfeit(self, reservation: _Reservation) -> float | None:
         """Count all that was held back as spent: the request may have been billed, for how much is not known."""

@@ -203,7 +203,8 @@ class Transport:
             elif not outcome.tokens.are_counted:
                 cost = self._budget.keep(held)
             else:
-                cost = self._budget.settle(held, outcome.tokens.prompt, outcome.tokens.completion)
+                tokens = outcome.tokens
+                cost = self._budget.settle(held, tokens.prompt, tokens.completion, tokens.cached)
             self._account(outcome, attempt, cost)
             if isinstance(outcome, Completion):
                 limiter.grow()

@@ -40,7 +40,8 @@ def read_body(body: str) -> Completion | Fault:
     usage = mapping(answer.get("usage"))
     prompt, reply = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     is_counted = prompt > 0 and (reply > 0 or not _has_text(first))
-    tokens = Tokens(prompt, reply, are_counted=is_counted)
+    cached = _count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    tokens = Tokens(prompt, reply, min(cached, prompt), are_counted=is_counted)
     read = _read_choice(first, tokens)
     model = answer.get("model")
     return replace(read, model=model) if isinstance(read, Completion) and isinstance(model, str) else read

@@ -37,6 +37,8 @@ class Tokens:
 
     prompt: int = 0
     completion: int = 0
+    cached: int = 0
+    """Those of the prompt that the provider had cached."""
     are_counted: bool = field(default=True, compare=False)
     """False for an answer that was billed, though it comes without a count."""
 
