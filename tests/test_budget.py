@@ -368,7 +368,38 @@ def test_a_cap_on_an_unknown_price_is_an_error_and_no_silent_no_op(
     sheet_of(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
     assert (ended.code, judge.requests) == (2, [])
-    assert "[prices]" in ended.err
+    remedy = (
+        "the price of gpt-4o is not known; add the lines 'input = PRICE' and 'output = PRICE' to section [prices] of "
+        "config.ini, per million tokens (0 if the server is your own)"
+    )
+    assert ended.err == f"rag-eval: [limits] max_cost: {remedy}\n"
+    assert f"Cost: unknown; {remedy}.\n" in run_cli("in.xlsx", "--dry-run", **azure(judge)).out
+    lines = "".join(f"{line.replace('PRICE', '0.5')}\n" for line in re.findall("'(.*?)'", remedy))
+    (tmp_path / "config.ini").write_text(f"[prices]\n{lines}")
+    assert run_cli("in.xlsx", "--max-cost", "5", **azure(judge)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ("[judge]\nprovider = openai\n", "see https://openai.com/api/pricing/"),
+        (
+            "[judge]\nprovider = openai\n[openai]\nbase_url = https://llm.example.org/v1\n",
+            "see the price list of llm.example.org",
+        ),
+        (
+            "[judge]\nprovider = azure\n[azure]\nendpoint = https://x.openai.azure.com\n",
+            "see https://azure.microsoft.com/pricing/details/cognitive-services/openai-service/",
+        ),
+    ],
+)
+def test_an_unknown_price_comes_with_the_place_that_lists_it(
+    run_cli: Run, tmp_path: Path, settings: str, place: str
+) -> None:
+    (tmp_path / "config.ini").write_text(settings)
+    sheet_of(tmp_path / "in.xlsx")
+    ended = run_cli("in.xlsx", "--dry-run")
+    assert f"per million tokens ({place}).\n" in ended.out
 
 
 def test_the_price_of_another_toxicity_deployment_must_be_known_too(
@@ -378,7 +409,9 @@ def test_the_price_of_another_toxicity_deployment_must_be_known_too(
     sheet_of(tmp_path / "in.xlsx")
     ended = run_cli("in.xlsx", "--max-cost", "5", **azure(judge))
     assert ended.code == 2
-    assert "cheap" in ended.err
+    assert (
+        "the price of cheap is not known; add the lines 'toxicity_input = PRICE' and 'toxicity_" in ended.err
+    )
 
 
 def test_max_minutes_stops_before_the_next_request() -> None:

@@ -71,13 +71,12 @@ def refuse_open_batches(store: "Store", target: Path) -> None:
 def open_batches(
     settings: "Settings",
     rows: "Sequence[Row]",
-    path: Path,
+    name: str,
     target: Path,
     options: Options,
     rubric: "EvaluationRubric | None",
 ) -> "Iterator[BatchRun]":
-    """What is known of the batches of this report on the file at `path`. Nothing is sent yet."""
-    from rag_eval.cli.judging import run_name
+    """What is known of the batches of this report; `name` is that of its run. Nothing is sent yet."""
     from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
     from rag_eval.judge.transport import Transport
     from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
@@ -104,7 +103,7 @@ def open_batches(
         store,
         budget,
         target,
-        run=run_name(settings, path, target),
+        run=name,
         fresh=options.fresh,
         retry_errors=options.retry_errors,
         announce=warn,

@@ -10,7 +10,7 @@ from rag_eval.cli.console import warn
 from rag_eval.cli.facts import fallback_notes
 from rag_eval.cli.options import Options
 from rag_eval.cli.terminal import duration
-from rag_eval.configuration.effective import budget_of, endpoint_of, prices_of
+from rag_eval.configuration.effective import budget_of, endpoint_of, how_to_price, prices_of
 from rag_eval.errors import OVER_LIMIT, InputError
 from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.batches.client import KEPT_SECONDS
@@ -24,6 +24,7 @@ from rag_eval.store.reply_store import Store
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
+    from rag_eval.configuration.settings import Settings
     from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
     from rag_eval.records import Row
@@ -102,15 +103,14 @@ class DryRun:
             yield from _wave_lines(found.waves)
         if found.too_long:
             yield f"Not sent because they exceed [limits] max_prompt_tokens: {found.too_long} calls."
-        currency = settings.prices.currency
-        yield _cost_line(found.estimate.cost(prices), currency)
+        yield _cost_line(found.estimate.cost(prices), settings)
         yield from () if self._limits else self._time_lines(found.estimate)
         if not is_shared and len(found.calls) > 1:
             shared = self._count(parts, endpoint, is_shared=True)
             yield (
                 "Each shard has its own store. With [cache] enabled on a disk that all shards use: "
                 f"{sum(found.calls) - sum(shared.calls):,} calls fewer. "
-                f"{_cost_line(shared.estimate.cost(prices), currency)}"
+                f"{_cost_line(shared.estimate.cost(prices), settings)}"
             )
         sent = ", ".join(column.header for column in table.columns if column.is_judged)
         yield f"A run would send the columns {sent} to {_place(endpoint)}. This dry run sent nothing."
@@ -212,10 +212,10 @@ def _call_lines(estimate: Estimate) -> Iterator[str]:
         yield f"  reply tokens: {_range(estimate.completion_tokens(deployment))}"
 
 
-def _cost_line(cost: Range | None, currency: str) -> str:
+def _cost_line(cost: Range | None, settings: "Settings") -> str:
     if cost is None:
-        return "Cost: unknown (set [prices] input and output)"
-    return f"Cost: about {cost.expected:.2f} {currency} ({cost.low:.2f} to {cost.high:.2f})"
+        return f"Cost: unknown; {how_to_price(settings)}."
+    return f"Cost: about {cost.expected:.2f} {settings.prices.currency} ({cost.low:.2f} to {cost.high:.2f})"
 
 
 def _range(tokens: Range) -> str:

@@ -12,7 +12,7 @@ from rag_eval.cli.batching import (
 )
 from rag_eval.cli.console import say
 from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
-from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
+from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of, run_name
 from rag_eval.cli.people import People
 from rag_eval.cli.session import Session
 from rag_eval.errors import ExitCode, OutputError, StoreError
@@ -110,7 +110,7 @@ class Job:
         with open_batches(
             loaded.settings,
             table.rows,
-            self._session.input,
+            run_name(loaded.settings, self._session.input, self._paths.report),
             self._paths.report,
             self._options,
             self._session.rubric,

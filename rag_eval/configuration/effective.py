@@ -3,9 +3,11 @@
 import math
 from collections.abc import Collection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError
+from rag_eval.judge.addresses import is_loopback
 from rag_eval.judge.budget import Budget, Price
 from rag_eval.judge.endpoint import NO_KEY, Endpoint
 from rag_eval.judge.masking import secrets_in
@@ -89,21 +91,38 @@ def prices_of(settings: Settings) -> dict[str, Price]:
     }
 
 
+def how_to_price(settings: Settings) -> str:
+    """The models without a price, the lines that would set it, and where it is listed; empty if all are known."""
+    endpoint, provider = endpoint_of(settings), settings.provider
+    wanted = {endpoint.model: ("input", "output")}
+    if settings.metrics.toxicity and settings.toxicity.deployment:
+        wanted.setdefault(settings.toxicity.deployment, ("toxicity_input", "toxicity_output"))
+    unknown = {model: keys for model, keys in wanted.items() if model not in prices_of(settings)}
+    if not unknown:
+        return ""
+    missing = [key for keys in unknown.values() for key in keys if getattr(settings.prices, key) is None]
+    lines = " and ".join(f"'{key} = PRICE'" for key in missing)
+    host = urlsplit(endpoint.url).hostname or ""
+    place = (
+        provider.price_page if host.endswith(provider.price_host) else f"the price list of {endpoint.host}"
+    )
+    place = "0 if the server is your own" if is_loopback(host) else f"see {place}"
+    return (
+        f"the price of {', '.join(unknown)} is not known; add the lines {lines} to section [prices] of config.ini, per "
+        f"million tokens ({place})"
+    )
+
+
 def budget_of(settings: Settings) -> Budget:
     """The caps of the run. Raises SettingsError for a cap on the cost of calls whose price is unknown."""
     limits = settings.limits
-    prices = prices_of(settings)
-    models = {endpoint_of(settings).model}
-    if settings.metrics.toxicity and settings.toxicity.deployment:
-        models.add(settings.toxicity.deployment)
-    if limits.max_cost is not None and (unknown := sorted(models - prices.keys())):
-        raise SettingsError(
-            f"[limits] max_cost: the price of {', '.join(unknown)} is not known, so the cost cannot be "
-            "limited; set input and output (toxicity_input and toxicity_output for the toxicity deployment) in "
-            "section [prices]"
-        )
+    if limits.max_cost is not None and (remedy := how_to_price(settings)):
+        raise SettingsError(f"[limits] max_cost: {remedy}")
     return Budget(
-        prices, max_calls=limits.max_calls, max_cost=limits.max_cost, max_minutes=limits.max_minutes
+        prices_of(settings),
+        max_calls=limits.max_calls,
+        max_cost=limits.max_cost,
+        max_minutes=limits.max_minutes,
     )
 
 

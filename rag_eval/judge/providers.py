@@ -54,6 +54,10 @@ class Provider:
     """The client that writes request heads for an endpoint, over the given HTTP client."""
     credentials: "Callable[[Endpoint], dict[str, Any]]" = lambda endpoint: {}
     """Headers in place of those that the client would write by itself."""
+    price_page: str = ""
+    """Where the provider lists what its models cost."""
+    price_host: str = ""
+    """The end of the hosts that bill these prices."""
     batches: _BatchRules | None = None
     """None if it takes no batches."""
 
@@ -195,6 +199,8 @@ PROVIDERS: Mapping[str, Provider] = {
             description="Azure OpenAI, deployment {model}, at {host}",
             client=_azure_client,
             credentials=_azure_credentials,
+            price_page="https://azure.microsoft.com/pricing/details/cognitive-services/openai-service/",
+            price_host=".azure.com",
             batches=_BatchRules(
                 "/chat/completions", 100_000, has_own_deployments=True, is_overdue_at_end=True
             ),
@@ -209,6 +215,8 @@ PROVIDERS: Mapping[str, Provider] = {
             is_keyless_on_loopback=True,
             description="{model} at {host}",
             client=_openai_client,
+            price_page="https://openai.com/api/pricing/",
+            price_host="api.openai.com",
             batches=_BatchRules("/v1/chat/completions", 50_000),
         ),
         Provider("offline", "Offline judge"),
