@@ -1250,6 +1250,164 @@ def test_a_table_without_a_header_is_read_by_letters(suffix: str, rag_eval: Run,
     assert ended.code == 0, ended.err
 
 
+_PLAIN = wide(ITEMS, " || ".join)
+_IMPORTS = [json.dumps({"ImportId": f"QID{n}_TEXT"}) for n in range(5)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize(
+    ("header", "last", "warning"),
+    [
+        ([_PLAIN[0], ["Question", "ground truth", "Bot Atlas", "BOT_BIRCH", ""]], 2, "Row 2 repeats the header"),
+        ([_PLAIN[0], ["Open-Ended Response"] * 4 + ["Response"]], 2, "Row 2 repeats the header"),
+        ([_PLAIN[0], ["What did you ask?", "Which is right?", "A", "B", "Texts"], _IMPORTS], 3, "Rows 1 to 3 were"),
+        ([["Q1", "Q2", "Q3", "Q4", "Q5"], _PLAIN[0], _IMPORTS], 3, "Rows 1 to 3 were"),
+        ([["", "", "Bot", "", ""], ["Query", "Ground_Truth", "Atlas", "Birch", "Context"]], 2, "Rows 1 and 2 were"),
+        ([["", "", "Bot", "Bot", ""], ["Query", "Ground_Truth", "Atlas", "Birch", "Context"]], 2, "Rows 1 and 2"),
+        ([["Test", "", "Answers", "", "Context"], ["Query", "Ground_Truth", "Bot_Atlas", "Bot_Birch", ""]], 0, ""),
+        ([["Query", "Ground_Truth", "Bot", "", "Context"], ["", "", "Atlas", "Birch", ""]], 2, "Rows 1 and 2 were"),
+        ([["Query", "Ground_Truth", "Reply", "", "Context"], ["", "", "Bot_Atlas", "Bot_Birch", ""]], 2, "Rows 1"),
+    ],
+    ids=["repeated", "surveymonkey", "qualtrics", "wording", "groups", "frame", "title", "merged", "names"],
+)  # fmt: skip
+def test_a_header_of_several_rows_is_read_as_one(
+    header: Rows, last: int, warning: str, suffix: str, tmp_path: Path
+) -> None:
+    """But not what is a title by the row below, which is a header without it."""
+    path = write_table(tmp_path / f"a{suffix}", *header, *_PLAIN[1:])
+    if not last:
+        (problem,) = problems(path)
+        assert problem.endswith("delete the rows above row 2, or add --header-row 2")
+        return
+    table = read_table(path)
+    assert content(table) == expected(ITEMS)
+    assert [row.number for row in table.rows] == [last + 1, last + 2, last + 3]
+    (note,) = table.warnings
+    assert note.startswith(warning)
+    if "repeats" in note:
+        assert note.endswith("to read it, add --header-row 1.")
+        assert len(read_table(path, header_row=1).rows) == 4
+
+
+def test_columns_of_a_bot_may_stand_below_its_name(tmp_path: Path) -> None:
+    own = ["Query", "Bot_Atlas", "", "Bot_Birch", ""], ["", "Answer", "Context", "Answer", "Context"]
+    (case, other) = (
+        read_table(write_table(tmp_path / "a.xlsx", *own, ["q", "a", "c", "b", "d"])).rows[0].cases
+    )
+    assert (case.bot, case.response, case.chunks) == ("Atlas", "a", ("c",))
+    assert (other.bot, other.response, other.chunks) == ("Birch", "b", ("d",))
+
+
+def test_groups_that_are_no_bots_by_their_name_are_offered_as_such(run_cli: Run, tmp_path: Path) -> None:
+    rows = [
+        ["Query", "Ground_Truth", "Answer", "Answer"],
+        ["", "", "GPT-4", "Claude"],
+        *(r[:4] for r in _PLAIN[1:]),
+    ]
+    write_table(tmp_path / "a.xlsx", *rows)
+    ended = run_cli("a.xlsx", "--judge", "offline", "--show")
+    assert ended.code == 2
+    again = run_cli(*shlex.split(ended.err.splitlines()[-1].partition(" run: ")[2])[1:])
+    assert (again.code, "3 rows, 2 bots (Answer GPT-4, Answer Claude)" in again.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Query", "Ground_Truth", "Bot_A", "Bot_B"], ["", "Paris", "Lyon", "Rome"]],
+        [["Query", "Answer", ""], ["", "Paris", "Lyon"]],
+        [["Query", "Bot_A", ""], ["", "Paris", "Lyon"]],
+        [["Query", "Bot_A", "Bot_A_Context"], ["", "Answer me.", "Context"]],
+    ],
+)
+def test_a_case_without_a_query_is_no_second_header(rows: Rows, tmp_path: Path) -> None:
+    (problem,) = problems(write_table(tmp_path / "a.xlsx", *rows, ["q", "a", "b", "c"][: len(rows[0])]))
+    assert "row 2, column 'Query' (A): is blank" in problem
+
+
+@pytest.mark.parametrize(
+    ("query", "response"),
+    [("Open-ended response?", "Response"), ("Query", "A request."), ("answer", "response")],
+)
+def test_cases_about_words_of_headers_are_cases(query: str, response: str, tmp_path: Path) -> None:
+    table = read_table(write_table(tmp_path / "a.csv", ["Query", "Bot_A"], [query, response], ["q", "a"]))
+    assert [row.query for row in table.rows] == [query, "q"]
+
+
+_MESSAGES: Rows = [
+    ["conversation_id", "role", "content"],
+    *(
+        [f"c{n}", *each]
+        for n, item in enumerate(ITEMS)
+        for each in (["system", "Be brief."], ["user", item.query], ["assistant", item.responses[0]])
+    ),
+]
+_TURNED = [list(each) for each in zip(*(row[:4] for row in _PLAIN), strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"),
+    [
+        (_MESSAGES, "each row is one message, because column 'role' (B) names the speakers"),
+        ([["id", "sender", "message"], *_MESSAGES[1:]], "each row is one message, because column 'sender' (B)"),
+        (_TURNED, "each query is a column, because column A contains names of roles ('Ground_Truth', 'Bot_Atlas'"),
+        ([["", *_TURNED[0][1:]], *_TURNED[1:]], "each query is a column, because column A contains names of roles"),
+        ([["Query", "Q1", "Q2", "Q3"], *_TURNED[1:]], "each query is a column, because column A contains names"),
+        (
+            [["Query", "Which is the best answer", "What is a response"], ["Bot_A", "This.", "A reply."]],
+            "each query is a column, because column A contains names of roles ('Bot_A')",
+        ),
+        (
+            [["Bot", *_TURNED[0][1:]], _TURNED[1], *([name, "x", "y", "z"] for name in BOTS)],
+            "each query is a column, because column A contains names of roles ('Ground_Truth', 'Atlas', 'Birch')",
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_refusal_names_the_shape_of_a_table(rows: Rows, shape: str, tmp_path: Path) -> None:
+    """And nothing else. The last but one is read without it: its queries have names of responses."""
+    path = write_table(tmp_path / "a.csv", *rows)
+    (problem,) = problems(path)
+    assert problem.startswith(f"a.csv: {shape}")
+    if "Transpose" in problem:
+        turned = pd.read_csv(path, header=None).T
+        turned.to_csv(path, index=False, header=False)
+        with suppress(TableError):  # where a bot has no prefix
+            assert len(read_table(path).rows) == len(rows[0]) - 1
+
+
+def test_the_commands_for_a_row_per_message_write_a_file_that_is_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "input.md").read_text(encoding="utf-8")
+    commands = text.partition("### One row per message")[2].partition("```python\n")[2].partition("```")[0]
+    write_table(tmp_path / "messages.csv", *_MESSAGES)
+    subprocess.run([sys.executable, "-c", commands], check=True, cwd=tmp_path)
+    cases = [row.cases[0] for row in read_table(tmp_path / "pairs.csv").rows]
+    assert [(case.query, case.response) for case in cases] == [
+        (item.query, item.responses[0]) for item in ITEMS
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Query", "Bot_A", "role"], ["q", "a", "user"], ["r", "b", "assistant"]],
+        [["Type", "Query", "Bot_A"], ["Answer", "q", "a"], ["Context", "r", "b"], ["Query", "s", "c"]],
+        [["Query", "Bot_A", "Bot_B"], ["Response", "a", "b"], ["What is a query?", "a", "b"]],
+    ],
+)
+def test_tables_whose_cells_have_words_of_headers_are_read(rows: Rows, tmp_path: Path) -> None:
+    assert len(read_table(write_table(tmp_path / "a.csv", *rows)).rows) == len(rows) - 1
+
+
+@pytest.mark.parametrize("title", ["Auswertung", "Auswertung, März", "Auswertung;2026"])
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+def test_a_title_hides_no_header_of_another_separator(title: str, separator: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "a.csv", *_PLAIN, separator=separator)
+    path.write_text(f"{title}\n\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+    (problem,) = problems(path)
+    assert problem.endswith("row 3 looks like it; delete the rows above row 3, or add --header-row 3")
+    assert content(read_table(path, header_row=3)) == expected(ITEMS)
+
+
 def test_records_have_no_row_with_headers(tmp_path: Path) -> None:
     path = write_table(tmp_path / "a.jsonl", ["query", "answer"], ["q", "a"])
     assert read_table(path, header_row=3).warnings == ("--header-row has no effect on .jsonl files.",)

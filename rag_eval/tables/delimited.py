@@ -17,6 +17,7 @@ _MAX_CSV_CELL = 10 * MAX_CELL
 """Characters up to which a cell is read, to say how long it is. An unclosed quote ends here at the latest."""
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SEPARATORS = "".join(_SEPARATORS)
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-8": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 
 
@@ -300,8 +301,9 @@ def _records(
     """The records. One with more cells than the header, or the first record, is a problem: a separator tore its text.
 
     Not where the header is a single cell: no table has such a one, so it is a title, and the header is still to come.
+    That may also be so as long as all records below the first are wider, so these are given, too.
     """
-    width = needed = 0
+    width = needed = fitting = 0
     for number in count(1):
         lines.begin_record()
         try:
@@ -322,15 +324,16 @@ def _records(
             needed = 0 if header_row == 0 else needed
         if len(row) < needed and any(map(str.strip, row)):
             short.append(number)
-        if width > 1 and any(map(str.strip, row[width:])):
-            if len(problems) < _MOST_PROBLEMS:
-                first = "first row" if header_row == 0 else "header"
-                problems.append(
-                    f"{path.name}, row {number} (line {lines.number}): {len(row)} cells, but the {first} has {width}; "
-                    "put text that contains the separator or line ends between double quotes"
-                )
-            continue
-        yield number, row
+        is_torn = width > 1 and any(map(str.strip, row[width:]))
+        if is_torn and len(problems) < _MOST_PROBLEMS:
+            first = "first row" if header_row == 0 else "header"
+            problems.append(
+                f"{path.name}, row {number} (line {lines.number}): {len(row)} cells, but the {first} has {width}; "
+                "put text that contains the separator or line ends between double quotes"
+            )
+        fitting += not is_torn
+        if not is_torn or fitting < 2:
+            yield number, row
 
 
 _MOST_PROBLEMS = 1_000

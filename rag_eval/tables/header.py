@@ -1,13 +1,14 @@
 """The header row to columns: their roles, the shape of the table, and one list of all that is wrong with the header."""
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
-from rag_eval.tables.cells import Cell
+from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
 from rag_eval.tables.columns import (
     LONG,
     OF_NO_BOT,
@@ -29,6 +30,7 @@ from rag_eval.tables.names import (
     HUMAN,
     ID,
     KEPT,
+    NAMED,
     QUERY,
     REFERENCE,
     RESPONSE,
@@ -36,15 +38,20 @@ from rag_eval.tables.names import (
     UNUSED,
     after_prefix,
     called,
+    folded,
     is_passage,
     joins_by_bar,
+    likely_bots,
     squeezed,
 )
+from rag_eval.tables.nested import is_speakers
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
-from rag_eval.tables.unused import FirstRows, missing_roles
+from rag_eval.tables.sheets import ROWS_OF_TITLES
+from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
 
 _Uses = Mapping[int, ColumnUse]
 _Claims = Mapping[Claim, Sequence[int]]
+Row = tuple[int, Sequence[Cell]]
 
 
 def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRows) -> Columns:
@@ -117,13 +124,18 @@ def _speaks_of_passage(use: ColumnUse, asked: Asked) -> bool:
     return is_given or (is_passage(use.header) and not asked.gives("context", use.header))
 
 
-def looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:
-    """Whether the row names a query and a bot."""
+def _roles(cells: Sequence[Cell], asked: Asked) -> dict[int, str]:
+    """The roles of columns that had this header; none where it cannot be one."""
     try:
         uses, _ = column_uses("", cells, asked)
     except TableError:
-        return False
-    return {QUERY, RESPONSE} <= {use.role for use in uses.values()}
+        return {}
+    return {index: use.role for index, use in uses.items() if use.is_used}
+
+
+def _looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:
+    """Whether the row names a query and a bot."""
+    return {QUERY, RESPONSE} <= {*_roles(cells, asked).values()}
 
 
 def _by_bot(
@@ -233,3 +245,182 @@ def _ambiguous_labels(uses: _Uses, criteria: Collection[str]) -> Iterator[str]:
                 f"column {use} could be a label for each of the criteria {', '.join(alike)}; write the id as the "
                 "rubric does"
             )
+
+
+# --- A header of several rows ------------------------------------------------------------------------------------
+
+
+def whole_header(
+    header: Sequence[Cell], rows: Sequence[Row], asked: Asked, *, is_given: bool
+) -> tuple[Sequence[Cell], int, bool]:
+    """The header, how many of the `rows` below it belong to it, and whether the last of these may be a case.
+
+    They repeat or refine it. `is_given` says that somebody named its row; then no row that may be a case belongs to it.
+    """
+    for count, (_, cells) in enumerate(rows[:2], 1):
+        texts = [str(cell) for cell in cells if cell]
+        if texts and all(map(_IMPORT_ID.match, texts)):
+            worded = rows[0][1]
+            if count == 2 and _looks_like_header(worded, asked) and not _looks_like_header(header, asked):
+                return worded, count, False
+            return header, count, False
+    second = rows[0][1] if rows else ()
+    if refined := _refined(header, second, asked):
+        return refined, 1, False
+    is_repeated = not is_given and _is_repeated(header, second, asked)
+    return header, int(is_repeated), is_repeated
+
+
+_IMPORT_ID = re.compile(r'\{"ImportId": ?"')
+"""How the cells of the third row begin that Qualtrics writes, after the names and the wording of the questions."""
+_KINDS = frozenset(("response", "openendedresponse"))
+"""What SurveyMonkey writes below the name of a column with texts."""
+
+
+def _is_repeated(header: Sequence[Cell], second: Sequence[Cell], asked: Asked) -> bool:
+    """Whether a row says nothing but what the columns of queries, ground truths and responses are."""
+    above, below = _roles(header, asked), _roles(second, replace(asked, named=()))
+    texts = {
+        index: squeezed(str(cell))
+        for index, role in above.items()
+        if role in (QUERY, REFERENCE, RESPONSE) and (cell := cell_at(second, index))
+    }
+    return {QUERY, RESPONSE} <= {above[index] for index in texts} and (
+        all(
+            below.get(index) == above[index] or text == squeezed(str(header[index]))
+            for index, text in texts.items()
+        )
+        or _KINDS.issuperset(texts.values())
+    )
+
+
+def _refined(header: Sequence[Cell], second: Sequence[Cell], asked: Asked) -> list[Cell]:
+    """The header that two rows make, of which the upper one has groups over several columns, such as `Bot`.
+
+    [] if the second row may be a case: these have a query, while of two such rows only one names it.
+    """
+    width = max(len(header), len(second))
+    pairs = [(str(cell_at(header, index)), str(cell_at(second, index))) for index in range(width)]
+    above, below = _roles(header, asked), _roles(second, asked)
+    groups: list[str] = []
+    for upper, _ in pairs:
+        groups.append(upper or "".join(groups[-1:]))
+    sizes = Counter(group for group, (_, lower) in zip(groups, pairs, strict=True) if group and lower)
+    cells: list[Cell] = []
+    for index, (upper, lower) in enumerate(pairs):
+        group = groups[index] if sizes[groups[index]] > 1 else ""
+        is_name = index in below or (group and not bot_of(group, asked.prefix))
+        if is_sentence(lower) or (lower and not is_name):
+            return []
+        cells.append(_joined(upper or group, lower, below.get(index, ""), asked.prefix) if lower else upper)
+    named = [index for index, role in above.items() if role == QUERY]
+    if any(pairs[index][1] for index in named) or (not named and RESPONSE in below.values()):
+        return []
+    roles = _roles(cells, asked).values()
+    kinds = likely_bots(dict(enumerate(map(str, cells))), asked.prefix).values()
+    is_better = max(sizes.values(), default=0) > 1 and (RESPONSE in roles or NAMED in kinds)
+    return cells if is_better and QUERY in roles else []
+
+
+def _joined(upper: str, lower: str, role: str, prefix: str) -> str:
+    """The name of a column with one above the other; `role` is what the lower one means by itself."""
+    of_bot = bot_of(upper, prefix)
+    if role == RESPONSE and of_bot:
+        return upper
+    is_whole = bot_of(lower, prefix) or role in (QUERY, REFERENCE) or (role == CONTEXT and not of_bot)
+    return lower if is_whole or not upper or squeezed(upper) == squeezed(lower) else f"{upper} {lower}"
+
+
+# --- Tables of another shape -------------------------------------------------------------------------------------
+
+
+def other_shape(
+    place: str,
+    header_row: int,
+    header: Sequence[Cell],
+    rows: Sequence[Row],
+    asked: Asked,
+    *,
+    separators: str,
+    is_given: bool,
+) -> tuple[str, bool]:
+    """What a table is whose header cannot be read, with the remedy, and whether nothing else needs to be said.
+
+    '' for no idea. Any of the `separators` may separate the cells of a row that seems to have only one. `is_given`
+    says that somebody named the row of the header.
+    """
+    roles = _roles(header, asked)
+    if turned := turned_table(place, header, rows, asked, is_readable=False):
+        return turned, True
+    if messages := _row_per_message(place, header, rows, {*roles.values()}):
+        return messages, True
+    if is_given:
+        return "", False
+    for number, cells in rows[:ROWS_OF_TITLES]:
+        ways = [cells, *(str(cells[0]).split(each) for each in separators if len(cells) == 1)]
+        if any(_looks_like_header(way, asked) for way in ways):
+            sentence = (
+                f"{place}: row {header_row} was taken for the header, being the first that is not blank, but row "
+                f"{number} looks like it; delete the rows above row {number}, or add --header-row {number}"
+            )
+            return sentence, {QUERY, RESPONSE}.isdisjoint(roles.values())
+    texts = [cell for cell in header if isinstance(cell, str) and cell]
+    is_repeating = not roles and len({*texts}) < len(texts)
+    if texts and (is_repeating or 2 * sum(map(is_sentence, texts)) >= len(texts)):
+        sentence = (
+            f"{place}: row {header_row} looks like data; if the file has no header, add --header-row 0 and call the "
+            "columns by their letters, as in --map A=query --map B=bot"
+        )
+        return sentence, False
+    return "", False
+
+
+def turned_table(
+    place: str, header: Sequence[Cell], rows: Sequence[Row], asked: Asked, *, is_readable: bool
+) -> str:
+    """That each query is a column, with the remedy; '' for a table in which it is a row.
+
+    The header `is_readable` if it names a query and a bot, which it may do by chance.
+    """
+    if not 0 < len(rows) < ROWS_SEEN:
+        return ""
+    table = [header, *(cells for _, cells in rows)]
+    first = min(next((index for index, cell in enumerate(cells) if cell), len(cells)) for cells in table)
+    names = [str(cell) for cells in table if (cell := cell_at(cells, first))]
+    below = names[bool(cell_at(header, first)) :]
+    others = [cell for cell in header[first + 1 :] if isinstance(cell, str) and cell]
+    if len({*map(folded, names)}) < len(names) or len(others) < 2:
+        return ""
+    roles = _roles(names, Asked(prefix=asked.prefix))
+    found = {role for index, role in roles.items() if index >= len(names) - len(below)} & _ROLES_OF_TEXTS
+    has_questions = 2 * sum(map(is_sentence, others)) >= len(others) and not is_sentence(names[0])
+    are_names = len(roles) == len(names) or (
+        not is_readable and not {QUERY, REFERENCE}.isdisjoint(roles.values())
+    )
+    if not (found and has_questions) and not (RESPONSE in found and are_names):
+        return ""
+    shown = ", ".join(f"'{name[:60]}'" for name in below[:4])
+    return (
+        f"{place}: each query is a column, because column {column_letter(first)} contains names of roles ({shown}); "
+        "turn the table so that each query is a row: copy it in Excel and use Paste Special > Transpose"
+    )
+
+
+_ROLES_OF_TEXTS = {QUERY, REFERENCE, RESPONSE, CONTEXT}
+
+
+def _row_per_message(place: str, header: Sequence[Cell], rows: Sequence[Row], roles: Collection[str]) -> str:
+    """That each row is a message of a chat, with the remedy; '' for other tables."""
+    if REFERENCE in roles:
+        return ""
+    for index, name in enumerate(header):
+        found = dict.fromkeys(str(cell) for _, cells in rows if (cell := cell_at(cells, index)))
+        speakers = {speaker.strip().lower() for speaker in found}
+        if name and is_speakers(speakers):
+            use = ColumnUse(column_letter(index), str(name), "")
+            shown = " and ".join(f"'{each[:60]}'" for each in islice(found, 2))
+            return (
+                f"{place}: each row is one message, because column {use} names the speakers ({shown}); put each "
+                "question and its answer in one row: docs/input.md, 'One row per message', has the commands"
+            )
+    return ""

@@ -257,6 +257,14 @@ _OF_A_TEXT = frozenset(
 _SPEAKERS = ("role", "type", "speaker", "from")
 _TEXTS = ("content", "text", "value", "answer", "output", "message")
 _USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "model")
+_OTHERS = ("system", "developer", "tool", "function")
+
+
+def is_speakers(words: Collection[str]) -> bool:
+    """Whether words in lower case are those for the speakers of chats, the user and the bot among them."""
+    return not (
+        {*words} - {*_USERS, *_BOTS, *_OTHERS} or {*_USERS}.isdisjoint(words) or {*_BOTS}.isdisjoint(words)
+    )
 
 
 def _last_message(value: object, *, of_user: bool) -> tuple[str, int] | None:

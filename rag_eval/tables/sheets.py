@@ -31,7 +31,7 @@ from rag_eval.tables.cells import (
     error_value,
 )
 from rag_eval.tables.content import PROTECTED, check_content, damage_reported
-from rag_eval.tables.delimited import FOUND_OUT, TextForm, open_records
+from rag_eval.tables.delimited import FOUND_OUT, SEPARATORS, TextForm, open_records
 from rag_eval.tables.input_files import (
     NESTED,
     PARQUET,
@@ -72,6 +72,8 @@ class Sheet:
     """Whether cells of a small file may share a long text."""
     short: Sequence[int] = ()
     """Rows of a text file that end before the header does; filled in the same way."""
+    separators: str = ""
+    """That could be the ones of a text file, if its separator was not given."""
 
 
 @contextmanager
@@ -395,6 +397,7 @@ def _open_delimited(path: Path, name: str | None, form: TextForm, header_row: in
             warnings=file.warnings,
             problems=file.problems,
             short=file.short,
+            separators="" if form.separator else SEPARATORS,
         )
 
 

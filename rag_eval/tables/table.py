@@ -4,27 +4,27 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
 from rag_eval.records import Row
 from rag_eval.tables.bounds import MOST_LISTED, first_of
-from rag_eval.tables.cells import Cell, is_sentence
+from rag_eval.tables.cells import Cell
 from rag_eval.tables.chunking import (
     AUTO,
 )
 from rag_eval.tables.columns import WIDE, Asked, Columns, ColumnUse, Named, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
-from rag_eval.tables.header import looks_like_header, read_header
+from rag_eval.tables.header import other_shape, read_header, turned_table, whole_header
 from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meaning_of, names_bots
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
-from rag_eval.tables.sheets import ROWS_OF_TITLES, Sheet, open_sheet, place_of
+from rag_eval.tables.sheets import Sheet, open_sheet, place_of
 from rag_eval.tables.unfolding import columns_of_objects, fields_of, unfolded
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, UnusedColumns
 
@@ -106,33 +106,62 @@ def read_table(
         if not header:
             unreadable = first_of(opened.problems)
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
+        is_given = header_row is not None or not number  # records have no row with headers
+        last, header, opened = _whole_header(number, header, opened, asked, is_given=is_given)
         if not any(
             after_prefix(cell, prefix) and not names_bots(cell) for cell in header if isinstance(cell, str)
         ):
-            header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row))
+            header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
         first = list(islice(opened.rows, ROWS_SEEN))
         opened = replace(opened, rows=chain(first, opened.rows))
         rows = FirstRows(first)
         try:
             columns = read_header(place, header, asked, rows)
         except TableError as error:
-            # The right columns may well stand further down, or on a sheet that was not read.
-            elsewhere = (
-                [] if header_row is not None else list(_header_elsewhere(place, number, header, first, asked))
+            shape, is_all = other_shape(
+                place,
+                number,
+                header,
+                first,
+                asked,
+                separators=opened.separators,
+                is_given=is_given,
             )
-            problems = [*error.problems, *elsewhere, *opened.warnings]
-            raise TableError(problems, () if elsewhere else error.roles) from None
+            # The right columns may well be on a sheet that was not read.
+            problems = [*filter(None, [shape]), *([] if is_all else error.problems), *opened.warnings]
+            raise TableError(problems, () if shape else error.roles) from None
+        if turned := turned_table(place, header, first, asked, is_readable=True):
+            raise TableError(turned)
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, criteria, opened.room, lines)
         unused = UnusedColumns(columns, asked, rows)
-        known = _Opened(path, place, opened, number, header, columns, unused, selection)
+        known = _Opened(path, place, opened, last, header, columns, unused, selection)
         return _table_of(known, reader, max_rows, on_row)
 
 
+def _whole_header(
+    number: int, header: Sequence[Cell], opened: Sheet, asked: Asked, *, is_given: bool
+) -> tuple[int, Sequence[Cell], Sheet]:
+    """The number of the last row of the header, the header, and the sheet below it, which says how many rows it has."""
+    first = list(islice(opened.rows, ROWS_SEEN))
+    header, count, may_be_case = whole_header(header, first, asked, is_given=is_given)
+    rows = chain(first[count:], opened.rows)
+    if not count:
+        return number, header, replace(opened, rows=rows)
+    last = first[count - 1][0]
+    note = f"Rows {number} {'and' if count == 1 else 'to'} {last} were read as the header."
+    if may_be_case:
+        note = f"Row {last} repeats the header and was not read as a case; to read it, add --header-row {number}."
+    return last, header, replace(opened, rows=rows, warnings=(*opened.warnings, note))
+
+
 def _with_fields(
-    path: Path, header: Sequence[Cell], opened: Sheet, asked: Asked, given: tuple[TextForm, int | None]
+    path: Path, header: Sequence[Cell], opened: Sheet, asked: Asked, given: tuple[TextForm, int | None, int]
 ) -> tuple[Sequence[Cell], Sheet, Asked]:
-    """The table with a column for each field of those columns that hold objects as texts, in every row of the file."""
+    """The table with a column for each field of those columns that hold objects as texts, in every row of the file.
+
+    `given` says how the file is written, which row the header was said to be in, and which is its last.
+    """
     columns, rows = columns_of_objects(header, opened.rows, with_chats=not _has_responses(header, asked))
     columns = [
         index
@@ -140,9 +169,9 @@ def _with_fields(
         if not any(matches(str(header[index]), each.column) for each in asked.named)
     ]
     if columns:
-        with open_sheet(path, opened.name or None, *given) as again:
-            next(again.rows)
-            fields = fields_of(columns, header, again.rows)
+        form, header_row, last = given
+        with open_sheet(path, opened.name or None, form, header_row) as again:
+            fields = fields_of(columns, header, dropwhile(lambda row: row[0] <= last, again.rows))
         folded_ones = [Named(str(header[index]), "ignore", "its fields are columns") for index in fields]
         header, rows = unfolded(header, rows, fields)
         asked = replace(asked, named=(*asked.named, *folded_ones))
@@ -258,25 +287,6 @@ class _Walk:
 
     def blank_between(self, header_row: int, last_row: int) -> int:
         return last_row - header_row - bisect_right(self.numbers, last_row)
-
-
-def _header_elsewhere(
-    place: str, taken: int, header: Sequence[Cell], rows: Sequence[tuple[int, Sequence[Cell]]], asked: Asked
-) -> Iterator[str]:
-    """Where the header is when a title or a date stands above it, in row `taken`; or that there may be none."""
-    for number, cells in rows[:ROWS_OF_TITLES]:
-        if looks_like_header(cells, asked):
-            yield (
-                f"{place}: row {taken} was taken for the header, being the first that is not blank, but row {number} "
-                f"looks like it; delete the rows above row {number}, or add --header-row {number}"
-            )
-            return
-    texts = [cell for cell in header if isinstance(cell, str) and cell]
-    if texts and 2 * sum(map(is_sentence, texts)) >= len(texts):
-        yield (
-            f"{place}: row {taken} looks like data; if the file has no header, add --header-row 0 and call the columns "
-            "by their letters, as in --map A=query --map B=bot"
-        )
 
 
 def describe(table: Table) -> list[str]:
