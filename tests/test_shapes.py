@@ -1408,6 +1408,246 @@ def test_a_title_hides_no_header_of_another_separator(title: str, separator: str
     assert content(read_table(path, header_row=3)) == expected(ITEMS)
 
 
+# Quotes in text with tabs
+
+
+_QUOTED = (
+    '"Kettle" is what?\tA pot',
+    'A pot of 12"\t"It" holds water',
+    'Is "it" hot?\t"Yes',
+    'Is it "old"?\tNo',
+    "How old?\t",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (_QUOTED, 2),
+        (_QUOTED[1:], 2),
+        (_QUOTED[2:], 3),
+        (('q?\t"Yes', "r?\tNo"), 3),
+        (('q?\t"Yes', 'old"\tNo', "r?\tYes"), 3),
+    ],
+    ids=["torn", "torn below", "torn between", "without an end", "over two lines"],
+)
+@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
+def test_quotes_that_enclose_no_cell_of_a_text_with_tabs_are_text(
+    lines: Sequence[str], place: int, suffix: str, tmp_path: Path
+) -> None:
+    """No row is refused because a text begins with a quote."""
+    path = tmp_path / f"a{suffix}"
+    path.write_text("\n".join(["Query\tBot_A", *lines]) + "\n", encoding="utf-8")
+    table = read_table(path)
+    assert [f"{case.query}\t{case.response}" for row in table.rows for case in row.cases] == [*lines]
+    (note,) = table.warnings
+    assert f"a whole cell in line {place}, so all quotes were read as part of the texts" in note
+    assert "quotes are text" in table.layout
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('Query\tBot_A\n"two\nlines"\t"a ""b"" c"\nr\tb\n', [("two\nlines", 'a "b" c'), ("r", "b")]),
+        ('Query\tBot_A\n"a\ttab"\tb\n', [("a\ttab", "b")]),
+        ('Query\tBot_A\nq\t"yes, it is"\n', [("q", "yes, it is")]),
+        ('"Query"\t"Bot_A"\n"q"\t"a"\n', [("q", "a")]),
+        ('Query\tBot_A\n12" or "13"\ta "b" c\n', [('12" or "13"', 'a "b" c')]),
+    ],
+)
+def test_quotes_that_enclose_cells_of_a_text_with_tabs_are_none(
+    text: str, rows: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "a.tsv").write_text(text, encoding="utf-8")
+    table = read_table(tmp_path / "a.tsv")
+    assert [(case.query, case.response) for row in table.rows for case in row.cases] == rows
+    assert "quotes" not in table.layout
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Query\tBot_A\n"two\nlines"\ta\n"Kettle" is what?\tb\n',
+        'Query\tBot_A\nq\t"a ""b"" c"\n"Kettle" is what?\tb\n',
+        '"Query"\t"Bot_A"\n"Kettle" is what?\t"b"\n',
+    ],
+    ids=["several lines", "doubled quotes", "quoted header"],
+)
+def test_a_mistake_between_quotes_that_enclose_cells_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(text, encoding="utf-8")
+    assert problems(tmp_path / "a.tsv")[0].endswith("'\t' expected after '\"'; check the quotes")
+
+
+# Where the records of a document are
+
+
+def _tests_of_deepeval() -> dict[str, Any]:
+    cases = [
+        {
+            "name": f"test_case_{n}",
+            "input": item.query,
+            "actualOutput": item.responses[0],
+            "expectedOutput": item.reference,
+            "retrievalContext": [*item.chunks],
+            "metricsData": [{"name": "Faithfulness", "score": 0.9, "reason": "x"}],
+        }
+        for n, item in enumerate(ITEMS)
+    ]
+    scores = [{"metric": name, "scores": [0.9], "passes": 4} for name in "abcde"]
+    run = {"testCases": cases, "conversationalTestCases": [], "metricsScores": scores, "testPassed": 3}
+    return {"testRunData": run, "testRunLink": None}
+
+
+def test_the_records_of_a_document_may_be_at_any_depth(tmp_path: Path) -> None:
+    """Such as deepeval's; lists without queries and responses do not count, however long."""
+    path = tmp_path / ".latest_test_run.json"
+    path.write_text(json.dumps(_tests_of_deepeval()))
+    table = read_table(path, bot_name="Atlas")
+    assert content(table) == expected(ITEMS)[::2]
+    assert (table.layout, table.warnings) == ("JSON, records in testRunData.testCases", ())
+
+
+_RECORDS = [{"question": f"q{n}", "answer": "a"} for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ({"a": {"b": {"c": _RECORDS}}, "d": 1}, "a.b.c"),
+        ({"a": {"b": {"c": _RECORDS}}, "notes": [{"text": "x"}] * 9}, "a.b.c"),
+        ({"data": {"x": 1}, "a": {"cases": [{"query": "q", "Bot_A": "a"}]}}, "a.cases"),
+        ({"train": {"rows": _RECORDS}, "test": {"rows": _RECORDS[:2]}}, "train.rows"),
+    ],
+)
+def test_the_list_of_records_is_the_longest_with_queries_and_responses(
+    document: dict[str, Any], where: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    table = read_table(tmp_path / "a.json")
+    assert table.layout == f"JSON, records in {where}"
+    others = ["The 3 records in 'train.rows' were read, the longest list; not read: 'test.rows' (2)."]
+    assert [*table.warnings] == (others if "train" in document else [])
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        ({"a": {"b": _RECORDS}, "c": {"d": _RECORDS}}, "'a.b', 'c.d'"),
+        ({"a": {"b": [{"x": 1}]}, "c": {"d": [{"x": 1}] * 2}}, "'a.b', 'c.d'"),
+        ({"a": {"b": [1, 2]}, "c": 1}, "'a', 'c'"),
+    ],
+)
+def test_several_lists_of_records_that_are_as_good_are_refused(
+    document: dict[str, Any], found: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    assert problems(tmp_path / "a.json")[0].endswith(f"(found: {found}); keep one list")
+
+
+# Responses that are objects
+
+
+_CHAINS: Mapping[str, Callable[[Item], dict[str, Any]]] = {
+    "RetrievalQA": lambda item: {"query": item.query, "result": item.responses[0]},
+    "retrieval chain": lambda item: {
+        "input": item.query,
+        "answer": item.responses[0],
+        "context": [*item.chunks],
+    },
+    "LLMChain": lambda item: {"question": item.query, "text": item.responses[0], "usage": {"output": 7}},
+}
+
+
+@pytest.mark.parametrize("chain", _CHAINS)
+@pytest.mark.parametrize("way", ["JSON", "Python", "jsonl"])
+def test_the_response_in_the_output_of_a_chain_is_read(chain: str, way: str, tmp_path: Path) -> None:
+    """No word about the query, which the output repeats."""
+    written: Callable[[object], object] = {"JSON": json.dumps, "Python": str, "jsonl": lambda it: it}[way]
+    rows = [[item.query, item.reference, written(_CHAINS[chain](item))] for item in ITEMS]
+    path = write_table(
+        tmp_path / ("a.jsonl" if way == "jsonl" else "a.csv"), ["question", "ground_truth", "answer"], *rows
+    )
+    table = read_table(path, bot_name="Atlas")
+    has_context = chain == "retrieval chain"
+    of_atlas = [case if has_context else (*case[:4], None) for case in expected(ITEMS)[::2]]
+    assert (content(table), table.warnings) == (of_atlas, ())
+
+
+def test_a_name_for_objects_whose_field_is_meant_is_refused_with_the_field(tmp_path: Path) -> None:
+    """The text of a dictionary would be judged as the response, or be the query."""
+    rows = [
+        [json.dumps({"query": item.query}), json.dumps({"text": item.responses[0], "n": 1})] for item in ITEMS
+    ]
+    path = write_table(tmp_path / "a.csv", ["asked", "said"], *rows)
+    given = [Named("asked", "query", "--map asked=query"), Named("said", "bot", "[columns] bots")]
+    assert problems(path, named=given) == [
+        "a.csv: column 'asked' (A) contains objects with the fields 'query', not texts; add --map asked.query=query "
+        "instead of --map asked=query",
+        "a.csv: column 'said' (B) contains objects with the fields 'text', 'n', not texts; add --map said.text=bot "
+        "instead of [columns] bots",
+    ]
+    given = [Named("asked.query", "query", ""), Named("said.text", "bot", "")]
+    records = write_table(tmp_path / "a.jsonl", ["asked", "said"], *([*map(json.loads, row)] for row in rows))
+    for its in (path, records):
+        cases = [row.cases[0] for row in read_table(its, named=given).rows]
+        assert [case.response for case in cases] == [item.responses[0] for item in ITEMS]
+    given = [Named("asked.query", "query", ""), Named("said", "bot", "--map said=bot")]
+    told = "--map said=bot: 'said' is an object with fields; add --map 'said.text=bot' instead"
+    assert any(told in each for each in problems(records, named=given))
+
+
+def test_objects_without_a_field_that_is_meant_stay_texts(tmp_path: Path) -> None:
+    """As bots answer that are asked for JSON."""
+    rows = [["q", '{"city": "Paris", "zip": "75001"}'], ["r", '{"city": "Rome"}']]
+    path = write_table(tmp_path / "a.csv", ["query", "said"], *rows)
+    table = read_table(path, named=[Named("said", "bot", "")])
+    assert [row.cases[0].response for row in table.rows] == [row[1] for row in rows]
+    path = write_table(tmp_path / "b.csv", ["query", "Bot_A"], *rows)
+    assert ([row.cases[0].response for row in read_table(path).rows], read_table(path).warnings) == (
+        [row[1] for row in rows],
+        (),
+    )
+
+
+def test_objects_of_bots_are_judged_as_a_whole_unless_a_field_is_named(run_cli: Run, tmp_path: Path) -> None:
+    rows = [[item.query, json.dumps(_CHAINS["RetrievalQA"](item))] for item in ITEMS]
+    write_table(tmp_path / "a.csv", ["Query", "Bot_A"], *rows)
+    ended = run_cli("a.csv", "--show", "--judge", "offline")
+    option = "--map Bot_A.result=bot"
+    assert f"each whole object was read as the response. To read the field, add {option}." in ended.err
+    assert f"response: {rows[0][1]}" in ended.out
+    ended = run_cli("a.csv", "--show", "--judge", "offline", *option.split())
+    assert (ended.code, ended.err) == (0, "")
+    assert f"response: {ITEMS[0].responses[0]}" in ended.out
+
+
+def test_fields_of_a_bot_are_its_response_and_its_context(tmp_path: Path) -> None:
+    """Not several bots, as long as each field means something and one is the response."""
+    records = [
+        {
+            "Query": item.query,
+            "Ground_Truth": item.reference,
+            **{
+                f"Bot_{bot}": {
+                    "query": item.query,
+                    "result": response,
+                    "source_documents": [*item.chunks],
+                    "latency": 1,
+                }
+                for bot, response in zip(BOTS, item.responses, strict=True)
+            },
+        }
+        for item in ITEMS
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(records))
+    table = read_table(path)
+    assert (content(table), table.warnings) == (expected(ITEMS), ())
+    for fields in ({"draft": "a", "final": "b"}, {"answer": "a", "response": "b"}, {"answer": "a"}):
+        path.write_text(json.dumps([{"Query": "q", "Bot_A": fields}]))
+        assert read_table(path).bots == tuple(f"A.{field}" for field in fields)
+
+
 def test_records_have_no_row_with_headers(tmp_path: Path) -> None:
     path = write_table(tmp_path / "a.jsonl", ["query", "answer"], ["q", "a"])
     assert read_table(path, header_row=3).warnings == ("--header-row has no effect on .jsonl files.",)
@@ -1845,12 +2085,6 @@ def test_a_column_is_read_by_its_fields_only_if_every_cell_has_them(
     assert (row.query, row.cases[0].response) == (query, response)
     late = "input,output\n" + 'q,"{""answer"": ""a""}"\n' * 30 + "r,text\n"
     assert frame_of(tmp_path, late).rows[0].cases[0].response == '{"answer": "a"}'
-
-
-def test_a_column_that_was_named_is_taken_as_it_is(tmp_path: Path) -> None:
-    text = 'input,output\nq,"{""answer"": ""a""}"\n'
-    (row,) = frame_of(tmp_path, text, named=[Named("output", "bot", "--map output=bot")]).rows
-    assert row.cases[0].response == '{"answer": "a"}'
 
 
 def test_numbers_about_a_call_are_no_texts(tmp_path: Path) -> None:

@@ -107,11 +107,21 @@ def open_records(path: Path, form: TextForm, header_row: int | None = None) -> I
     layout = (
         f"separated by {_SEPARATORS.get(separator, repr(separator))}, {_ENCODINGS.get(encoding, encoding)}"
     )
+    unpaired = _unpaired_quotes(path, encoding, header_row or 0) if separator == "\t" else 0
+    if unpaired:
+        layout += ", quotes are text"
+        notes = (
+            *notes,
+            f"Double quotes do not enclose a whole cell in line {unpaired:,}, so all quotes were read as part of the "
+            "texts.",
+        )
     with _opened(path, encoding) as file, _long_cells_allowed():
         if told:
             file.readline()
         lines = _BoundedLines(path, file, separator, lines_before=int(told != ""))
-        rows = _records(path, _cells(lines, separator), lines, problems, short, header_row)
+        rows = _records(
+            path, _cells(lines, separator, is_quoted=not unpaired), lines, problems, short, header_row
+        )
         yield _DelimitedRecords(rows, layout, notes, problems, short)
 
 
@@ -268,7 +278,45 @@ _REST_OF_QUOTED = re.compile(r'(?:[^"]|"")*+"?')
 """Of a quoted cell, up to its closing quote or the end of the line. It matches always."""
 
 
-def _cells(lines: _BoundedLines, separator: str) -> Iterator[list[str]]:
+def _unpaired_quotes(path: Path, encoding: str, header_row: int) -> int:
+    """The line of a text with tabs where quotes do not enclose a cell, although each line is a record; 0 for none.
+
+    They are meant to if the header has some, or a cell has doubled ones between two: then one of them is a mistake.
+    """
+    number = cells = 0
+    with _opened(path, encoding) as file, _long_cells_allowed():
+        lines = _BoundedLines(path, file, "\t")
+        try:
+            for row in csv.reader(lines, delimiter="\t", strict=True):
+                lines.begin_record()
+                is_longer, number = lines.number > number + 1, lines.number
+                cells = cells or len(row)
+                if is_longer and len(row) > cells:
+                    break
+            else:
+                return 0
+        except csv.Error:
+            number = lines.number
+    with _opened(path, encoding) as file:
+        records = (line.rstrip("\r\n") for line in islice(file, max(header_row - 1, 0), None) if line.strip())
+        header = next(records, "")
+        width = header.count("\t")
+        is_meant = (
+            '"' in header
+            or not width
+            or any(
+                line.count("\t") != width or any('""' in cell[1:-1] for cell in _WRAPPED.findall(line))
+                for line in records
+            )
+        )
+    return 0 if is_meant else number
+
+
+_WRAPPED = re.compile(r'(?<![^\t])"(?:[^"\t]++|"")*+"(?![^\t])')
+"""A cell between quotes as programs write it."""
+
+
+def _cells(lines: _BoundedLines, separator: str, *, is_quoted: bool) -> Iterator[list[str]]:
     """The cells of each record, [] for a blank line.
 
     A line without quotes is cut at its separators, which takes a fraction of the time that the csv module needs.
@@ -280,7 +328,12 @@ def _cells(lines: _BoundedLines, separator: str) -> Iterator[list[str]]:
         while (line := first.pop() if first else next(lines, None)) is not None:
             yield line
 
-    reader = csv.reader(of_record(), delimiter=separator, strict=True)
+    reader = csv.reader(
+        of_record(),
+        delimiter=separator,
+        strict=True,
+        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
+    )
     for line in lines:
         if '"' in line or len(line) > _MAX_CSV_CELL:
             first.append(line)

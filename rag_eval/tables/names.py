@@ -254,15 +254,26 @@ def _meaning(header: str, *, has_prefixed: bool) -> Meaning | None:
         if depth == 1 and name in _FIRST and (has_prefixed or role != CONTEXT):
             return Meaning(role, (0, depth, 0))
         return Meaning(role, (1, depth, _place(name) if role == CONTEXT else 0))
-    if name in _ANSWERS or (name.endswith(ANSWER_ENDS) and not name.startswith(_ABOUT_ANSWERS)):
+    is_result = name == "result" and (is_expected or not _ANSWERS.isdisjoint(parents[-1:]))  # of a chain
+    if is_result or name in _ANSWERS or (name.endswith(ANSWER_ENDS) and not name.startswith(_ABOUT_ANSWERS)):
         if is_expected:
-            return Meaning(REFERENCE, (1, depth, 0))
-        return Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS)))
+            return Meaning(REFERENCE, (1, depth, int(is_result)))
+        return Meaning(RESPONSE, (0, depth, int(name not in _ANSWERS) + is_result))
     if role := _OF_ROWS.get(name, ""):
         return Meaning(role, (0, depth, 0))
     if role := _ABROAD.get(_unaccented(name), ""):
         return Meaning(role, (2, depth, 0))
     return None
+
+
+def field_with(role: str, paths: Iterable[str]) -> str:
+    """Of the fields of an object, by their paths, the one with the text of this role; '' for none."""
+    found = [
+        (meaning.rank, path)
+        for path in paths
+        if (meaning := _meaning(f"answer.{path}", has_prefixed=False)) and meaning.role == role
+    ]
+    return min(found)[1] if found else ""
 
 
 def is_answer(header: str) -> bool:

@@ -15,7 +15,7 @@ from rag_eval.errors import InputError, TableError
 from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, after_earlier, as_cell
 from rag_eval.tables.chunking import LISTS, split_cell
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
 from rag_eval.texts.strict_json import distinct_keys
 
@@ -45,18 +45,18 @@ class _RecordFile(NamedTuple):
     rows: Iterator[tuple[int, dict[str, Any]]]
     """The number of each record, a line in .jsonl and a position in .json, and its values by path."""
     layout: str
+    warnings: tuple[str, ...] = ()
 
 
 @contextmanager
 def open_records(path: Path) -> Iterator[_RecordFile]:
     """Raises TableError for what is not JSON, or holds no records."""
     if path.suffix.lower() == ".json":
-        found, where = _records_of_document(path)
-        if where is not None:
-            numbered = list(enumerate(found, 1))
-            yield _RecordFile(
-                _paths(path, numbered), _flat(numbered), f"JSON, records in {where}" if where else "JSON"
-            )
+        found = _records_of_document(path)
+        if found is not None:
+            numbered = list(enumerate(found.records, 1))
+            layout = f"JSON, records in {found.where}" if found.where else "JSON"
+            yield _RecordFile(_paths(path, numbered), _flat(numbered), layout, found.warnings)
             return
     with _opened(path) as lines:
         paths = _paths(path, _parsed(path, lines))
@@ -64,19 +64,28 @@ def open_records(path: Path) -> Iterator[_RecordFile]:
         yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
 
 
-def _records_of_document(path: Path) -> tuple[Sequence[Any], str | None]:
-    """The records of a document, and where they are in it; None if the file has a document in each line instead."""
+class _Found(NamedTuple):
+    """The records of a document."""
+
+    records: Sequence[Any]
+    where: str
+    """The path of their list; '' for the document itself."""
+    warnings: tuple[str, ...] = ()
+
+
+def _records_of_document(path: Path) -> _Found | None:
+    """None if the file has a document in each line instead."""
     with _opened(path) as file:
         text = file.read()
     try:
         document = parse_json(text)
     except (ValueError, RecursionError) as error:
         if "\n" in text.strip() and _is_record(text.lstrip().partition("\n")[0]):
-            return (), None
+            return None
         raise TableError(
             f"{path.name}: is not JSON ({_reason(error)}); check the file, or write one record per line as .jsonl"
         ) from None
-    return _list_of_records(path, document, "")
+    return _list_of_records(path, document)
 
 
 def _reason(error: ValueError | RecursionError, *, in_line: bool = False) -> str:
@@ -95,28 +104,80 @@ def _is_record(line: str) -> bool:
         return False
 
 
-def _list_of_records(path: Path, document: Any, where: str) -> tuple[Sequence[Any], str]:
-    if isinstance(document, list):
-        return document, where
-    if (records := _records_of_columns(document)) is not None:
-        return records, where
+def _list_of_records(path: Path, document: Any) -> _Found:
     fields: dict[str, Any] = document if isinstance(document, dict) else {}
     if str(fields.get("format", "")).startswith("rag-eval-run/"):
         raise TableError(
             f"{path.name}: is a run that --json wrote; add --report-only to make its report again"
         )
+    usual = _usual_list(document, "")
+    if usual is not None and (usual.records is document or _roles_of(usual.records)):
+        return usual
+    if found := _deeper_list(fields) or usual:
+        return found
+    names = ", ".join(f"'{name}'" for name in islice(dict(_record_lists(fields)) or fields, 10))
+    raise TableError(
+        f"{path.name}: expected a list of records, or an object with one list of records such as "
+        f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {names or 'none'}); keep one list"
+    )
+
+
+def _usual_list(document: Any, where: str) -> _Found | None:
+    """The document, its only list of records, or the one with a usual name."""
+    if isinstance(document, list):
+        return _Found(document, where)
+    if (records := _records_of_columns(document)) is not None:
+        return _Found(records, where)
+    fields: dict[str, Any] = document if isinstance(document, dict) else {}
     lists = {name: value for name, value in fields.items() if _holds_records(value)}
     named = [name for name in _LISTS_OF_RECORDS if name in lists or isinstance(fields.get(name), dict)]
     chosen = named[:1] if lists.keys() & named[:1] else list(lists)
     if len(chosen) == 1:
-        return lists[chosen[0]], f"{where}.{chosen[0]}".lstrip(".")
+        return _Found(lists[chosen[0]], f"{where}.{chosen[0]}".lstrip("."))
     if named and not lists:  # promptfoo has its list one level further down
-        return _list_of_records(path, fields[named[0]], f"{where}.{named[0]}".lstrip("."))
-    found = ", ".join(f"'{name}'" for name in islice(lists or fields, 10))
-    raise TableError(
-        f"{path.name}: expected a list of records, or an object with one list of records such as "
-        f"{', '.join(_LISTS_OF_RECORDS[:5])} (found: {found or 'none'}); keep one list"
+        return _usual_list(fields[named[0]], f"{where}.{named[0]}".lstrip("."))
+    return None
+
+
+def _deeper_list(document: Mapping[str, Any]) -> _Found | None:
+    """Of the lists of records at any depth the one with queries and responses, of several such ones the longest.
+
+    None for two as long ones, and for several without queries.
+    """
+    lists = dict(_record_lists(document))
+    roles = {where: _roles_of(records) for where, records in lists.items()}
+    usable = [where for where in lists if {QUERY, RESPONSE} <= roles[where]]
+    usable = usable or [where for where in lists if QUERY in roles[where]] or list(lists)
+    longest = max((len(lists[where]) for where in usable), default=0)
+    chosen = [where for where in usable if len(lists[where]) == longest]
+    if len(chosen) != 1 or (len(lists) > 1 and QUERY not in roles[chosen[0]]):
+        return None
+    (where,) = chosen
+    others = ", ".join(f"'{name}' ({len(lists[name]):,})" for name in islice(usable, 10) if name != where)
+    note = (
+        f"The {longest:,} records in '{where}' were read, the longest list; not read: {others}."
+        if others
+        else ""
     )
+    return _Found(lists[where], where, (note,) if note else ())
+
+
+def _record_lists(
+    document: Mapping[str, Any], before: str = "", depth: int = 1
+) -> Iterator[tuple[str, list[Any]]]:
+    """The lists of records in objects within objects, by their paths."""
+    for name, value in document.items():
+        if _holds_records(value):
+            yield f"{before}{name}", value
+        elif isinstance(value, dict) and depth < _DEEPEST:
+            yield from _record_lists(value, f"{before}{name}.", depth + 1)
+
+
+def _roles_of(records: Sequence[Mapping[str, Any]]) -> set[str]:
+    """What the fields of the first records mean."""
+    names = {name for record in records[:20] for name in flattened(record)}
+    meanings = {meaning.role for name in names if (meaning := meaning_of(name, has_prefixed=False))}
+    return meanings | {RESPONSE for name in names if after_prefix(name, "Bot_")}
 
 
 def _records_of_columns(document: Any) -> list[dict[str, Any]] | None:

@@ -21,7 +21,9 @@ from rag_eval.tables.names import (
     UNUSED,
     Meaning,
     after_prefix,
+    field_with,
     folded,
+    is_about,
     meaning_of,
     names_bots,
     nearest,
@@ -87,7 +89,13 @@ def _take_given(columns: Collection[_Column], named: Sequence[Named]) -> Iterato
         found = found or [column for column in columns if matches(column.header, each.column)]
         if not found:
             headers = [column.header for column in columns]
-            yield f"{each.origin}: '{each.column[:60]}' is not a column{nearest(each.column, headers)}"
+            begin = f"{folded(each.column)}."
+            paths = [header[len(each.column) + 1 :] for header in headers if folded(header).startswith(begin)]
+            if field := field_with(ROLES[each.role], paths):
+                option = f"--map '{each.column[:60]}.{field}={each.role}'"
+                yield f"{each.origin}: '{each.column[:60]}' is an object with fields; add {option} instead"
+            else:
+                yield f"{each.origin}: '{each.column[:60]}' is not a column{nearest(each.column, headers)}"
         for column in found:
             before = column.given
             if before and before.role != each.role:
@@ -107,6 +115,7 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
     metrics = [*METRICS, *asked.criteria]
     for each in free:
         each.role, each.owner, each.metric = _own_role(each.header, asked.prefix, metrics)
+    _take_fields(free)
     owners = [each.owner for each in free if each.role == RESPONSE]
     owners += [each.header for each in columns if each.given and each.given.role == "bot"]
     bots = {name for owner in owners for name in _short_and_whole(owner, asked.prefix)}
@@ -116,6 +125,33 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
         )
         if is_of_none and (meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES):
             each.role, each.owner = UNUSED, ""
+
+
+def _take_fields(columns: Collection[_Column]) -> None:
+    """The fields of one bot, such as `Bot_A.answer` and `Bot_A.context`: its response is what one of them means.
+
+    Left as several bots if more than one may be the response, or if one field means nothing.
+    """
+    bots: dict[str, dict[str, _Column]] = defaultdict(dict)
+    for each in columns:
+        owner, dot, field = each.owner.rpartition(".")
+        if each.role == RESPONSE and owner and dot and folded(each.header).endswith(f".{folded(field)}"):
+            bots[owner][field] = each
+    for owner, its in bots.items():
+        roles = {field: _role_of_field(field) for field in its}
+        if len(its) < 2 or [*roles.values()].count(RESPONSE) != 1 or "" in roles.values():
+            continue
+        for field, each in its.items():
+            is_own = roles[field] in (RESPONSE, CONTEXT, RETRIEVED)
+            each.role, each.owner = (roles[field], owner) if is_own else (UNUSED, "")
+
+
+def _role_of_field(name: str) -> str:
+    """What a field of a bot's output is; UNUSED for what is known about it or repeats the query, '' for anything."""
+    meaning = meaning_of(f"answer.{name}", has_prefixed=False)
+    if meaning:
+        return meaning.role if meaning.role in (RESPONSE, CONTEXT, RETRIEVED) else UNUSED
+    return UNUSED if is_about(name) else ""
 
 
 def _own_role(header: str, prefix: str, metrics: Sequence[str]) -> tuple[str, str, str]:

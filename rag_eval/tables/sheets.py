@@ -460,7 +460,14 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
         )
         header = [(0, [as_cell(without_half_pairs(each)) for each in records.paths])] if records.paths else []
         room = Room(path.name, path.stat().st_size)
-        yield Sheet("", _filled(chain(header, rows)), room, layout=records.layout, shares_texts=False)
+        yield Sheet(
+            "",
+            _filled(chain(header, rows)),
+            room,
+            layout=records.layout,
+            shares_texts=False,
+            warnings=records.warnings,
+        )
 
 
 def value_cell(value: object) -> Cell:

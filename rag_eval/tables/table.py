@@ -11,15 +11,25 @@ from typing import Any, NamedTuple
 from rag_eval.errors import TableError
 from rag_eval.records import Row
 from rag_eval.tables.bounds import MOST_LISTED, first_of
-from rag_eval.tables.cells import Cell
+from rag_eval.tables.cells import Cell, column_letter
 from rag_eval.tables.chunking import (
     AUTO,
 )
-from rag_eval.tables.columns import WIDE, Asked, Columns, ColumnUse, Named, matches
+from rag_eval.tables.columns import ROLES, WIDE, Asked, Columns, ColumnUse, Named, map_option, matches
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
 from rag_eval.tables.header import other_shape, read_header, turned_table, whole_header
-from rag_eval.tables.names import RESPONSE, UNUSED, after_prefix, meaning_of, names_bots
+from rag_eval.tables.names import (
+    QUERY,
+    REFERENCE,
+    RESPONSE,
+    UNUSED,
+    after_prefix,
+    field_with,
+    folded,
+    meaning_of,
+    names_bots,
+)
 from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
@@ -108,10 +118,7 @@ def read_table(
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         is_given = header_row is not None or not number  # records have no row with headers
         last, header, opened = _whole_header(number, header, opened, asked, is_given=is_given)
-        if not any(
-            after_prefix(cell, prefix) and not names_bots(cell) for cell in header if isinstance(cell, str)
-        ):
-            header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
+        header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
         first = list(islice(opened.rows, ROWS_SEEN))
         opened = replace(opened, rows=chain(first, opened.rows))
         rows = FirstRows(first)
@@ -160,22 +167,78 @@ def _with_fields(
 ) -> tuple[Sequence[Cell], Sheet, Asked]:
     """The table with a column for each field of those columns that hold objects as texts, in every row of the file.
 
-    `given` says how the file is written, which row the header was said to be in, and which is its last.
+    Of columns with the prefix of bots these are only fields that somebody named. `given` says how the file is written,
+    which row the header was said to be in, and which is its last.
     """
-    columns, rows = columns_of_objects(header, opened.rows, with_chats=not _has_responses(header, asked))
+    names = {index: name for index, name in enumerate(header) if isinstance(name, str)}
+    of_bots = {
+        index for index, name in names.items() if after_prefix(name, asked.prefix) and not names_bots(name)
+    }
+    named = {
+        index: each for index, name in names.items() for each in asked.named if matches(name, each.column)
+    }
+    texts = {index for index, each in named.items() if ROLES[each.role] in (QUERY, REFERENCE, RESPONSE)}
+    parts = {
+        index
+        for index, name in names.items()
+        if name and any(folded(each.column).startswith(f"{folded(name)}.") for each in asked.named)
+    }
+    with_chats = not of_bots and not _has_responses(header, asked)
+    columns, rows = columns_of_objects(
+        header, opened.rows, with_chats=with_chats, given=texts | of_bots | parts
+    )
     columns = [
         index
         for index in columns
-        if not any(matches(str(header[index]), each.column) for each in asked.named)
+        if index in texts or (index not in named and (not of_bots or index in of_bots | parts))
     ]
-    if columns:
-        form, header_row, last = given
-        with open_sheet(path, opened.name or None, form, header_row) as again:
-            fields = fields_of(columns, header, dropwhile(lambda row: row[0] <= last, again.rows))
-        folded_ones = [Named(str(header[index]), "ignore", "its fields are columns") for index in fields]
-        header, rows = unfolded(header, rows, fields)
-        asked = replace(asked, named=(*asked.named, *folded_ones))
-    return header, replace(opened, rows=rows), asked
+    opened = replace(opened, rows=rows)
+    if not columns:
+        return header, opened, asked
+    form, header_row, last = given
+    with open_sheet(path, opened.name or None, form, header_row) as again:
+        below = dropwhile(lambda row: row[0] <= last, again.rows)
+        fields = fields_of(columns, header, below, texts | of_bots | parts)
+    uses = {index: ColumnUse(column_letter(index), names[index], "") for index in fields}
+    _refuse_objects(place_of(path, opened.name), uses, {index: named[index] for index in texts}, fields)
+    notes = []
+    for index in fields.keys() - texts if of_bots else ():
+        every = fields[index]
+        fields[index] = [
+            each
+            for each in every
+            if any(matches(f"{names[index]}.{each}", one.column) for one in asked.named)
+        ]
+        if index in of_bots and not fields[index] and (field := field_with(RESPONSE, every)):
+            use = ColumnUse("", f"{names[index]}.{field}", "")
+            notes.append(
+                f"Column {uses[index]} contains objects with a field '{field}', and each whole object was read as the "
+                f"response. To read the field, add {map_option(use, 'bot')}."
+            )
+    fields = {index: paths for index, paths in fields.items() if paths and index not in texts}
+    folded_ones = [Named(names[index], "ignore", "its fields are columns") for index in fields]
+    header, rows = unfolded(header, opened.rows, fields)
+    asked = replace(asked, named=(*asked.named, *folded_ones))
+    return header, replace(opened, rows=rows, warnings=(*opened.warnings, *notes)), asked
+
+
+def _refuse_objects(
+    place: str, uses: Mapping[int, ColumnUse], texts: Mapping[int, Named], fields: Mapping[int, Sequence[str]]
+) -> None:
+    """Raise TableError for columns that somebody says to be texts, while a field of their objects is the text."""
+    problems = []
+    for index in texts.keys() & fields.keys():
+        use, said, paths = uses[index], texts[index], fields[index]
+        field = field_with(ROLES[said.role], paths) or field_with(RESPONSE, paths)
+        if field:
+            shown = ", ".join(f"'{each[:60]}'" for each in paths[:10])
+            option = map_option(replace(use, header=f"{use.header}.{field}"), said.role)
+            problems.append(
+                f"{place}: column {use} contains objects with the fields {shown}, not texts; add {option} instead of "
+                f"{said.origin}"
+            )
+    if problems:
+        raise TableError(first_of(problems))
 
 
 def _has_responses(header: Sequence[Cell], asked: Asked) -> bool:

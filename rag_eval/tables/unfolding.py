@@ -4,7 +4,7 @@ A chat is an object too, of a query and a response, if the table has no other re
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -20,14 +20,19 @@ _PEEKED = 20
 _ROLES = frozenset((QUERY, REFERENCE, RESPONSE, CONTEXT))
 
 
-def columns_of_objects(header: Sequence[Cell], rows: Rows, *, with_chats: bool) -> tuple[list[int], Rows]:
-    """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows."""
+def columns_of_objects(
+    header: Sequence[Cell], rows: Rows, *, with_chats: bool, given: Collection[int] = ()
+) -> tuple[list[int], Rows]:
+    """The columns that have a role by their names and begin with objects, as far as the first rows tell; all rows.
+
+    So do `given` ones, whatever their names.
+    """
     first = list(islice(rows, _PEEKED))
     found = [
         index
         for index, name in enumerate(header)
-        if isinstance(name, str) and _has_role(name)
-        if fields_of([index], header, iter(first))
+        if isinstance(name, str) and (index in given or _has_role(name))
+        if fields_of([index], header, iter(first), given)
     ]
     return [index for index in found if _is_wanted(index, first, with_chats)], chain(first, rows)
 
@@ -38,8 +43,13 @@ def _is_wanted(column: int, rows: Sequence[tuple[int, Sequence[Cell]]], with_cha
     return not turns or (with_chats and any(RESPONSE in turn for turn in turns))
 
 
-def fields_of(columns: Sequence[int], header: Sequence[Cell], rows: Rows) -> dict[int, list[str]]:
-    """The paths of the fields of each column of objects: every cell is one or blank, and some field has a role."""
+def fields_of(
+    columns: Sequence[int], header: Sequence[Cell], rows: Rows, given: Collection[int]
+) -> dict[int, list[str]]:
+    """The paths of the fields of each column of objects: every cell is one or blank, and some field has a role.
+
+    Of `given` columns no field needs one.
+    """
     paths: dict[int, dict[str, None]] = {index: {} for index in columns}
     for _, cells in rows:
         for index in list(paths):
@@ -52,7 +62,7 @@ def fields_of(columns: Sequence[int], header: Sequence[Cell], rows: Rows) -> dic
     return {
         index: list(its)
         for index, its in paths.items()
-        if any(_has_role(f"{header[index]}.{path}") for path in its)
+        if index in given or any(_has_role(f"{header[index]}.{path}") for path in its)
     }
 
 

@@ -87,6 +87,10 @@ class FirstRows:
         """Whether none of the rows has anything in the column, and there are rows."""
         return bool(self._rows) and all(is_blank(cell_at(cells, index)) for _, cells in self._rows)
 
+    def are_equal(self, index: int, other: int) -> bool:
+        """Whether two columns have the same cells."""
+        return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
+
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)
         cells = [cell for cell in found if isinstance(cell, str) and cell]
@@ -393,7 +397,7 @@ class UnusedColumns:
         return first_of([warning for warning in found if warning])
 
     def _warning(self, index: int, use: ColumnUse, missing: Sequence[str]) -> str:
-        if self._is_copy(use):
+        if self._is_copy(use) or self._is_repeated(index, use):
             return ""
         may_be_bot = index in self._left_out.named or index in self._left_out.hinted
         if may_be_bot and self._columns.shape != LONG:
@@ -434,6 +438,13 @@ class UnusedColumns:
         headers = [each.header for each in self._columns.used.values() if "." in each.header]
         ends = {header.rpartition(".")[2] for header in headers}
         return bool(use.why) and "." in use.header and use.header.rpartition(".")[2] in ends
+
+    def _is_repeated(self, index: int, use: ColumnUse) -> bool:
+        """Whether a field next to a response is the query again: a chain repeats its input."""
+        columns = self._columns
+        objects = {columns.uses[its].header.rpartition(".")[0] for its in columns.responses.values()}
+        parent = use.header.rpartition(".")[0]
+        return bool(parent) and parent in objects and self._rows.are_equal(index, columns.query)
 
     @staticmethod
     def _sentence(use: ColumnUse, problem: str, roles: Sequence[str]) -> str:
