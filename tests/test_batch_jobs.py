@@ -313,6 +313,28 @@ def test_the_cost_of_batches_includes_that_of_commands_without_them(
     assert f"{usage['cost']:.4f} USD (last command: {now:.4f})" in ended.out
 
 
+def test_every_option_that_the_guide_lists_with_batches_can_be_used_with_them(
+    run_cli: Run, server: BatchServer, tmp_path: Path
+) -> None:
+    text = (ROOT / "docs" / "how-to.md").read_text(encoding="utf-8")
+    table = text.partition("|Option|With `--batch`|\n")[2].partition("\n\n")[0]
+    options = [
+        each for line in table.splitlines()[1:] for each in re.findall("`(--.*?)`", line.split("|")[1])
+    ]
+    assert len(options) > 4
+    sheet_of(tmp_path / "in.xlsx", rows=1)
+    configure(tmp_path, "[prices]\ninput = 1\noutput = 1\n")
+    values = {"--batch-wait 120": "0.001", "--max-cost": "9", "--max-calls": "100"}
+    for option in options:
+        name, value = option.split()[0], values.get(option)
+        ended = run_cli(*RUN, "--batch", name, *filter(None, [value]), **openai(server))
+        assert ended.code == (0 if name == "--batch-cancel" else 75), (option, ended.err)
+        server.end()
+    assert "use `--report-only` instead of `--batch`" in text
+    assert run_cli(*RUN, "--report-only", **openai(server)).code == 4
+    assert (tmp_path / "r.xlsx").exists()
+
+
 def test_results_without_a_count_cost_the_most_that_they_can(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
