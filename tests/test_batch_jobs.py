@@ -17,7 +17,19 @@ from conftest import KEY, Run, read_sheet
 from fake_judge import Answer, Request, completion, error, honest_reply, json_answer, without_count
 from files import ROOT, sheet_of
 from forking import Forker
-from test_batches import RUN, azure, configure, distinct, online, openai, pass_time, server, tables, through
+from test_batches import (
+    RUN,
+    azure,
+    configure,
+    distinct,
+    online,
+    openai,
+    pass_time,
+    server,
+    submit_under,
+    tables,
+    through,
+)
 from test_history import INSTALLED, as_cron_does
 from test_store_damage import change
 
@@ -459,12 +471,11 @@ def test_a_queue_that_is_full_is_sent_nothing_more_by_this_command(
 ) -> None:
     """Of eleven calls in three files, where the second finds the queue full."""
     sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[batch]\nrequests_per_file = 4\n")
     full = error(400, "token_limit_exceeded", "Enqueued token limit reached")
     answers = iter([None, full])
     server.hook = lambda event: next(answers, None) if event == "POST /batches" else None
-    ended = run_cli(*RUN, "--batch", **openai(server))
-    assert (ended.code, server.calls.count("POST /files")) == (75, 2)
+    assert submit_under({"most_requests": 4}, server, tmp_path) == 4
+    assert server.calls.count("POST /files") == 2
     assert [len(batch.lines) for batch in server.open()] == [4]
     assert through(run_cli, server, most=30)[-1] == 0
     assert distinct(server)
@@ -698,7 +709,7 @@ def test_a_dry_run_shows_waves_files_and_the_lower_price(
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=50)
-    configure(tmp_path, "[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nrequests_per_file = 500\n")
+    configure(tmp_path, "[prices]\ninput = 0.15\noutput = 0.6\n[batch]\nenqueued_tokens = 300000\n")
     whole = run_cli(*RUN, "--dry-run", **openai(server))
     ended = run_cli(*RUN, "--dry-run", "--batch", **openai(server))
     assert ended.code == 0

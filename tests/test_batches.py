@@ -13,8 +13,14 @@ from conftest import KEY, TABLES, Run, read_sheet
 from fake_judge import Answer, Request, completion, error, json_answer
 from files import sheet_of
 
+from rag_eval.configuration.effective import budget_of, endpoint_of, store_path
+from rag_eval.configuration.loading import load_settings
+from rag_eval.configuration.settings import Settings
+from rag_eval.judge.transport import Transport
+from rag_eval.run.batches import BatchPlan, BatchRun, batch_limits_of
 from rag_eval.store.batch_records import PAUSE, BatchRecords
 from rag_eval.store.reply_store import Store
+from rag_eval.tables.table import read_table
 
 
 @pytest.fixture
@@ -45,6 +51,29 @@ def through(
         server.end()
         pass_time()
     return codes
+
+
+def submit_under(limits: dict[str, int], server: BatchServer, folder: Path) -> int:
+    """The first command of a run, under other limits of the provider; the number of calls that are submitted."""
+    settings = load_settings(None, {"judge.provider": "openai"}, openai(server), folder).settings
+    target = folder / "r.xlsx"
+    store, budget = Store(store_path(settings, target)), budget_of(settings)
+    plan = BatchPlan(
+        settings,
+        read_table(folder / "in.xlsx").rows,
+        None,
+        replace(batch_limits_of(settings), **limits),
+        finish_online_below=0,
+        can_ask_online=True,
+    )
+    transport = Transport(endpoint_of(settings), store, budget)
+    run = BatchRun(
+        plan, transport, store, budget, target, run="r", fresh=False, retry_errors=False, announce=print
+    )
+    try:
+        return sum(batch.requests for batch in run.advance())
+    finally:
+        run.close()
 
 
 def pass_time(journal: Path = Path("r.xlsx.journal"), seconds: float = PAUSE + 60) -> None:
@@ -180,7 +209,7 @@ def test_a_batch_that_expires_again_and_again_is_given_up_and_is_no_lasting_fail
     run_cli: Run, server: BatchServer, tmp_path: Path
 ) -> None:
     sheet_of(tmp_path / "in.xlsx", rows=1)
-    configure(tmp_path, "[judge]\nmax_attempts = 2\n[batch]\nrequests_per_file = 100\n")
+    configure(tmp_path, "[judge]\nmax_attempts = 2\n")
     ended = []
     for _ in range(3):
         ended.append(run_cli(*RUN, "--batch", "--json", "r.json", **openai(server)))
@@ -271,18 +300,21 @@ def test_lines_in_any_order_with_strange_ones_among_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["requests_per_file = 4", "mb_per_file = 0.02"])
-def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("limits", [{"most_requests": 4}, {"most_bytes": 20_000}], ids=str)
+def test_files_are_split(run_cli: Run, server: BatchServer, tmp_path: Path, limits: dict[str, int]) -> None:
+    """By a provider whose limits are small enough for a test, and which refuses what is above them."""
     sheet_of(tmp_path / "in.xlsx", rows=2)
     expected = online(run_cli, server, tmp_path)
-    configure(tmp_path, f"[batch]\n{key}\n")
-    server.most_lines, server.most_bytes = (4, 10**9) if "requests" in key else (50_000, 20_000)
-    first = run_cli(*RUN, "--batch", **openai(server))
-    assert first.code == 75
-    assert f"Waiting for {len(server.open())} batches (22 calls" in first.out
+    server.most_lines, server.most_bytes = (
+        limits.get("most_requests", 50_000),
+        limits.get("most_bytes", 10**9),
+    )
+    assert submit_under(limits, server, tmp_path) == 22
     assert len(server.open()) > 4
     server.end()
-    assert through(run_cli, server)[-1] == 0
+    while submit_under(limits, server, tmp_path):
+        server.end()
+    assert run_cli(*RUN, "--batch", **openai(server)).code == 0
     assert tables(tmp_path / "r.xlsx") == expected
     assert distinct(server)
 
@@ -344,3 +376,14 @@ def test_a_second_report_on_the_same_cache_waits_for_the_same_calls(
     assert tables(tmp_path / "r.xlsx") == tables(tmp_path / "other.xlsx") == expected
     assert distinct(server)
     assert len(server.lines) == 2 * 19
+
+
+def test_a_batch_has_as_much_as_its_provider_documents() -> None:
+    limits = {}
+    for name in ("openai", "azure"):
+        azure_there = {"endpoint": "https://x.openai.azure.com"}
+        values = {"judge": {"provider": name}, "azure": azure_there, "batch": {"deployment": "b"}}
+        settings = Settings.model_validate(values)
+        found = batch_limits_of(settings)
+        limits[name] = found.most_requests, found.most_bytes
+    assert limits == {"openai": (50_000, 200_000_000), "azure": (100_000, 200_000_000)}

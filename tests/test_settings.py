@@ -562,6 +562,14 @@ def test_unclear_files_are_refused(folder: Path, ini: str, expected: list[str]) 
             "[azure]\nembedding_deployment = e",
             "config.ini, line 2, [azure] embedding_deployment: unknown key (RAG Eval uses no embeddings; remove it)",
         ),
+        *(
+            (
+                f"[batch]\n{key} = 4",
+                f"config.ini, line 2, [batch] {key}: this key no longer has an effect (a batch has as many requests "
+                "and bytes as its provider allows); remove it",
+            )
+            for key in ("requests_per_file", "mb_per_file")
+        ),
         (
             "[weights]\nAlpha = 1",
             "config.ini, line 2, [weights] alpha: unknown key (use answer_correctness)",
@@ -745,7 +753,6 @@ def test_several_processes_are_for_the_offline_judge(folder: Path, judge: str, w
         ("limits.max_cost", "0.001 1000", "0"),
         ("limits.max_calls", "1 1000", "0 1.5"),
         ("batch.finish_online_below", "0 1000", "-1"),
-        ("batch.mb_per_file", "0.001 200", "0 200.1"),
     ],
 )
 def test_the_limits_of_a_number(folder: Path, key: str, allowed: str, refused: str) -> None:

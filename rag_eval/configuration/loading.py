@@ -367,11 +367,19 @@ def _describe_unknown(dotted: str) -> str:
         kind, name, known = "section", section, list(Settings.model_fields)
     if "embedding" in name.lower():
         return f"unknown {kind} (RAG Eval uses no embeddings; remove it)"
+    if dotted in _RETIRED:
+        return f"this key no longer has an effect ({_RETIRED[dotted]}); remove it"
     if hint := _OTHER_TOOLS.get(dotted.lower().rstrip(".")):
         return f"unknown {kind} ({hint})"
     nearest = difflib.get_close_matches(name.lower(), known, n=1)
     return f"unknown {kind} ({f'did you mean {nearest[0]!r}?' if nearest else 'known: ' + ', '.join(known)})"
 
+
+_RETIRED = dict.fromkeys(
+    ("batch.requests_per_file", "batch.mb_per_file"),
+    "a batch has as many requests and bytes as its provider allows",
+)
+"""Keys of earlier versions, and what holds in their place."""
 
 _OTHER_TOOLS = {
     "azure_openai": "use [azure]",

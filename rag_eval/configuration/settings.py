@@ -130,7 +130,6 @@ RowNumber = Annotated[
 ]
 NoneOrMore = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
 Factor = Annotated[float, Field(gt=0, le=1, description="a number above 0, at most 1")]
-FileMegabytes = Annotated[float, Field(gt=0, le=200, description="a number above 0, at most 200")]
 Name = Annotated[str, Field(pattern=r"^\S+$", description="a name without white space")]
 OptionalName = Annotated[str, Field(pattern=r"^\S*$", description="a name without white space, or empty")]
 Prefix = Annotated[str, Field(min_length=1, description="text, not empty")]
@@ -437,10 +436,6 @@ class _Batch(_Frozen):
     """The same for [toxicity] deployment."""
     finish_online_below: NoneOrMore = 0
     """When so many calls or fewer are left, they are sent one by one."""
-    requests_per_file: CountLimit = None
-    """As many as the provider allows, unless set."""
-    mb_per_file: FileMegabytes = 200.0
-    """In millions of bytes."""
     enqueued_tokens: CountLimit = None
     """Quota of prompt tokens that may wait in the provider's queue."""
 

@@ -28,6 +28,8 @@ class _BatchRules:
     """Of a chat completion, as the lines of a batch and the batch itself name it."""
     most_requests: int
     """In one batch."""
+    most_bytes: int = 200_000_000
+    """In its file."""
     has_own_deployments: bool = False
     """Batches are answered by deployments of their own, which refuse all other requests."""
     is_overdue_at_end: bool = False

@@ -45,8 +45,8 @@ def batch_limits_of(settings: Settings) -> BatchLimits:
     factor = settings.prices.batch_factor
     return BatchLimits(
         url=rules.url,
-        most_requests=min(batch.requests_per_file or rules.most_requests, rules.most_requests),
-        most_bytes=int(batch.mb_per_file * 1_000_000),
+        most_requests=rules.most_requests,
+        most_bytes=rules.most_bytes,
         most_tokens=batch.enqueued_tokens or 0,
         deployments=_batch_deployments(settings) if rules.has_own_deployments else {},
         prices={
