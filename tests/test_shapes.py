@@ -1648,6 +1648,35 @@ def test_fields_of_a_bot_are_its_response_and_its_context(tmp_path: Path) -> Non
         assert read_table(path).bots == tuple(f"A.{field}" for field in fields)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_values_of_records_that_are_not_read_as_they_are_cause_a_warning(suffix: str, tmp_path: Path) -> None:
+    """Of columns that are used: frames are full of NaN elsewhere. A number of any length is its digits."""
+    digits = "7" * 5_000
+    lines = [
+        f'{{"query": "q", "Bot_A": NaN, "Bot_B": {digits}, "Context": [NaN, "c", -{digits}], "score": NaN}}',
+        '{"query": "r", "Bot_A": -Infinity, "Bot_B": "b\\ud83d", "Context": null, "score": 1}',
+        '{"query": "s", "Bot_A": null, "Bot_B": "b\\ud83d\\ude00", "Context": ["c"], "score": "\\ud83d"}',
+    ]
+    path = tmp_path / f"a{suffix}"
+    path.write_text(f"[{','.join(lines)}]" if suffix == ".json" else "\n".join(lines))
+    table = read_table(path)
+    assert [case.response for row in table.rows for case in row.cases] == [
+        "",
+        digits,
+        "",
+        "b\ufffd",
+        "",
+        "b\U0001f600",
+    ]
+    assert [row.cases[0].chunks for row in table.rows] == [("c", f"-{digits}"), (), ("c",)]
+    assert [warning for warning in table.warnings if "read as" in warning] == [
+        "Column 'Bot_A' (B): NaN or Infinity in row 1, 2 was read as blank; write the text in quotes, or null for "
+        "none.",
+        "Column 'Bot_B' (C): half a character, such as a cut emoji, in row 2 was read as U+FFFD (\ufffd); export the "
+        "texts again.",
+    ]
+
+
 def test_records_have_no_row_with_headers(tmp_path: Path) -> None:
     path = write_table(tmp_path / "a.jsonl", ["query", "answer"], ["q", "a"])
     assert read_table(path, header_row=3).warnings == ("--header-row has no effect on .jsonl files.",)

@@ -4,6 +4,7 @@ A list is one cell, whatever it holds; the fields of an object are columns of th
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice, takewhile
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval.errors import InputError, TableError
-from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS
+from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS, MOST_LISTED
 from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, after_earlier, as_cell
 from rag_eval.tables.chunking import LISTS, split_cell
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
+from rag_eval.tables.remarks import HALF_PAIR, NOT_FINITE
 from rag_eval.texts.strict_json import distinct_keys
 
 _LISTS_OF_RECORDS = (
@@ -45,6 +47,8 @@ class _RecordFile(NamedTuple):
     rows: Iterator[tuple[int, dict[str, Any]]]
     """The number of each record, a line in .jsonl and a position in .json, and its values by path."""
     layout: str
+    odd: Mapping[tuple[str, str], Sequence[int]]
+    """The numbers of records with a value that is not read as it is, by its path and the kind of remark."""
     warnings: tuple[str, ...] = ()
 
 
@@ -56,12 +60,13 @@ def open_records(path: Path) -> Iterator[_RecordFile]:
         if found is not None:
             numbered = list(enumerate(found.records, 1))
             layout = f"JSON, records in {found.where}" if found.where else "JSON"
-            yield _RecordFile(_paths(path, numbered), _flat(numbered), layout, found.warnings)
+            paths, odd = _paths(path, numbered)
+            yield _RecordFile(paths, _flat(numbered), layout, odd, found.warnings)
             return
     with _opened(path) as lines:
-        paths = _paths(path, _parsed(path, lines))
+        paths, odd = _paths(path, _parsed(path, lines))
     with _opened(path) as lines:
-        yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines")
+        yield _RecordFile(paths, _flat(_parsed(path, lines)), "JSON Lines", odd)
 
 
 class _Found(NamedTuple):
@@ -78,7 +83,7 @@ def _records_of_document(path: Path) -> _Found | None:
     with _opened(path) as file:
         text = file.read()
     try:
-        document = parse_json(text)
+        document = _parse_record(text)
     except (ValueError, RecursionError) as error:
         if "\n" in text.strip() and _is_record(text.lstrip().partition("\n")[0]):
             return None
@@ -212,8 +217,25 @@ def _holds_records(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
+class _NotFinite:
+    """NaN or an infinity: nothing, but told apart from null."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+def _whole(digits: str) -> int | str:
+    """A whole number; its digits if there are more than Python reads."""
+    return int(digits) if len(digits) < _MOST_DIGITS else digits
+
+
+_MOST_DIGITS = 4_000
+
 parse_json = json.JSONDecoder(
-    parse_float=str, parse_constant=lambda _: None, object_pairs_hook=distinct_keys
+    parse_float=str, parse_int=_whole, parse_constant=lambda _: None, object_pairs_hook=distinct_keys
+).decode
+_parse_record = json.JSONDecoder(
+    parse_float=str, parse_int=_whole, parse_constant=lambda _: _NotFinite(), object_pairs_hook=distinct_keys
 ).decode
 
 
@@ -239,27 +261,48 @@ def _parsed(path: Path, lines: Any) -> Iterator[tuple[int, Any]]:
         if line.isspace():
             continue
         try:
-            yield number, parse_json(line)
+            yield number, _parse_record(line)
         except (ValueError, RecursionError) as error:
             raise TableError(
                 f"{path.name}, line {number}: is not JSON ({_reason(error, in_line=True)}); write one record per line"
             ) from None
 
 
-def _paths(path: Path, records: Iterable[tuple[int, Any]]) -> tuple[str, ...]:
+def _paths(
+    path: Path, records: Iterable[tuple[int, Any]]
+) -> tuple[tuple[str, ...], dict[tuple[str, str], list[int]]]:
+    """Every field that some record has, and the records with values that are not read as they are."""
     paths: dict[str, None] = {}
+    odd: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, record in records:
         if not isinstance(record, dict):
             raise TableError(
                 f'{path.name}, record {number}: is not an object with fields; expected {{"query": …, "answer": …}}'
             )
-        paths.update(dict.fromkeys(flattened(record)))
+        values = flattened(record)
+        paths.update(dict.fromkeys(values))
+        for name, value in values.items():
+            if (kind := _oddity(value)) and len(odd[name, kind]) <= MOST_LISTED:
+                odd[name, kind].append(number)
         if len(paths) > MAX_COLUMNS:
             raise TableError(
                 f"{path.name}, record {number}: the records have more than {MAX_COLUMNS:,} fields together; remove "
                 "those that are not needed"
             )
-    return tuple(paths)
+    return tuple(paths), odd
+
+
+def _oddity(value: object) -> str:
+    """The kind of remark on a value that is not read as it is; '' for others."""
+    if isinstance(value, _NotFinite):
+        return NOT_FINITE
+    if not isinstance(value, str) or value.isascii():
+        return ""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return HALF_PAIR
+    return ""
 
 
 def _flat(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:

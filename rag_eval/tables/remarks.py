@@ -12,7 +12,7 @@ from rag_eval.tables.cells import (
 from rag_eval.tables.columns import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
-EARLIER = "earlier messages"
+EARLIER, NOT_FINITE, HALF_PAIR = "earlier messages", "not finite", "half pair"
 _SENTENCES = {
     BROKEN_LIST: "what looks like a list cannot be read as one and was taken as plain text in row {rows}; write lists "
     'as JSON: ["chunk 1", "chunk 2"].',
@@ -23,6 +23,9 @@ _SENTENCES = {
     ALTERNATIVES: "several ground truths in row {rows}; the first one counts. Put the one that should count first.",
     EARLIER: "{count} not used (row {rows}). The judge sees only the last question of a chat and its answer; to have "
     "an earlier one judged, give it a row of its own.",
+    NOT_FINITE: "NaN or Infinity in row {rows} was read as blank; write the text in quotes, or null for none.",
+    HALF_PAIR: "half a character, such as a cut emoji, in row {rows} was read as U+FFFD (\ufffd); export the texts "
+    "again.",
 }
 
 

@@ -72,6 +72,8 @@ class Sheet:
     """Whether cells of a small file may share a long text."""
     short: Sequence[int] = ()
     """Rows of a text file that end before the header does; filled in the same way."""
+    odd: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
+    """Rows of a file with records whose values are not read as they are, by the header and the kind of remark."""
     separators: str = ""
     """That could be the ones of a text file, if its separator was not given."""
 
@@ -467,6 +469,7 @@ def _open_json(path: Path, name: str | None) -> Iterator[Sheet]:
             layout=records.layout,
             shares_texts=False,
             warnings=records.warnings,
+            odd=records.odd,
         )
 
 

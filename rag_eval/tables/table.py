@@ -30,7 +30,7 @@ from rag_eval.tables.names import (
     meaning_of,
     names_bots,
 )
-from rag_eval.tables.remarks import counted, cut_warnings, merge_warnings, short_warnings
+from rag_eval.tables.remarks import Remarks, counted, cut_warnings, merge_warnings, short_warnings
 from rag_eval.tables.row_reader import RowReader
 from rag_eval.tables.rows import Lines, Rows
 from rag_eval.tables.selection import EVERYTHING, Selection, sampled
@@ -292,6 +292,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
             *sheet.warnings,
             *columns.warnings,
             *opened.unused.warnings(),
+            *_odd_values(sheet, columns),
             *reader.warnings(),
             *short_warnings([number for number in sheet.short if number <= last_row]),
             *merged,
@@ -301,6 +302,15 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
         selection=selection.words(),
         has_documents=columns.gold is not None and (bool(columns.retrieved) or reader.has_ids),
     )
+
+
+def _odd_values(sheet: Sheet, columns: Columns) -> Iterator[str]:
+    remarks = Remarks()
+    names = {use.header: str(use) for use in columns.used.values()}
+    for (header, kind), rows in sheet.odd.items():
+        for row in rows if header in names else ():
+            remarks.add(kind, names[header], row)
+    return remarks.warnings()
 
 
 def _units(opened: _Opened, walk: "_Walk", reader: RowReader) -> tuple[str, Iterator[Unit]]:
