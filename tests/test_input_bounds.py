@@ -969,6 +969,16 @@ def test_the_directory_of_a_parquet_file_is_a_small_part_of_it(tmp_path: Path) -
     assert table_problems(path)[0].startswith("a.parquet: is damaged or incomplete (Arrow")
 
 
+def test_a_whole_parquet_file_of_too_many_columns_is_not_called_damaged(tmp_path: Path) -> None:
+    names = ["Query", "Bot_A", *(f"c{number}" for number in range(8_000))]
+    (problem,) = table_problems(write_table(tmp_path / "a.parquet", names, ["q"] * len(names)))
+    assert problem.startswith("a.parquet: its directory takes 1,")
+    assert problem.endswith(
+        "as with more than 5,000 columns or with very small groups of rows; write it again with only the columns "
+        "that are needed"
+    )
+
+
 # Configuration and rubrics
 
 

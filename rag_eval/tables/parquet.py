@@ -8,7 +8,7 @@ from sys import getsizeof
 from typing import Any
 
 from rag_eval.errors import TableError, how_to_install
-from rag_eval.tables.bounds import Room
+from rag_eval.tables.bounds import MAX_COLUMNS, Room
 from rag_eval.tables.content import damage_reported
 
 _COPIES = 3
@@ -77,10 +77,18 @@ def _check_footer(path: Path) -> None:
     with path.open("rb") as file:
         file.seek(max(0, size - 8))
         footer = int.from_bytes(file.read(4), "little")
-    if footer > 1_000_000 + size // 10:
+    most = 1_000_000 + size // 10
+    if footer <= most:
+        return
+    if footer > size:
         raise TableError(
             f"{path.name}: is damaged or incomplete: its directory takes {footer:,} bytes; write it again"
         )
+    raise TableError(
+        f"{path.name}: its directory takes {footer:,} bytes, more than the {most:,} allowed, as with more than "
+        f"{MAX_COLUMNS:,} columns or with very small groups of rows; write it again with only the columns that are "
+        "needed"
+    )
 
 
 def _check_metadata(path: Path, metadata: Any, room: Room) -> None:
