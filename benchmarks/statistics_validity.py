@@ -17,8 +17,12 @@ from scipy import stats
 
 from rag_eval.results.agreement import cohen_kappa, spearman
 from rag_eval.results.comparison import (
+    Stage,
     Verdict,
     _as_t,
+    _at_last_stage,
+    _clustered,
+    _nested_sums,
     _statistic,
     _step_down,
     bots_behind,
@@ -27,6 +31,7 @@ from rag_eval.results.comparison import (
     paired_permutation_pvalue,
 )
 from rag_eval.results.intervals import Interval, bootstrap_mean_interval, mean_intervals
+from rag_eval.results.looks import spent
 from rag_eval.results.skewness import bootstrap_t_pvalues, is_feigned_by_skewness
 from rag_eval.results.stratified import LabelledSample, stratified_mean
 
@@ -143,6 +148,135 @@ def _first_claim(scores: Floats) -> float:
     return next((float(test) for test, end in enumerate(rows, 1) if _claims(scores[:end])), np.inf)
 
 
+SHARES = (0.4, 0.6, 0.8, 1.0)
+LOOK_FLIPS = 1_999  # fewer than the library's 100,000: a sign-flip test keeps its level with any number
+_Looked = tuple[float, bool, bool]
+
+
+def looks_errors(simulations: int) -> None:
+    """Equal bots and planned looks: how often does any of the looks claim anything, and what are the rows used?
+
+    By the first step of the sign flips alone, which every claim has to pass: what is checked besides can only take
+    claims away.
+    """
+    print(
+        "\n| equal bots, scores | rows | B=2 | B=3 | B=5 | B=12 | rows used |\n|---|---|---|---|---|---|---|"
+    )
+    kinds: list[tuple[str, Draw, int]] = [
+        ("smooth, hard and easy rows", _smooth, 100),
+        ("quarters, skewed", _quarters, 100),
+        ("mostly alike, rare 0", _rare_zero, 200),
+        ("smooth, a tenth of the rows missing", _with_gaps, 100),
+        ("smooth, each query twice", _twice, 100),
+    ]
+    for name, draw, rows in kinds:
+        rates, used = [], []
+        for bots in (2, 3, 5, 12):
+            rng = np.random.default_rng(bots)
+            claimed = np.array([_first_look(draw(rng, rows, bots), rng) for _ in range(simulations)])
+            rates.append(float(np.mean(claimed < np.inf)))
+            used.append(float(np.minimum(claimed, 1.0).mean()))
+        print(f"| {name} | {rows} | {_percents(rates)} | {min(used):.0%}–{max(used):.0%} |", flush=True)
+
+
+def looks_power(simulations: int) -> None:
+    """One bot ahead of others that are equal: who is found by looks and by one test at the end, and with what rows?"""
+    print("\n| scores | bots | lead | found at a look | found at the end | rows used | interval holds |")
+    print("|---|---|---|---|---|---|---|")
+    for name, draw in (("smooth", _smooth), ("quarters", _quarters)):
+        for bots in (2, 5):
+            for lead in (0.02, 0.04, 0.1, 0.2):
+                rng = np.random.default_rng(bots)
+                used, by_looks, at_end, holds = np.zeros(simulations), 0, 0, 0
+                for number in range(simulations):
+                    scores = draw(rng, 200, bots) - lead * (np.arange(bots) > 0)
+                    used[number], claims, once = _looked(scores, rng)
+                    by_looks += claims
+                    at_end += once
+                    holds += _repeated_holds(scores, round(used[number] * 200), lead)
+                rates = _percents([by_looks / simulations, at_end / simulations])
+                print(
+                    f"| {name} | {bots} | {lead} | {rates} | {used.mean():.0%} | {holds / simulations:.1%} |",
+                    flush=True,
+                )
+
+
+def _first_look(scores: Floats, rng: np.random.Generator) -> float:
+    """Share of the rows at the first look that claims anything; infinite if none does."""
+    rows, bots = scores.shape
+    if _is_twice(scores):
+        scores = scores.reshape(rows // 2, 2, bots).sum(axis=1)
+    ends = [round(len(scores) * share) for share in SHARES]
+    parts = [part[~np.isnan(part).any(axis=1)] for part in np.split(scores, ends[:-1])]
+    one, other = np.triu_indices(bots, 1)
+    seen, largest, levels = np.empty((0, bots)), [], []
+    for part, sums, share in zip(parts, _nested_sums(parts, LOOK_FLIPS, rng), SHARES, strict=True):
+        seen = np.concatenate([seen, part])
+        norms = np.sqrt(((seen[:, one] - seen[:, other]) ** 2).sum(axis=0))
+        found = np.abs(sums[:, one] - sums[:, other]) / norms
+        winner = seen.mean(axis=0).argmax()
+        largest.append(found.max(axis=1))
+        levels.append(spent(share))
+        own = found[0, (one == winner) | (other == winner)].max()
+        test = _at_last_stage(np.array(largest), float(own), levels)
+        if test.pvalue <= test.level:
+            return share
+    return float(np.inf)
+
+
+def _is_twice(scores: Floats) -> bool:
+    return np.allclose(scores[::2], scores[1::2], atol=0.2, equal_nan=True)
+
+
+def _with_gaps(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    scores = _smooth(rng, rows, bots)
+    scores[rng.random(rows) < 0.1] = np.nan
+    return scores
+
+
+def _twice(rng: np.random.Generator, rows: int, bots: int) -> Floats:
+    """The second answer to a query is nearly the first one: as two rows they would feign evidence."""
+    return np.repeat(_smooth(rng, rows // 2, bots), 2, axis=0) + rng.normal(0, 0.02, (rows, bots))
+
+
+def _looked(scores: Floats, rng: np.random.Generator) -> _Looked:
+    """Share of the rows when the runner-up was found or all was seen; if it was; if one test at the end finds it."""
+    rows = len(scores)
+    twice = _is_twice(scores)
+    once = _is_found(scores, [Stage(rows, 0.05)], rng, twice=twice)
+    for look, share in enumerate(SHARES):
+        end = round(rows * share)
+        stages = [Stage(round(rows * each), spent(each)) for each in SHARES[: look + 1]]
+        if _is_found(scores[:end], stages, rng, twice=twice):
+            return share, True, once
+    return 1.0, False, once
+
+
+def _is_found(scores: Floats, stages: list[Stage], rng: np.random.Generator, *, twice: bool) -> bool:
+    there = ~np.isnan(scores).any(axis=1)
+    stages = [Stage(int(there[: stage.rows].sum()), stage.alpha) for stage in stages]
+    table = scores[there]
+    order = np.argsort(-table.mean(axis=0), kind="stable")
+    gaps = table[:, order[:1]] - table[:, order]
+    if twice:
+        gaps, found = _clustered(gaps, np.arange(len(gaps)) // 2, stages)
+        stages = list(found)
+    tests = _step_down(gaps, stages, LOOK_FLIPS, rng)
+    return any(test.pvalue <= test.level for test in tests)
+
+
+def _repeated_holds(scores: Floats, rows: int, lead: float) -> bool:
+    """Whether the interval of the lead over the runner-up, at the look after so many rows, has the true one."""
+    stages = [Stage(round(200 * each), spent(each)) for each in SHARES if 200 * each <= rows + 0.5]
+    comparison = compare_with_best(
+        scores[:rows], [str(bot) for bot in range(scores.shape[1])], stages=stages, resamples=199
+    )
+    assert comparison is not None
+    rival = comparison.rivals[0]
+    truth = lead * ((rival.bot != "0") - (comparison.winner != "0"))
+    return rival.interval is not None and _holds(rival.interval, truth)
+
+
 def power(simulations: int) -> None:
     """One bot better than all others, which are equal or spread out: who finds the runner-up's difference?"""
     print("\n| bots | others | rule | wrong with equal bots | runner-up found |\n|---|---|---|---|---|")
@@ -195,7 +329,7 @@ def _by_remedies(scores: Floats, rng: np.random.Generator) -> dict[str, set[tupl
     order = np.argsort(-scores.mean(axis=0), kind="stable")
     gaps = scores[:, order[:1]] - scores[:, order]
     rows, bots = gaps.shape
-    tests = _step_down(gaps, 0.05, RESAMPLES, rng)
+    tests = _step_down(gaps, [Stage(rows, 0.05)], RESAMPLES, rng)
     reaches = [_as_t(test.critical, rows) for test in tests]
     intervals = mean_intervals(gaps[:, 1:], reaches, RESAMPLES, rng)
     flips = {
@@ -586,6 +720,8 @@ PARTS = {
     "errors": family_wise_errors,
     "partly-equal": partly_equal_errors,
     "repeated": repeated_tests,
+    "looks-errors": looks_errors,
+    "looks-power": looks_power,
     "power": power,
     "remedies": remedies,
     "missing": missing,

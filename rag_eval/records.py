@@ -375,6 +375,16 @@ class RunStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """A planned look at a run before its end, or at its end."""
+
+    rows: int
+    """Rows that were judged by then."""
+    spent: float
+    """Chance of a wrong claim, of 0.05, that is spent by it and all looks before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """What a reader must know about a run to believe its numbers."""
 
@@ -438,12 +448,21 @@ class RunFacts:
     """Names of the files of a run over several; none for one file."""
     notes: tuple[str, ...] = ()
     """What was adapted, cut or left out, one sentence each."""
+    looks: tuple[Look, ...] = ()
+    """The planned looks, the last at the end; none unless the run was to stop when clear."""
+    looks_taken: int = 0
+    """How many of them there were."""
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     """Number of cases that merged prompts judged in place of the single one, by reason: 'long' or a failure's code."""
     left_out: tuple[str, ...] = ()
     """What does not fit into the outputs that are finished, one sentence each."""
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+
+    @property
+    def has_stopped_as_planned(self) -> bool:
+        """A look before the end found everything clear."""
+        return 0 < self.looks_taken < len(self.looks) and not self.partial
 
     def flags_of(self, result: CaseResult) -> tuple[str, ...]:
         """Marks of a case: text that seems to address the judge, and scores that may be incomplete."""

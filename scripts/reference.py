@@ -165,6 +165,8 @@ def _default(value: object) -> str:
         value = str(value).lower()
     if isinstance(value, float):
         value = f"{value:g}"
+    if isinstance(value, tuple):
+        value = ", ".join(map(str, value))
     return "*(empty)*" if value in (None, ()) or str(value) == "" else f"`{value}`"
 
 

@@ -158,7 +158,7 @@ def write_output(
 
 
 def summary_of(results: Sequence[CaseResult], facts: RunFacts, slice_by: str = "") -> Summary:
-    summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, slice_by)
+    summarizer = Summarizer(facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, looks=facts.looks)
     for result in results:
         summarizer.add(result)
     return summarizer.summary()

@@ -836,8 +836,11 @@ def test_the_steps_of_the_job_write_what_it_uploads(tmp_path: Path, sample: Path
     job = yaml.safe_load(recipe("Run in GitHub Actions", "yaml"))
     steps = job["jobs"]["evaluate"]["steps"]
     [step] = [each["run"] for each in steps if "rag-eval answers" in each.get("run", "")]
-    done = as_cron_does(f"export PATH={INSTALLED.parent}:$PATH; cd {sample.parent}; set -e; {step}")
+    shown = tmp_path / "summary"
+    world = f"export PATH={INSTALLED.parent}:$PATH GITHUB_STEP_SUMMARY={shown}"
+    done = as_cron_does(f"{world}; cd {sample.parent}; set -e; {step}")
     assert done.returncode == 0, done.stderr
+    assert shown.read_text(encoding="utf-8").startswith("### ")
     uploaded = steps[-1]["with"]["path"].split()
     assert uploaded == ["report.xlsx", "report.html", "gates.xml"]
     assert all((tmp_path / name).stat().st_size for name in uploaded)

@@ -52,6 +52,8 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
         "usage": usage,
         "reading": {},
         "left_out": (),
+        "looks": (),
+        "looks_taken": 0,
         "prompts": "",
         "fallbacks": {},
         "strata": {},

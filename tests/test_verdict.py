@@ -13,7 +13,7 @@ import pytest
 from report_cases import bare_result, facts_of, failed_result, plain_result, results_of, summary_of
 
 from rag_eval.cli.outcome import leaderboard_lines
-from rag_eval.records import CaseResult, RunFacts
+from rag_eval.records import CaseResult, Look, RunFacts
 from rag_eval.results.findings import Findings, find
 from rag_eval.results.paired import Change, CommonQueries, Direction
 from rag_eval.results.summary import Summary
@@ -32,7 +32,7 @@ def said(
     results: Sequence[CaseResult], facts: RunFacts, **found: object
 ) -> tuple[RunVerdict, Summary, Findings]:
     summary = summary_of(results, facts)
-    findings = replace(find(summary), **found)  # type: ignore[arg-type]
+    findings = replace(find(summary, None, None, facts.looks, facts.rows), **found)  # type: ignore[arg-type]
     return verdict(facts, summary, findings), summary, findings
 
 
@@ -55,6 +55,11 @@ def told(name: str, results: Sequence[CaseResult], facts: RunFacts, **found: obj
     for bot in facts.bots:
         yield f"   {' '.join(bot.split())}: {verdict_on(bot, facts, summary, findings)}"
     yield ""
+
+
+def planned(name: str, values: Values, **changes: object) -> Iterator[str]:
+    """Of a run over 60 rows that came to fewer."""
+    yield from told(name, results_of(values, "truncated"), facts_of(list(values), 60, **changes))
 
 
 def change(bot: str, difference: float, direction: Direction, common: CommonQueries) -> Change:
@@ -119,6 +124,17 @@ def cases() -> Iterator[str]:
     yield from of_values(
         "stopped within the last row", {"Atlas": LEAD, "Birch": [*BEHIND[:29], None]}, "not_run", **partial
     )
+    looks = {"looks": (Look(30, 0.0024), Look(60, 0.05)), "looks_taken": 1}
+    yield from planned("clear at a look", two, **looks)
+    yield from planned("clear at a look, five bots", five, **looks)
+    yield from planned("gates clear at a look, one bot", {"Atlas": LEAD}, **looks)
+    yield from planned(
+        "not clear at a look by other weights",
+        close | {"Atlas": noisy(0.02, 30), "Birch": noisy(0, 30, 3)},
+        **looks,
+    )
+    at_end = {"looks": (Look(12, 0.0024), Look(30, 0.05)), "looks_taken": 2}
+    yield from of_values("looks to the end", two, **at_end)
     bare = [bare_result(row, "Bare", value or 0) for row, value in enumerate(LEAD, 2)]
     full = [plain_result(row, "Full", value or 0) for row, value in enumerate(BEHIND, 2)]
     yield from told("other metrics", [*bare, *full], facts_of(("Bare", "Full"), 30))

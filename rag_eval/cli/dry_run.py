@@ -21,13 +21,14 @@ from rag_eval.run.evaluation import Evaluation, redactor_of
 from rag_eval.run.judges import Judges
 from rag_eval.run.waves import Wave, WaveJudge
 from rag_eval.store.reply_store import Store
+from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
     from rag_eval.judge.batches.outbox import BatchLimits
     from rag_eval.judge.endpoint import Endpoint
-    from rag_eval.records import Row
+    from rag_eval.records import Look, Row
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.tables.table import Table
 
@@ -60,18 +61,27 @@ class DryRun:
         self._rubric = rubric
         self._limits: BatchLimits | None = None
 
-    def lines(self, table: "Table", parts: Parts, *, files: int = 0, is_shared: bool = True) -> Iterator[str]:
-        """What the run would do, and what would stop it as a warning.
+    def lines(
+        self,
+        table: "Table",
+        parts: Parts,
+        *,
+        files: int = 0,
+        is_shared: bool = True,
+        looks: "Sequence[Look]" = (),
+    ) -> Iterator[str]:
+        """What the run would do, and what would stop it as a warning. `looks` are those after which it may end.
 
         `table` has the columns and bots of all `files`, if the run is one in shards; its rows are not looked at.
         `is_shared` says whether the parts share what they are replied. Raises InputError for a cap that cannot be kept.
         """
         settings = self._settings
+        yield from _look_lines(looks)
         if settings.provider.is_offline:
             yield "The offline judge sends nothing and costs nothing."
             return
         budget_of(settings)
-        yield from self._estimated(table, parts, files, is_shared=is_shared)
+        yield from self._estimated(table, parts, files, is_shared=is_shared, may_end=len(looks) > 1)
         if redactor := redactor_of(settings):
             yield f"A run would redact before sending: {redactor.subjects}."
         try:
@@ -79,7 +89,9 @@ class DryRun:
         except InputError as lacking:
             warn(f"A run would stop here: {lacking}")
 
-    def _estimated(self, table: "Table", parts: Parts, files: int, *, is_shared: bool) -> Iterator[str]:
+    def _estimated(
+        self, table: "Table", parts: Parts, files: int, *, is_shared: bool, may_end: bool
+    ) -> Iterator[str]:
         settings, endpoint = self._settings, endpoint_of(self._settings)
         if self._options.batch:
             from rag_eval.run.batches import batch_limits_of
@@ -103,7 +115,10 @@ class DryRun:
             yield from _wave_lines(found.waves)
         if found.too_long:
             yield f"Not sent because they exceed [limits] max_prompt_tokens: {found.too_long} calls."
-        yield _cost_line(found.estimate.cost(prices), settings)
+        cost = found.estimate.cost(prices)
+        yield _cost_line(cost, settings)
+        if may_end:
+            yield _until_clear_line(sum(found.calls), cost, settings.prices.currency)
         yield from () if self._limits else self._time_lines(found.estimate)
         if not is_shared and len(found.calls) > 1:
             shared = self._count(parts, endpoint, is_shared=True)
@@ -216,6 +231,31 @@ def _cost_line(cost: Range | None, settings: "Settings") -> str:
     if cost is None:
         return f"Cost: unknown; {how_to_price(settings)}."
     return f"Cost: about {cost.expected:.2f} {settings.prices.currency} ({cost.low:.2f} to {cost.high:.2f})"
+
+
+_EXPECTED_SHARE = 0.7
+"""Of 200 rows that looks after .4, .6 and .8 of them need, on average over 1,653 pairs of systems."""
+
+
+def _look_lines(looks: "Sequence[Look]") -> Iterator[str]:
+    if len(looks) > 1:
+        rows = enumerated([f"{look.rows:,}" for look in looks[:-1]])
+        yield f"Looks: after {rows} of {looks[-1].rows:,} rows. The run ends there if the answer is clear."
+    elif looks:
+        yield "Looks: only the one at the end. With few rows, an earlier one cannot be clear."
+
+
+def _until_clear_line(calls: int, cost: Range | None, currency: str) -> str:
+    """What is expected of a run with planned looks, and the most."""
+    expected = f"about {_EXPECTED_SHARE * calls:,.0f} calls"
+    most = f"{calls:,} calls"
+    if cost:
+        expected += f" and {_EXPECTED_SHARE * cost.expected:.2f} {currency}"
+        most += f" and {cost.expected:.2f} {currency}"
+    return (
+        f"With --until-clear: {expected} expected ({_EXPECTED_SHARE:.0%}, as measured for many pairs of systems; "
+        f"fewer if one bot leads by much), at most {most}."
+    )
 
 
 def _range(tokens: Range) -> str:

@@ -15,9 +15,10 @@ from rag_eval.cli.facts import facts_again, facts_at_end, facts_at_start
 from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of, run_name
 from rag_eval.cli.people import People
 from rag_eval.cli.session import Session
-from rag_eval.errors import ExitCode, OutputError, StoreError
+from rag_eval.errors import ExitCode, InputError, OutputError, StoreError
 
 if TYPE_CHECKING:
+    from rag_eval.cli.options import Options
     from rag_eval.cli.session import Results
     from rag_eval.configuration.loading import LoadedSettings
     from rag_eval.configuration.settings import Settings
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
     from rag_eval.run.processes import Processes
+    from rag_eval.run.until_clear import UntilClear
     from rag_eval.tables.table import Table
 
 
@@ -40,6 +42,7 @@ class Job:
         self._session = session
         self._options, self._paths, self._manifest = session.options, session.paths, session.manifest
         self._workers: Processes | None = None
+        self._until_clear: UntilClear | None = None
 
     def run(self) -> ExitCode:
         """Everything that can be wrong is found before the first paid call."""
@@ -60,8 +63,10 @@ class Job:
         if self._options.report_only and self._session.input.suffix.lower() == ".json":
             return self._report_again(loaded)
         self._session.rubric = rubric_of(loaded.settings)
+        refuse_looks(self._options)
         refuse_batches(self._options, loaded.settings)
         idle = self._options.show or self._options.dry_run or self._options.report_only
+        idle = idle or self._options.until_clear  # a look needs the rows before it, so one process judges
         if loaded.settings.provider.is_offline and not idle:
             from rag_eval.report.case_table import RenderedCases
             from rag_eval.run.parallel import start_workers
@@ -70,6 +75,13 @@ class Job:
         table = self._session.read_table(loaded, form)
         if self._options.show:
             return self._session.show(table)
+        if self._options.until_clear or self._options.report_only:
+            from rag_eval.run.until_clear import UntilClear
+
+            is_again = self._options.report_only
+            self._until_clear = UntilClear(
+                table.rows, table.bots, loaded.settings, self._session.gates, is_again=is_again
+            )
         self._session.people.join(case for row in table.rows for case in row.cases)
         self._paths.check(loaded)
         if self._options.dry_run:
@@ -88,6 +100,12 @@ class Job:
                 self._session.rubric,
             )
             facts = self._session.people.facts(facts_at_start(loaded.settings, table, judges))
+            if self._until_clear and (
+                self._options.until_clear or self._until_clear.has_been_taken(judges.store)
+            ):
+                facts = self._until_clear.begin(facts, judges.store)
+            else:
+                self._until_clear = None
             self._session.read_history(loaded.settings, facts)
             self._session.announce(loaded.settings, facts, judges, *_IDLE_OFFLINE)
             self._manifest.began(loaded, facts)
@@ -99,9 +117,9 @@ class Job:
         from rag_eval.configuration.effective import store_path
 
         stores = (store_path(loaded.settings, self._paths.report),)
-        for line in DryRun(loaded, self._options, self._session.rubric).lines(
-            table, lambda: [(stores, table.rows)]
-        ):
+        dry_run = DryRun(loaded, self._options, self._session.rubric)
+        looks = self._until_clear.looks if self._until_clear else ()
+        for line in dry_run.lines(table, lambda: [(stores, table.rows)], looks=looks):
             say(line)
         return ExitCode.COMPLETE
 
@@ -144,25 +162,28 @@ class Job:
         if batches:
             evaluation = Evaluation(judges, settings, in_batches=True)
         else:
-            processes = processes_for(settings, table.rows)
+            processes = 1 if self._until_clear else processes_for(settings, table.rows)
             rendered = _rendered(facts, settings) if processes > 1 else None
             evaluation = open_evaluation(judges, settings, processes, rendered, self._workers)
 
         def results(tallies: "Tallies") -> "Results":
-            yield from self._session.judged(evaluation, table, tallies)
+            yield from self._session.judged(evaluation, table, tallies, self._until_clear)
             refuse_empty(evaluation)
 
         def at_end(summary: "Summary") -> "RunFacts":
             stopped = str(evaluation.stopped or "")
             ended = facts_at_end(facts, evaluation.stats(), summary, evaluation.redactor, stopped)
+            if self._until_clear:
+                ended = self._until_clear.facts(ended)
             return batches.facts(ended) if batches else ended
 
         keep = lacks_replies = True
         try:
             outcome = self._session.write(loaded, facts, results, at_end, rendered=rendered)
             lacks_replies = not _is_complete(evaluation, outcome.summary)
-            keep = settings.cache.enabled or lacks_replies or bool(outcome.problems)
-            if judges.account and not lacks_replies and not outcome.problems:
+            is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
+            keep = settings.cache.enabled or is_needed
+            if judges.account and not is_needed:
                 judges.account.end()
             if batches and not evaluation.stopped and not outcome.problems:
                 batches.end()
@@ -208,6 +229,22 @@ class Job:
             self._paths.make_room(settings)
             outcome = self._session.write(loaded, run.facts, results, lambda _: run.facts, made_from=origin)
         return self._session.conclude(outcome, settings)
+
+
+def refuse_looks(options: "Options") -> None:
+    """Raise InputError for options that a run with planned looks cannot have."""
+    if not options.until_clear:
+        return
+    if options.in_batches:
+        raise InputError(
+            "--until-clear: cannot be used with --batch, since each look would wait for batches of up to a day; remove "
+            "one of them"
+        )
+    if options.fail_on_regression:
+        raise InputError(
+            "--until-clear: cannot be used with --fail-on-regression, since only all rows show that nothing is worse; "
+            "remove one of them"
+        )
 
 
 _IDLE_OFFLINE = ("offline", "offline-file")

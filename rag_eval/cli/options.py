@@ -194,6 +194,11 @@ class Options:
         commands=_BOTH,
         idle="offline-file json",
     )
+    until_clear: bool = _flag(
+        "Cost",
+        "Stop at a planned look if the answer is clear by then.",
+        idle="json shards",
+    )
     fresh: bool = _flag(
         "Cost", "Ignore stored replies and call the judge again.", commands=_BOTH, idle="json batch-cancel"
     )
@@ -233,6 +238,12 @@ class Options:
     )
     csv: Path | None = _option(
         "Output", "Also write the tables as CSV files to FOLDER.", type=PATH, metavar="FOLDER"
+    )
+    markdown: Path | None = _option(
+        "Output",
+        "Also write a summary for pull requests, as Markdown.",
+        type=PATH,
+        commands=_GATES,
     )
     manifest: Path | None = _option("Output", "Write settings, status and exit code as JSON.", type=PATH)
     report_only: bool = _flag(

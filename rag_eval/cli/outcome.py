@@ -16,6 +16,7 @@ from rag_eval.results.causes import MOST_CAUSES, BotCauses, cause_words, worst_w
 from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
+from rag_eval.results.looks import confidence_of
 from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
 from rag_eval.results.verdict import ABOUT_COUNTS, unfit_words, verdict
 from rag_eval.texts.display import decimals
@@ -213,11 +214,21 @@ def pass_gates(
     say: Callable[..., None],
     *,
     is_first_run: bool = False,
+    baseline: str = "",
 ) -> bool:
-    """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted."""
+    """Whether every quality gate passes; says how each went, and writes it for CI systems if that is wanted.
+
+    `baseline` is the name of the earlier run that this one is compared with.
+    """
     facts = outcome.facts
     results = list(
-        evaluate_gates(gates, outcome.summary, GateOn(options.gate_on), settings.evaluation.min_coverage)
+        evaluate_gates(
+            gates,
+            outcome.summary,
+            GateOn(options.gate_on),
+            settings.evaluation.min_coverage,
+            confidence_of(facts.looks[: facts.looks_taken], facts.rows),
+        )
     )
     if options.fail_on_regression and not is_first_run:
         findings = outcome.findings
@@ -232,4 +243,9 @@ def pass_gates(
 
         about = {"input": facts.input_name, "judge": facts.judge, "version": facts.version}
         say(f"Also written: {write_junit(options.junit, results, about)}")
+    if options.markdown:
+        from rag_eval.report.markdown_file import write_markdown
+
+        path = write_markdown(options.markdown, facts, outcome.summary, outcome.findings, results, baseline)
+        say(f"Also written: {path}")
     return all(result.passed for result in results)

@@ -102,8 +102,9 @@ class OutputPaths:
         from rag_eval.store.replacement import check_writable
 
         check_writable(self.report)
-        if junit := self._options.junit:  # written last of all, when everything is paid for
-            check_writable(junit, "--junit")
+        for option in ("junit", "markdown"):  # written last of all, when everything is paid for
+            if path := getattr(self._options, option):
+                check_writable(path, f"--{option}")
 
     def make_room(self, settings: "Settings") -> None:
         """Remove what killed runs left; then the report, temporary files and replies must have room. Or OutputError."""
@@ -195,6 +196,7 @@ class OutputPaths:
                     self._json(settings) if settings else options.json,
                     *self._csv_files().values(),
                     options.junit,
+                    options.markdown,
                     options.manifest,
                 ),
             ),
@@ -206,6 +208,7 @@ class OutputPaths:
                 "--output": self.report,
                 **named,
                 "--junit": self._options.junit,
+                "--markdown": self._options.markdown,
                 "--manifest": self._options.manifest,
                 **self._csv_files(),
             },

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rag_eval.rubric import EvaluationRubric
     from rag_eval.run.evaluation import Evaluation
     from rag_eval.run.judges import Judges
+    from rag_eval.run.until_clear import UntilClear
     from rag_eval.tables.delimited import TextForm
     from rag_eval.tables.table import Table
 
@@ -169,17 +170,29 @@ class Session:
             for option in self.options.idle(*idle):
                 warn(f"{option} has no effect with the offline judge.")
 
-    def judged(self, evaluation: "Evaluation", table: "Table", tallies: "Tallies") -> "Results":
-        """Judge row by row. Each result is counted, and then there for the outputs."""
+    def judged(
+        self,
+        evaluation: "Evaluation",
+        table: "Table",
+        tallies: "Tallies",
+        until_clear: "UntilClear | None" = None,
+    ) -> "Results":
+        """Judge row by row. Each result is counted, and then there for the outputs; `until_clear` may end it early."""
         bar = progress(len(table.rows), sys.stderr, quiet=self.options.quiet)
         evaluation.import_meanwhile(_AT_THE_END)
+
+        def on_row(results: Sequence["CaseResult"]) -> None:
+            if _is_judged(results):
+                bar.advance()
+
+        rows = until_clear.results(evaluation, on_row) if until_clear else evaluation.results(table.rows)
         with stopping_on_signals(evaluation):
-            for results in evaluation.results(table.rows):
+            for results in rows:
                 for result in map(self.people.label, results):
                     tallies.add(result)
                     yield result
-                if _is_judged(results):
-                    bar.advance()
+                if not until_clear:
+                    on_row(results)
         bar.close()
 
     def write(
@@ -246,7 +259,15 @@ class Session:
             self.say(line)
         self.say(f"Report: {report}")
         is_first = self.options.wants_latest and self.history is not None and self.history.is_first
-        passed = pass_gates(outcome, self.gates, self.options, settings, self.say, is_first_run=is_first)
+        passed = pass_gates(
+            outcome,
+            self.gates,
+            self.options,
+            settings,
+            self.say,
+            is_first_run=is_first,
+            baseline=self.past.name if self.past else "",
+        )
         code = outcome.exit_code(stopped, settings.evaluation.min_coverage, passed=passed)
         self.manifest.ended(code, outcome)
         for problem in outcome.problems:

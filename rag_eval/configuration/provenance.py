@@ -63,7 +63,7 @@ def _shown(key: str, value: object, secrets: Collection[str]) -> object:
     if isinstance(value, SecretStr):
         return "set" if value.get_secret_value() else "not set"
     if isinstance(value, tuple):
-        value = ", ".join(value)
+        value = ", ".join(map(str, value))
     if key in _URLS and value:
         return safe_url(str(value))
     return without_keys(str(value), secrets) if isinstance(value, str | Path) else value

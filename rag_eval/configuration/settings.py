@@ -5,6 +5,7 @@ import math
 import re
 import warnings
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -43,6 +44,17 @@ def _refuse_empty(value: object) -> object:
 def _read_absence(value: object) -> object:
     """An empty value of the file means that nothing is set."""
     return None if value == "" else value
+
+
+def _read_shares(value: object) -> object:
+    """Numbers with commas between them."""
+    return value.split(",") if isinstance(value, str) else value
+
+
+def _refuse_disorder(shares: tuple[float, ...]) -> tuple[float, ...]:
+    if any(later <= earlier for earlier, later in pairwise(shares)):
+        raise ValueError("not increasing")
+    return shares
 
 
 def _read_kinds(value: str) -> str:
@@ -129,6 +141,14 @@ RowNumber = Annotated[
     Field(description="a whole number of at least 0, or empty"),
 ]
 NoneOrMore = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
+Shares = Annotated[
+    tuple[Annotated[float, Field(gt=0, lt=1)], ...],
+    BeforeValidator(_read_shares),
+    AfterValidator(_refuse_disorder),
+    Field(
+        min_length=1, max_length=20, description="increasing numbers between 0 and 1, such as 0.4, 0.6, 0.8"
+    ),
+]
 Factor = Annotated[float, Field(gt=0, le=1, description="a number above 0, at most 1")]
 Name = Annotated[str, Field(pattern=r"^\S+$", description="a name without white space")]
 OptionalName = Annotated[str, Field(pattern=r"^\S*$", description="a name without white space, or empty")]
@@ -381,6 +401,8 @@ class _Evaluation(_Frozen):
     """How often the judge is asked for each score, which is then the mean."""
     min_coverage: Share = 0.95
     """Scored ÷ applicable; a run below it does not count as complete."""
+    looks: Shares = (0.4, 0.6, 0.8)
+    """Shares of the rows after which --until-clear looks whether the answer is clear; it always looks at the end."""
     min_common: Share = 0.5
     """Share of the baseline's queries that this run must have for a verdict on regressions."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from rag_eval.errors import NOT_RUN
 from rag_eval.records import METRIC_LABELS, TOXICITY, RunFacts, Usage
+from rag_eval.results.looks import looks_words
 from rag_eval.results.summary import Summary
 from rag_eval.results.verdict import NAME_LIMIT
 from rag_eval.texts.display import shorten
@@ -26,6 +27,7 @@ def details(
         _judge(facts),
         _rows(facts, summary),
         *_reading(facts),
+        *([looks_words(facts.looks, facts.looks_taken)] if facts.looks else []),
         _coverage(summary),
         f"Weights of RQS: {_numbers(facts.weights, facts.metrics) or 'none; every metric of RQS is switched off'}.",
         f"Red: {_red(facts)}. {_origin(facts)}{_EDITABLE if is_workbook else ''}".rstrip(),
@@ -63,7 +65,8 @@ def _judge(facts: RunFacts) -> str:
 
 def _rows(facts: RunFacts, summary: Summary) -> str:
     sheet = f", sheet {shorten(facts.sheet, NAME_LIMIT)}" if facts.sheet else ""
-    counts = [f"{_of(summary.judged, facts.rows)} judged"]
+    as_planned = ", then stopped as planned" if facts.has_stopped_as_planned else ""
+    counts = [f"{_of(summary.judged, facts.rows)} judged{as_planned}"]
     counts += [f"{facts.blank_rows:,} blank"] if facts.blank_rows else []
     counts += [f"{facts.cut_rows:,} left out beyond max_rows"] if facts.cut_rows else []
     return f"Rows: {', '.join(counts)} ({shorten(facts.input_name, NAME_LIMIT)}{sheet})."

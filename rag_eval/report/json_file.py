@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import CaseResult, RunFacts, TaskUsage, Usage
+from rag_eval.records import CaseResult, Look, RunFacts, TaskUsage, Usage
 from rag_eval.report.column import ReportTable
 from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
@@ -41,7 +41,9 @@ _ENCODER = json.JSONEncoder(
     check_circular=False,
     default=lambda value: _PLAIN.get(type(value), array.tolist)(value),
 )
-_ONLY_AT_THE_END = ("partial", "notes", "seconds", "usage", "flags", "cut_contexts", "fallbacks", "left_out")
+_ONLY_AT_THE_END = (
+    "partial", "notes", "seconds", "usage", "flags", "cut_contexts", "fallbacks", "left_out", "looks_taken",
+)  # fmt: skip
 """Facts of a run that are not among those of its start: they follow in `end`, or in the cases."""
 _FIRST = ("bots", "leaderboard", "causes", "slices", "rubric", "retrieval", "alignment", "noise", "flagged")
 """Members in the order of earlier versions, for who reads the document as it comes; the others follow."""
@@ -135,6 +137,7 @@ def _end(facts: RunFacts) -> Json:
         "notes": facts.notes,
         "fallbacks": dict(facts.fallbacks),
         "left_out": facts.left_out,
+        "looks_taken": facts.looks_taken,
         "usage": _usage(facts.usage),
     }
 
@@ -258,6 +261,7 @@ _PLAIN: Mapping[type, Callable[[Any], Any]] = {
     Alignment: asdict,
     BotPassRates: asdict,
     Change: _changed,
+    Look: asdict,
     RetrievalSummary: _retrieval,
     Slice: _slice,
 }

@@ -1,13 +1,13 @@
 """Is one bot really better than another: paired tests, the winner and its rivals, and what to say of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rag_eval.results.intervals import (
     NORMAL,
@@ -47,18 +47,35 @@ def paired_permutation_pvalue(
 
 def _flipped_sums(rows: Floats, flips: int, rng: np.random.Generator) -> Floats:
     """Column sums with a sign drawn for each row; the first line has the observed signs."""
-    count = len(rows)
+    return _nested_sums([rows], flips, rng)[0]
+
+
+def _nested_sums(parts: Sequence[Floats], flips: int, rng: np.random.Generator) -> list[Floats]:
+    """For each part the column sums of the rows up to its end, all under the same signs."""
+    rows = np.concatenate(parts)
+    ends = np.cumsum([len(part) for part in parts])
+    sums: list[list[Floats]] = [[] for _ in parts]
+    for signs in _signs(len(rows), flips, rng):
+        total: Floats | float = 0.0
+        for part, end, found in zip(parts, ends, sums, strict=True):
+            total = total + signs[:, end - len(part) : end] @ part
+            found.append(np.asarray(total))
+    return [np.concatenate(found) for found in sums]
+
+
+def _signs(count: int, flips: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Patterns of as many signs, some at a time: the observed one first, then drawn ones; all if they are few."""
     if count <= _ENUMERABLE:
         patterns = np.arange(2 ** max(0, count - 1))[:, None] >> np.arange(count) & 1
-        return np.asarray((1 - 2 * patterns) @ rows)
-    sums = [rows.sum(axis=0, keepdims=True)]
+        yield (1 - 2 * patterns).astype(float)
+        return
+    yield np.ones((1, count))
     for size in chunks(flips, count):
         bits = np.frombuffer(rng.bytes(size * -(-count // 8)), np.uint8).reshape(size, -1)
         signs = np.unpackbits(bits, axis=1, count=count).astype(float)
         signs *= -2
         signs += 1
-        sums.append(signs @ rows)
-    return np.concatenate(sums)
+        yield signs
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -69,6 +86,16 @@ def holm(pvalues: Sequence[float]) -> list[float]:
         running = max(running, min(1.0, (len(pvalues) - rank) * pvalues[index]))
         adjusted[index] = running
     return adjusted
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A look at the first rows of a table, after which nothing more would have been judged if all had been clear."""
+
+    rows: int
+    """How many of them it saw."""
+    alpha: float
+    """Chance of a wrong claim that was spent by it and all looks before it."""
 
 
 class Verdict(StrEnum):
@@ -91,7 +118,7 @@ class Rival:
     """Of the difference, wide enough for the winner having been picked by the same scores. Excludes 0 exactly
     when the verdict is `significant`. None for a single row."""
     pvalue: float
-    """Adjusted for all comparisons, and for the winner having been picked by the same scores."""
+    """Adjusted for all comparisons, for the winner having been picked by the same scores, and for earlier looks."""
     verdict: Verdict
     more_queries: int | None
     """How many more would decide it at this effect with a power of 0.8; at most MANY_QUERIES, which means
@@ -138,8 +165,13 @@ def compare_with_best(
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    stages: Sequence[Stage] = (),
+    clusters: ArrayLike | None = None,
 ) -> Comparison | None:
     """Compare every bot with the best one, over rows × bots of scores without gaps. None without any score.
+
+    `stages` are the planned looks so far, the last of them now, over rows in the order in which they were judged.
+    `clusters` are numbers of what each row belongs to: rows of one cluster are no independent evidence.
 
     The chance of one or more wrong `significant` in a table is at most 1 − confidence. Since the winner is
     picked by the same scores, a rival is tested with the largest difference between *any* two bots that are
@@ -152,13 +184,13 @@ def compare_with_best(
     order = sorted(range(len(bots)), key=lambda bot: -means[bot])
     table = table[:, order]
     gaps = table[:, :1] - table
-    tests = _tested(gaps, 1 - confidence, resamples, seed)
+    tests = _tested(gaps, _stages(stages, len(table), confidence), resamples, seed, clusters)
     best = round(means[order[0]], 4)
     return Comparison(
         winner=bots[order[0]],
         winners=tuple(bot for bot, mean in zip(bots, means, strict=True) if round(mean, 4) == best),
         rivals=tuple(
-            _rival(bots[bot], gap, round(means[bot], 4) == best, test, 1 - confidence)
+            _rival(bots[bot], gap, round(means[bot], 4) == best, test, _alpha(confidence))
             for bot, gap, test in zip(order[1:], gaps.T[1:], tests, strict=True)
         ),
         rows=len(table),
@@ -174,15 +206,24 @@ def bots_behind(
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    stages: Sequence[Stage] = (),
+    clusters: ArrayLike | None = None,
 ) -> frozenset[str]:
     """The bots that `winner` is significantly better than, by the same test, even if it is not the best."""
     table = _checked(scores, bots)
     order = sorted(range(len(bots)), key=lambda bot: bots[bot] != winner)
     gaps = table[:, order[:1]] - table[:, order]
-    tests = _tested(gaps, 1 - confidence, resamples, seed)
-    return frozenset(
-        bots[bot] for bot, test in zip(order[1:], tests, strict=True) if test.is_clear(1 - confidence)
-    )
+    tests = _tested(gaps, _stages(stages, len(table), confidence), resamples, seed, clusters)
+    return frozenset(bots[bot] for bot, test in zip(order[1:], tests, strict=True) if test.is_clear)
+
+
+def _stages(stages: Sequence[Stage], rows: int, confidence: float) -> Sequence[Stage]:
+    """Those, or the one look at everything."""
+    return stages or [Stage(rows, _alpha(confidence))]
+
+
+def _alpha(confidence: float) -> float:
+    return 1 - confidence
 
 
 def _checked(scores: ArrayLike, bots: Sequence[str]) -> Floats:
@@ -197,39 +238,82 @@ def _checked(scores: ArrayLike, bots: Sequence[str]) -> Floats:
 @dataclass(frozen=True, slots=True)
 class _Test:
     pvalue: float
+    """Chance of so clear a difference now, or of a claim at an earlier stage."""
+    level: float
+    """What that may be at this stage."""
     critical: float
     """What Σd ÷ √Σd² had to exceed."""
+    nominal: float
+    """Chance of exceeding it at this stage, whatever was seen before."""
     interval: Interval | None = None
     """Of the mean difference, as wide as the test was strict; None for a single row."""
     is_feigned: bool = False
     """The skewness of the differences alone may have made them so clear."""
 
-    def is_clear(self, alpha: float) -> bool:
+    @property
+    def is_clear(self) -> bool:
         """All that look at skewed differences in their own ways must agree: only what each of them sees is claimed."""
         sees_interval = self.interval is not None and self.interval.low > 0
-        return self.pvalue <= alpha and sees_interval and not self.is_feigned
+        return self.pvalue <= self.level and sees_interval and not self.is_feigned
+
+    def repeated_pvalue(self, alpha: float) -> float:
+        """The smallest chance of wrong claims at which planned looks of this kind would have claimed it.
+
+        That of O'Brien–Fleming spending (Lan and DeMets 1983) after this share of the rows; with one look the p-value.
+        """
+        if self.level == alpha or not 0.0 < self.pvalue < 1.0:
+            return self.pvalue
+        steeper = NORMAL.inv_cdf(self.level / 4) / NORMAL.inv_cdf(alpha / 4)
+        return min(1.0, 4 * NORMAL.cdf(NORMAL.inv_cdf(self.pvalue / 4) / steeper))
 
 
-def _tested(gaps: Floats, alpha: float, resamples: int, seed: int) -> list[_Test]:
+def _tested(
+    gaps: Floats, stages: Sequence[Stage], resamples: int, seed: int, clusters: ArrayLike | None
+) -> list[_Test]:
     """Each column but the first, which belongs to the winner and is 0."""
     rng = np.random.default_rng(seed)
-    tests = _step_down(gaps, alpha, resamples, rng)
+    if clusters is not None:
+        gaps, stages = _clustered(gaps, np.asarray(clusters), stages)
+    is_staged = len(stages) > 1 or stages[0].alpha < _SMALLEST_LEVEL
+    tests = _step_down(gaps, stages, resamples * (_EARLY_FLIPS if is_staged else 1), rng)
     rows = len(gaps)
     if rows < 2:
         return tests
     reaches = [_as_t(test.critical, rows) for test in tests]
-    intervals = mean_intervals(gaps[:, 1:], reaches, resamples, rng)
+    draws = resamples * (_EARLY_RESAMPLES if is_staged else 1)
+    intervals = mean_intervals(gaps[:, 1:], reaches, draws, rng)
     tests = [replace(test, interval=interval) for test, interval in zip(tests, intervals, strict=True)]
-    if not any(test.is_clear(alpha) for test in tests):
+    if not any(test.is_clear for test in tests):
         return tests
     order = sorted(range(1, gaps.shape[1]), key=lambda column: _statistic(gaps[:, column]))
-    pvalues = bootstrap_t_pvalues(gaps, order, rng)
+    pvalues = bootstrap_t_pvalues(gaps, order, rng, *([draws] if is_staged else []))
     return [
-        replace(test, is_feigned=pvalues[column] > alpha or is_feigned_by_skewness(gaps[:, column], reach))
-        if test.is_clear(alpha)
+        replace(
+            test,
+            is_feigned=pvalues[column] > test.nominal or is_feigned_by_skewness(gaps[:, column], reach),
+        )
+        if test.is_clear
         else test
         for column, (test, reach) in enumerate(zip(tests, reaches, strict=True), 1)
     ]
+
+
+_SMALLEST_LEVEL = 0.02
+"""Below it a look needs more draws."""
+_EARLY_FLIPS, _EARLY_RESAMPLES = 10, 5
+"""Times as many: the first of planned looks spends a chance of about .001, which fewer would not resolve."""
+
+
+def _clustered(
+    gaps: Floats, clusters: NDArray[np.int64], stages: Sequence[Stage]
+) -> tuple[Floats, Sequence[Stage]]:
+    """One row for each cluster, with the same mean over all of them; clusters in the order in which they came."""
+    _, first, which = np.unique(clusters, return_index=True, return_inverse=True)
+    ranks = np.argsort(np.argsort(first))
+    sums = np.zeros((len(first), gaps.shape[1]))
+    np.add.at(sums, ranks[which], gaps)
+    stages = [replace(stage, rows=int(np.count_nonzero(first < stage.rows))) for stage in stages]
+    return sums * (len(first) / len(gaps)), stages
 
 
 def _as_t(critical: float, rows: int) -> float:
@@ -242,53 +326,82 @@ def _statistic(gap: Floats) -> float:
     return abs(float(gap.sum())) / (math.sqrt(float((gap**2).sum())) or 1.0)
 
 
-def _step_down(gaps: Floats, alpha: float, flips: int, rng: np.random.Generator) -> list[_Test]:
+def _step_down(gaps: Floats, stages: Sequence[Stage], flips: int, rng: np.random.Generator) -> list[_Test]:
     """Test each column but the first against the first, which belongs to the winner and is 0.
 
     Flipping the signs of whole rows keeps how the bots hang together. The statistic of two bots, Σd ÷ √Σd²,
     has variance 1 under such flips whatever the spread of their differences, so that a maximum over pairs is
-    fair to each of them.
+    fair to each of them. The maxima at all stages come from the same flips: their joint distribution says what
+    each stage may claim.
     """
-    rows = pooled(gaps[(gaps != gaps[:, :1]).any(axis=1)], rng)
-    sums = _flipped_sums(rows, flips, rng)
+    parts = [
+        pooled(part[(part != part[:, :1]).any(axis=1)], rng)
+        for part in np.split(gaps, [stage.rows for stage in stages[:-1]])
+    ]
+    sums = _nested_sums(parts, flips, rng)
+    seen = [np.concatenate(parts[: stage + 1]) for stage in range(len(parts))]
 
     def statistic(one: int, other: int) -> Floats:
-        norm = math.sqrt(float(((rows[:, one] - rows[:, other]) ** 2).sum()))
-        return np.abs(sums[:, one] - sums[:, other]) / (norm or 1.0)
+        """At each stage, of each flip."""
+        norms = [math.sqrt(float(((rows[:, one] - rows[:, other]) ** 2).sum())) for rows in seen]
+        return np.stack(
+            [
+                np.abs(found[:, one] - found[:, other]) / (norm or 1.0)
+                for found, norm in zip(sums, norms, strict=True)
+            ]
+        )
 
-    own = [statistic(0, bot)[0] for bot in range(1, gaps.shape[1])]
+    own = [float(statistic(0, bot)[-1, 0]) for bot in range(1, gaps.shape[1])]
     field = [0]
-    largest = np.zeros(len(sums))
+    largest = np.zeros((len(stages), len(sums[0])))
     tests: dict[int, _Test] = {}
     for rival in sorted(range(len(own)), key=own.__getitem__):
         for other in field:
             largest = np.maximum(largest, statistic(rival + 1, other))
         field.append(rival + 1)
-        pvalue = float(np.mean(largest >= own[rival] - TINY))
-        critical = np.sort(largest)[math.ceil((len(largest) - 1) * (1 - alpha))]
-        tests[rival] = _Test(pvalue, float(critical))
-    return _made_monotone(tests, alpha)
+        tests[rival] = _at_last_stage(largest, own[rival], [stage.alpha for stage in stages])
+    return _made_monotone(tests)
 
 
-def _made_monotone(tests: dict[int, _Test], alpha: float) -> list[_Test]:
+def _at_last_stage(largest: Floats, own: float, levels: Sequence[float]) -> _Test:
+    """`largest` has the maximum of each flip at each stage: who claims earlier what is not so cannot do so again."""
+    flips = largest.shape[1]
+    has_claimed = np.zeros(flips, dtype=bool)
+    for values, level in zip(largest[:-1], levels, strict=False):
+        left = np.sort(values[~has_claimed])[::-1]
+        count = math.floor(level * flips + TINY) - int(has_claimed.sum())
+        if count > 0:
+            has_claimed |= values > (left[count] + TINY if count < len(left) else -1.0)
+    now = np.where(has_claimed, math.inf, largest[-1])
+    critical = np.sort(now)[math.ceil((flips - 1) * (1 - levels[-1]))]
+    if not math.isfinite(critical):
+        critical = largest[-1].max()
+    nominal = float(np.mean(largest[-1] > critical + TINY)) if len(levels) > 1 else levels[-1]
+    return _Test(float(np.mean(now >= own - TINY)), levels[-1], float(critical), nominal)
+
+
+def _made_monotone(tests: dict[int, _Test]) -> list[_Test]:
     """From the most to the least clear rival: the first that is not decided leaves all others undecided."""
-    hurdle = _Test(0.0, 0.0)
+    hurdle: _Test | None = None
     for rival, test in reversed(tests.items()):
-        critical = hurdle.critical if hurdle.pvalue > alpha else test.critical
-        hurdle = tests[rival] = _Test(max(hurdle.pvalue, test.pvalue), critical)
+        if hurdle:
+            is_decided = hurdle.pvalue <= hurdle.level
+            harder = test if is_decided else replace(test, critical=hurdle.critical, nominal=hurdle.nominal)
+            tests[rival] = replace(harder, pvalue=max(hurdle.pvalue, test.pvalue))
+        hurdle = tests[rival]
     return [tests[rival] for rival in sorted(tests)]
 
 
 def _rival(bot: str, gap: Floats, is_tie: bool, test: _Test, alpha: float) -> Rival:
     verdict, more, interval = Verdict.TIE, None, test.interval
     if not is_tie:
-        is_clear = test.is_clear(alpha)
-        verdict = Verdict.SIGNIFICANT if is_clear else Verdict.NOT_DECIDED
-        more = None if is_clear else _more_queries(gap, test, alpha)
+        verdict = Verdict.SIGNIFICANT if test.is_clear else Verdict.NOT_DECIDED
+        more = None if test.is_clear else _more_queries(gap, test, alpha)
     if interval is not None and verdict is not Verdict.SIGNIFICANT:
         interval = _with_zero(interval)
     doubt = "the differences are skewed" if test.is_feigned and verdict is Verdict.NOT_DECIDED else ""
-    return Rival(bot, max(0.0, fmean(gap)), interval, test.pvalue, verdict, more, doubt)
+    pvalue = test.repeated_pvalue(alpha)
+    return Rival(bot, max(0.0, fmean(gap)), interval, pvalue, verdict, more, doubt)
 
 
 def _with_zero(interval: Interval) -> Interval:
@@ -308,5 +421,5 @@ def _more_queries(gap: Floats, test: _Test, alpha: float) -> int | None:
     noise = float(gap.std(ddof=1)) / float(gap.mean())
     needed = ((critical + NORMAL.inv_cdf(_POWER)) * noise) ** 2 + critical**2 / 2
     fewest = math.ceil(math.log2(2 / alpha)) * rows / np.count_nonzero(gap)
-    enough = _HALF_MORE * rows if test.pvalue <= alpha else 0.0
+    enough = _HALF_MORE * rows if test.pvalue <= test.level else 0.0
     return min(max(1, math.ceil(max(needed, fewest, enough)) - rows), MANY_QUERIES)

@@ -1,12 +1,13 @@
 """What the scores of a run support: how sure each mean is, and whether the best bot really is better. Pure."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_eval.records import METRIC_LABELS, CaseResult
+from rag_eval.records import METRIC_LABELS, CaseResult, Look
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.human_alignment import Alignment
+from rag_eval.results.looks import Seen, stages_of
 from rag_eval.results.paired import Change, CommonQueries
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import FEWEST_ROWS, Summary
@@ -52,6 +53,8 @@ class Findings:
     """By ranked bot whose RQS is made of other metrics than the best one's: those that only one of the two has."""
     flagged: tuple[CaseResult, ...] = ()
     """Cases whose text seems to address the judge: those with the highest RQS, which should be looked at first."""
+    worst: tuple[CaseResult, ...] = ()
+    """Failed cases with the lowest RQS, the lowest first."""
 
     since_last: tuple[Change, ...] | None = None
     """Since the last comparable run of the history; None without one."""
@@ -74,11 +77,14 @@ def find(
     summary: Summary,
     changes: tuple[Change, ...] | None = None,
     weights: Mapping[str, float] | None = None,
+    looks: Sequence[Look] = (),
+    rows: int = 0,
     **beside: Any,
 ) -> Findings:
     """The intervals and tests of a run, the same for the same scores; `beside` are further fields as they are.
 
-    By the weights it is known which metrics make up RQS; without them, all do.
+    By the weights it is known which metrics make up RQS; without them, all do. `looks` are those that were planned for
+    a run of so many `rows`.
     """
     import numpy as np
 
@@ -95,11 +101,12 @@ def find(
         for bot in summary.bots
     }
     table = np.column_stack([summary.rqs_values[bot] for bot in bots]) if bots else np.empty((0, 0))
-    comparison = compare_with_best(table, bots)
+    comparison = compare_with_best(table, bots, **_staged(summary.seen, looks, rows, summary.reached))
     unlike = _unlike(summary, comparison.winner, weights) if comparison else {}
     challengers = _challengers(summary, comparison.winner) if comparison else ()
     if comparison:
-        doubts = _doubts(summary, comparison, challengers)
+        staged = _staged(summary.gapped_seen, looks, rows, summary.reached)
+        doubts = _doubts(summary, comparison, challengers, staged)
         comparison = _without_claims_about(unlike, _with_doubts(comparison, doubts))
         comparison = _of_enough_rows(comparison)
     missing = {bot.bot: bot.rqs.failed for bot in summary.bots}
@@ -140,7 +147,19 @@ _FEW = 0.01
 """Share of the queries. Failures caused by content differ between two bots when more than these do."""
 
 
-def _doubts(summary: Summary, comparison: "Comparison", challengers: Collection[str]) -> dict[str, str]:
+def _staged(seen: Seen | None, looks: Sequence[Look], rows: int, reached: int) -> dict[str, Any]:
+    """How the test must mind that there were looks, as its arguments; none without looks."""
+    from rag_eval.results.comparison import Stage
+
+    if not looks or seen is None or not reached:
+        return {}
+    stages = [Stage(count, alpha) for count, alpha in stages_of(looks, seen, rows, reached)]
+    return {"stages": stages, "clusters": seen.clusters}
+
+
+def _doubts(
+    summary: Summary, comparison: "Comparison", challengers: Collection[str], staged: Mapping[str, Any]
+) -> dict[str, str]:
     """By rival: why what was not judged keeps a lead from being significant, although the scores are."""
     from rag_eval.results.comparison import Verdict, bots_behind
 
@@ -149,7 +168,7 @@ def _doubts(summary: Summary, comparison: "Comparison", challengers: Collection[
         return {}
     sure = set(claimed)
     if summary.gapped_rqs:
-        sure &= bots_behind(comparison.winner, *_worst_case(summary, comparison.winner))
+        sure &= bots_behind(comparison.winner, *_worst_case(summary, comparison.winner), **staged)
     blocked = {bot.bot: bot.failed_by_content for bot in summary.bots}
     doubts = {
         bot: "unjudged cases could change it" for bot in claimed if bot not in sure or bot in challengers

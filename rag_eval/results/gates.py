@@ -9,11 +9,12 @@ from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
-from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
+from rag_eval.results.summary import RQS, BotSummary, Mean, Summary, of_queries
 from rag_eval.texts.display import decimals
 
 if TYPE_CHECKING:
     from rag_eval.results.findings import Findings
+    from rag_eval.results.intervals import Interval
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
@@ -74,12 +75,26 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
 
 
 def evaluate(
-    gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float
+    gates: Sequence[Gate], summary: Summary, gate_on: GateOn, min_coverage: float, confidence: float = 0.95
 ) -> tuple[GateResult, ...]:
-    """Every gate on every bot. One bot that misses a gate fails it."""
+    """Every gate on every bot. One bot that misses a gate fails it. `confidence` is that of the intervals."""
     return tuple(
-        _result(gate, bot, gate_on, min_coverage, summary.compared) for gate in gates for bot in summary.bots
+        _result(gate, bot, gate_on, min_coverage, summary.compared, confidence)
+        for gate in gates
+        for bot in summary.bots
     )
+
+
+def is_decided(gate: Gate, bot: BotSummary, min_coverage: float, confidence: float) -> bool:
+    """Whether no further query is needed to know if the bot passes: the interval is on one side of the gate.
+
+    A gate on the lower limit is missed for good if even the upper limit is below it.
+    """
+    mean = _gated(gate, bot)
+    if mean is None or mean.value is None or (mean.coverage or 0.0) < min_coverage:
+        return False
+    interval = _interval(gate, bot, confidence)
+    return interval is not None and (_reaches(interval.low, gate.least) or interval.high < gate.least - 1e-9)
 
 
 def regression_gates(findings: "Findings", bots: Sequence[str], min_common: float) -> tuple[GateResult, ...]:
@@ -138,9 +153,22 @@ def _shown(change: Change) -> str:
     return f"{NAMES[change.name]} {by} ({common_words(change.queries)})"
 
 
-def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, compared: int) -> GateResult:
+def _gated(gate: Gate, bot: BotSummary) -> Mean | None:
+    return bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+
+
+def _interval(gate: Gate, bot: BotSummary, confidence: float) -> "Interval | None":
+    from rag_eval.results.intervals import reported_interval
+
+    values = bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name]
+    return reported_interval(values, confidence)
+
+
+def _result(
+    gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, compared: int, confidence: float
+) -> GateResult:
     """`compared` are the queries that the Leaderboard's means are over; those of a gate are over the bot's own."""
-    mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+    mean = _gated(gate, bot)
     if mean is None or mean.value is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was not scored for any query")
     value = f"{gate.name} {_beside(gate.least, mean.value)}"
@@ -155,12 +183,11 @@ def _result(gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, c
     if gate_on is GateOn.MEAN:
         reason = f"{value} ({queries}); the mean {required}"
         return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), reason)
-    from rag_eval.results.intervals import reported_interval
-
-    interval = reported_interval(bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name])
+    interval = _interval(gate, bot, confidence)
     if interval is None:
         return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few for an interval")
-    limits = f"95% CI {_beside(gate.least, interval.low)} to {decimals(interval.high, 4)}"
+    kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
+    limits = f"{kind} {_beside(gate.least, interval.low)} to {decimals(interval.high, 4)}"
     reason = f"{value} ({limits}, {queries}); the lower limit {required}"
     return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
 

@@ -45,9 +45,9 @@ def bootstrap_mean_interval(
     return mean_intervals(sample[:, None], [reach], resamples, np.random.default_rng(seed))[0]
 
 
-def reported_interval(values: Sequence[float]) -> Interval | None:
+def reported_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
     """The bootstrap interval of the mean; None for fewer than FEWEST_ROWS values."""
-    return bootstrap_mean_interval(values) if len(values) >= FEWEST_ROWS else None
+    return bootstrap_mean_interval(values, confidence=confidence) if len(values) >= FEWEST_ROWS else None
 
 
 def wilson_interval(passed: int, count: int, *, confidence: float = 0.95) -> Interval | None:

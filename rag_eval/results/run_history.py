@@ -12,7 +12,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -92,6 +92,8 @@ class HistoryRun:
     seconds: float = 0.0
     partial: str = ""
     """Why the run ended early; empty for a complete run."""
+    stopped_at: int = 0
+    """Rows after which the run stopped as planned, since the answer was clear; 0 if all were judged."""
     since: str = ""
     """Id of the comparable run before; empty without one, and if its values by case were lost."""
     changes: tuple[PairedMeans, ...] = ()
@@ -209,6 +211,7 @@ def run_of(
         currency=facts.currency,
         seconds=facts.seconds,
         partial=facts.partial,
+        stopped_at=facts.looks[facts.looks_taken - 1].rows if facts.has_stopped_as_planned else 0,
         since=since,
         changes=findings.since_last or (),
     )
@@ -420,6 +423,8 @@ def bots_in_time(history: History) -> list[BotInTime]:
             bot = next((each for each in run.bots if each.bot == name), None)
             if bot is not None:
                 before = _after(before, run, bot)
+                if run.stopped_at:
+                    before = replace(before, verdict=f"{before.verdict}; stopped as planned")
                 lines.append(before)
     return lines
 

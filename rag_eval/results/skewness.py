@@ -34,7 +34,9 @@ def is_feigned_by_skewness(gap: Floats, reach: float) -> bool:
     return _t(gap) < skewed_hurdle(gap, reach) * (1 - TINY)
 
 
-def bootstrap_t_pvalues(gaps: Floats, order: Sequence[int], rng: np.random.Generator) -> dict[int, float]:
+def bootstrap_t_pvalues(
+    gaps: Floats, order: Sequence[int], rng: np.random.Generator, resamples: int = RESAMPLES
+) -> dict[int, float]:
     """By column: how often a resampled table has so large a t between any two bots still in question.
 
     `gaps` are those to the winner, whose own column is the first; `order` has the other columns, the clearest last.
@@ -43,7 +45,7 @@ def bootstrap_t_pvalues(gaps: Floats, order: Sequence[int], rng: np.random.Gener
     centred = gaps - gaps.mean(axis=0)
     centred[np.abs(centred) < TINY] = 0.0
     rows = pooled(centred, rng)
-    largest = _largest_t(rows, order, rng)
+    largest = _largest_t(rows, order, rng, resamples)
     own = {column: _t(gaps[:, column]) for column in order}
     pvalues, clearest = {}, 0.0
     for column in reversed(order):
@@ -52,7 +54,9 @@ def bootstrap_t_pvalues(gaps: Floats, order: Sequence[int], rng: np.random.Gener
     return pvalues
 
 
-def _largest_t(rows: Floats, order: Sequence[int], rng: np.random.Generator) -> dict[int, Floats]:
+def _largest_t(
+    rows: Floats, order: Sequence[int], rng: np.random.Generator, resamples: int
+) -> dict[int, Floats]:
     """By column: of each resampled table the largest |t| of two bots among the winner and those up to the column.
 
     A sample of coarse scores may happen to have no spread at all. A spread of less than one n-th of that of the rows is
@@ -60,7 +64,7 @@ def _largest_t(rows: Floats, order: Sequence[int], rng: np.random.Generator) -> 
     """
     parts: dict[int, list[Floats]] = {column: [] for column in order}
     count = len(rows)
-    for counts in resampled_counts(count, RESAMPLES, rng):
+    for counts in resampled_counts(count, resamples, rng):
         sums = counts @ rows
         largest = np.zeros(len(counts))
         field = [0]

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
-from rag_eval.errors import CONTENT_CODES
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Outcome, Score
+from rag_eval.errors import CONTENT_CODES, NOT_RUN
+from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Look, Outcome, Score
+from rag_eval.results.looks import Seen, in_order, key_of, taken
 from rag_eval.results.stored import State
 
 RQS = "rqs"
@@ -127,6 +128,12 @@ class Summary:
     failed on none of them."""
     slices: tuple[Slice, ...]
     """In the order in which they first came; none unless they were asked for."""
+    reached: int = 0
+    """Rows that a run with planned looks came to, whether or not their judge failed."""
+    seen: Seen | None = None
+    """What planned looks saw of the compared rows, which come in the order in which they were judged then."""
+    gapped_seen: Seen | None = None
+    """The same of `gapped_rqs`."""
 
     def with_values_of(self, metrics: Collection[str]) -> "Summary":
         """The same without the single values of all other metrics, which are most of its memory."""
@@ -156,8 +163,15 @@ class Summarizer:
         toxicity_threshold: float,
         slice_by: str = "",
         further: Iterable[str] = (),
+        looks: Sequence[Look] = (),
     ) -> None:
-        """`slice_by` names the column whose values are the slices; without it there are none."""
+        """`slice_by` names the column whose values are the slices; without it there are none.
+
+        `looks` are those that were planned; with them the queries of the rows count.
+        """
+        self._looks = looks
+        self._keys: list[str] = []
+        self._unreached: set[int] = set()
         enabled = set(metrics)
         self._metrics = tuple(metric for metric in METRIC_LABELS if metric in enabled)
         self._further = tuple(further)
@@ -167,7 +181,13 @@ class Summarizer:
         self._slices: dict[str, dict[str, _BotColumns]] = {}
 
     def add(self, result: CaseResult) -> None:
-        self._bots[result.case.bot].add(result)
+        columns = self._bots[result.case.bot]
+        columns.add(result)
+        if self._looks:
+            if columns.cases > len(self._keys):
+                self._keys.append(key_of(result.case.query))
+            if any(score.code == NOT_RUN for score in result.scores.values()):
+                self._unreached.add(columns.cases)
         if self._slice_by:
             name = result.case.columns.get(self._slice_by, "").strip()
             if name not in self._slices:
@@ -207,6 +227,10 @@ class Summarizer:
         if not common:
             ranked = []
         expected = self._expected(ranked)
+        reached = len(self._keys) - len(self._unreached)
+        looks = taken(self._looks, reached)
+        if self._looks:
+            common, expected = (array("q", in_order(self._keys, rows)) for rows in (common, expected))
         return Summary(
             bots=tuple(columns.summary(bot) for bot, columns in self._bots.items()),
             standings=self._standings(ranked, common),
@@ -223,6 +247,9 @@ class Summarizer:
                 Slice(name, tuple(columns.summary(bot) for bot, columns in bots.items()))
                 for name, bots in self._slices.items()
             ),
+            reached=reached,
+            seen=Seen.of(self._keys, common, looks) if self._looks else None,
+            gapped_seen=Seen.of(self._keys, expected, looks) if self._looks else None,
         )
 
     def _expected(self, ranked: Sequence[str]) -> "array[int]":

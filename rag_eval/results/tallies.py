@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rag_eval.records import TOXICITY, CaseResult, RunFacts
+from rag_eval.records import FAILURES, TOXICITY, CaseResult, RunFacts
 from rag_eval.results.baseline import BaselineComparison, PastRun
 from rag_eval.results.causes import CauseTally
 from rag_eval.results.findings import Findings, find
@@ -16,6 +16,8 @@ from rag_eval.retrieval import RetrievalTally, scores_of_case
 
 MOST_FLAGGED = 10
 """Flagged cases that are named."""
+MOST_WORST = 5
+"""Cases with the lowest RQS that are named."""
 
 
 class Tallies:
@@ -39,8 +41,9 @@ class Tallies:
         A part of a run keeps what a baseline may be compared with, and knows none.
         """
         self._summarizer = Summarizer(
-            facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further
+            facts.bots, facts.metrics, facts.toxicity_threshold, slice_by, facts.further, facts.looks
         )
+        self._looks, self._rows = facts.looks, facts.rows
         self._comparison = BaselineComparison(past, facts) if past or is_part else None
         self._since_last = (
             self._comparison if last is past else BaselineComparison(last, facts) if last else None
@@ -52,6 +55,7 @@ class Tallies:
         self._retrieval: dict[str, RetrievalTally] = {}
         self._flags = facts.flags
         self._flagged: list[CaseResult] = []
+        self._worst: list[CaseResult] = []
         thresholds = {**facts.thresholds, TOXICITY: facts.toxicity_threshold}
         self._alignment = (
             AlignmentTally(facts.bots, thresholds, facts.criteria, facts.strata) if facts.has_labels else None
@@ -71,6 +75,8 @@ class Tallies:
             self._alignment.add(result)
         if result.rqs is not None and (result.case.row, result.case.bot) in self._flags:
             self._flag([result])
+        if result.rqs is not None:
+            self._add_worst([result])
         if scores := scores_of_case(result.case):
             self._retrieval.setdefault(result.case.bot, RetrievalTally()).add(scores)
 
@@ -78,7 +84,12 @@ class Tallies:
         """All that was counted, for `merge`."""
         counted = {name: tally.state() for name, tally in self._parts().items()}
         retrieval = {bot: tally.state() for bot, tally in self._retrieval.items()}
-        return {**counted, "retrieval": retrieval, "flagged": list(map(to_json, self._flagged))}
+        return {
+            **counted,
+            "retrieval": retrieval,
+            "flagged": list(map(to_json, self._flagged)),
+            "worst": list(map(to_json, self._worst)),
+        }
 
     def merge(self, state: State) -> None:
         """Add the rows of a part of the run, which come after those that were added so far."""
@@ -89,6 +100,7 @@ class Tallies:
         for bot, tally in state["retrieval"].items():
             self._retrieval.setdefault(bot, RetrievalTally()).merge(tally)
         self._flag(map(from_json, state["flagged"]))
+        self._add_worst(map(from_json, state.get("worst", ())))
 
     def _parts(self) -> dict[str, Any]:
         tallies = {
@@ -107,6 +119,15 @@ class Tallies:
         self._flagged.sort(key=lambda flagged: -(flagged.rqs or 0.0))
         del self._flagged[MOST_FLAGGED:]
 
+    def _add_worst(self, results: Iterable[CaseResult]) -> None:
+        """Of equal ones the first stay. Only responses that failed are worth a look."""
+        for result in results:
+            is_low = len(self._worst) < MOST_WORST or _rqs(result) < _rqs(self._worst[-1])
+            if is_low and not FAILURES.isdisjoint(result.failure_modes):
+                self._worst.append(result)
+                self._worst.sort(key=_rqs)
+                del self._worst[MOST_WORST:]
+
     def summary(self) -> Summary:
         return self._summarizer.summary()
 
@@ -115,6 +136,8 @@ class Tallies:
             summary,
             self._comparison.changes() if self._comparison else None,
             self._weights,
+            self._looks,
+            self._rows,
             beside_changes=self._comparison.differences() if self._comparison else (),
             common=self._comparison.common if self._comparison else {},
             not_comparable=self._comparison.not_comparable if self._comparison else "",
@@ -122,7 +145,12 @@ class Tallies:
             retrieval={bot: tally.summary() for bot, tally in self._retrieval.items()},
             alignment=self._alignment.alignment() if self._alignment else None,
             flagged=tuple(self._flagged),
+            worst=tuple(self._worst),
             noise=self._noise.deviations(),
             causes=self._causes.causes(),
             since_last=self._since_last.changes() if self._since_last else None,
         )
+
+
+def _rqs(result: CaseResult) -> float:
+    return result.rqs or 0.0

@@ -31,7 +31,7 @@ _WHOLE_NAME = 200
 _CELL_NAME = 30
 """Characters of a name in a narrow cell."""
 _UNDECIDED = "No clear winner yet: "
-_TOO_CLOSE = 0.05
+TOO_CLOSE = 0.05
 """A lead below it is within what the offline judge confuses, however many queries there are."""
 
 
@@ -69,12 +69,29 @@ def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict
     else:
         close = _is_too_close(comparison, facts)
         decision = _decision(comparison, summary, is_too_close=close)
-        numbers = _numbers(comparison, summary)
+        numbers = _numbers(comparison, facts, summary)
+    if clear := _clear_words(comparison, facts):
+        decision = f"{decision.removesuffix('.')}{clear}."
     if facts.partial and (unfinished := _unfinished(facts, summary)):
         numbers = numbers if comparison is None else f"So far: {decision.removeprefix(_UNDECIDED)} {numbers}"
         decision = f"Not finished: {unfinished} judged."
     limits = tuple(_limits(facts, summary, findings))
     return RunVerdict(decision, numbers, limits, _digits(comparison, summary))
+
+
+def _clear_words(comparison: "Comparison | None", facts: RunFacts) -> str:
+    """What a run that stopped as planned adds to its decision; empty if by other weights nothing is decided."""
+    if not facts.has_stopped_as_planned or comparison is None:
+        return ""
+    when = f"clear after {_looked(facts)}"
+    if not comparison.rivals:
+        return f"; gates {when}"
+    return f", {when}" if comparison.rivals[0].is_significant else ""
+
+
+def _looked(facts: RunFacts) -> str:
+    """How many rows the last look saw: '80 of 200 rows'."""
+    return f"{facts.looks[facts.looks_taken - 1].rows:,} of {_counted(facts.rows, 'row')}"
 
 
 def _unfinished(facts: RunFacts, summary: Summary) -> str:
@@ -133,7 +150,7 @@ def _decision(comparison: "Comparison", summary: Summary, *, is_too_close: bool)
     if not several and _look_equal(comparison, summary):
         return f"{winner} and {_whole(runner_up.bot)} score the same."
     if is_too_close:
-        near = [rival.bot for rival in comparison.rivals if rival.difference < _TOO_CLOSE]
+        near = [rival.bot for rival in comparison.rivals if rival.difference < TOO_CLOSE]
         among = f": {_few([comparison.winner, *near])}" if several else ""
         return f"Too close for the offline judge to decide{among}."
     if not several:
@@ -161,7 +178,7 @@ def _few(bots: Sequence[str]) -> str:
 
 
 def _is_too_close(comparison: "Comparison", facts: RunFacts) -> bool:
-    return facts.is_proxy and comparison.rivals[0].difference < _TOO_CLOSE
+    return facts.is_proxy and comparison.rivals[0].difference < TOO_CLOSE
 
 
 def _look_equal(comparison: "Comparison", summary: Summary) -> bool:
@@ -182,20 +199,23 @@ def _ranked(summary: Summary) -> list[Standing]:
 # By how much
 
 
-def _numbers(comparison: "Comparison", summary: Summary) -> str:
+def _numbers(comparison: "Comparison", facts: RunFacts, summary: Summary) -> str:
     means, runner_up, several = _means(summary)[:2], comparison.rivals[0], len(comparison.rivals) > 1
     over = f"over {_queries(summary.compared, summary.rows)}"
     if len(comparison.winners) > 1 or (not several and _look_equal(comparison, summary)):
         whose = "both" if len(comparison.winners) <= 2 else "them"
-        lead = difference_words(runner_up, comparison.confidence, _digits(comparison, summary))
+        lead = difference_words(
+            runner_up, comparison.confidence, _digits(comparison, summary), is_repeated=bool(facts.looks)
+        )
         return f"RQS is {decimals(means[0])} for {whose} {over}; difference {lead}."
     digits = _digits(comparison, summary)
     remark = "" if _add_up(means, digits) else "the lead is computed before rounding"
-    lead = difference_words(runner_up, comparison.confidence, digits)
+    lead = difference_words(runner_up, comparison.confidence, digits, is_repeated=bool(facts.looks))
+    early = "leads of runs that stop early are a little too high" if _clear_words(comparison, facts) else ""
     whom = f"lead over {_short(runner_up.bot)}" if several else "lead"
     begin = f"RQS {' vs '.join(decimals(mean, digits) for mean in means)}: {whom} {lead} {over}"
     reach = [_reach(comparison)] if several and comparison.rows >= FEWEST_ROWS else []
-    return "; ".join(filter(None, [begin, *reach, *_what_more(comparison), remark])) + "."
+    return "; ".join(filter(None, [begin, *reach, *_what_more(comparison), remark, early])) + "."
 
 
 def _add_up(means: Sequence[float], digits: int) -> bool:
@@ -238,7 +258,7 @@ def _beside(
         return f"same score as {name}"
     if comparison.rows < FEWEST_ROWS:
         return f"{unclear} {name} by {gap}; too few queries"
-    if _is_too_close(comparison, facts) and rival.difference < _TOO_CLOSE:
+    if _is_too_close(comparison, facts) and rival.difference < TOO_CLOSE:
         return f"{unclear} {name} by {gap}, too close"
     if rival.is_significant:
         return f"{clear} {name} by {gap}"
@@ -247,12 +267,13 @@ def _beside(
     )
 
 
-def difference_words(rival: "Rival", confidence: float, digits: int) -> str:
-    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'."""
+def difference_words(rival: "Rival", confidence: float, digits: int, *, is_repeated: bool = False) -> str:
+    """The winner's lead with its interval: '0.04 (95% CI −0.01 to 0.09)'; a repeated one minds earlier looks."""
     lead = decimals(rival.difference, digits)
     if not rival.interval:
         return lead
-    return f"{lead} ({percent(confidence)} CI {interval_words(rival.interval, digits)})"
+    repeated = "repeated " if is_repeated else ""
+    return f"{lead} ({repeated}{percent(confidence)} CI {interval_words(rival.interval, digits)})"
 
 
 def _digits(comparison: "Comparison | None", summary: Summary) -> int:
@@ -363,6 +384,8 @@ def _limits(facts: RunFacts, summary: Summary, findings: Findings) -> Iterator[s
     )
     if facts.cut_rows:
         yield f"First {facts.rows:,} of {facts.rows + facts.cut_rows:,} rows (max_rows)."
+    if facts.has_stopped_as_planned and not _clear_words(findings.comparison, facts):
+        yield f"The run stopped as planned after {_looked(facts)}."
     yield from _not_judged(facts, summary, findings)
     yield from _other_metrics(findings)
     yield from _few_compared(summary)

@@ -70,7 +70,8 @@ def _byline(facts: RunFacts, summary: Summary) -> Iterator[str]:
     yield shorten(facts.input_name, 80) + (f", sheet {shorten(facts.sheet, 40)}" if facts.sheet else "")
     yield shorten(facts.judge, 120)
     yield f"{facts.started:%Y-%m-%d %H:%M} {facts.started.tzname() or ''}".rstrip()
-    yield f"{summary.judged:,} of {facts.rows:,} rows judged"
+    planned = ", then stopped as planned" if facts.has_stopped_as_planned else ""
+    yield f"{summary.judged:,} of {facts.rows:,} rows judged{planned}"
     scored = sum(bot.rqs.scored for bot in summary.bots)
     failed = sum(bot.rqs.failed for bot in summary.bots)
     if scored + failed:
