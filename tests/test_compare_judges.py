@@ -387,6 +387,23 @@ def test_the_cost_of_both_is_that_of_all_commands(rag_eval: Run, two: Two, tmp_p
     assert 0 < judges["b"]["paid"] - (paid[2]["b"] - paid[1]["b"]) < 1e-4
 
 
+def test_a_comparison_that_was_continued_counts_its_calls_as_one_that_was_not(
+    rag_eval: Run, two: Two, tmp_path: Path
+) -> None:
+    """Each request that asked something is a call, however many replies it brought; none of them is a cached one."""
+    two.configure("")
+    sheet_of(tmp_path / "in.xlsx", 5)
+    codes = [
+        rag_eval(*WORDS, "--max-calls", limit, "--json", "out.json").code for limit in ("70", "40", "200")
+    ]
+    assert codes == [4, 4, 0]
+    judges = document_of(tmp_path / "out.json")["judges"]
+    for letter, judge in (("a", two.a), ("b", two.b)):
+        asked = [each for each in judge.requests if each.task != "preflight"]
+        assert (judges[letter]["calls"], judges[letter]["cached"]) == (len(asked), 0)
+        assert judges[letter]["prompt_tokens"] == sum(len(each.prompt.split()) for each in asked)
+
+
 def test_a_limit_in_a_configuration_is_for_its_judge(rag_eval: Run, two: Two, tmp_path: Path) -> None:
     two.configure(more_of_b=f"{ONLY_FAITHFULNESS}[limits]\nmax_calls = 5\n")
     sheet_of(tmp_path / "in.xlsx", 4)

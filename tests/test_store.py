@@ -77,14 +77,19 @@ def test_what_a_killed_command_took_is_there_with_its_replies(tmp_path: Path) ->
     assert killed.note("r") is None, "nothing was sent"
     for number in (1, 2):
         took += Usage(
-            requests=2, calls=1, prompt_tokens=3, cost=0.5, by_task={"t": TaskUsage(1, 0, 3, 0, 0.5)}
+            requests=2,
+            calls=1,
+            cached=2,
+            prompt_tokens=3,
+            cost=0.5,
+            by_task={"t": TaskUsage(1, 2, 3, 0, 0.5)},
         )
         killed.put_reply(f"k{number}", reply="{}", **PAID)
     took += Usage(requests=1, cost=0.25, by_task={"u": TaskUsage(cost=0.25)})
     killed.put_failure("f", **FAILED)
 
     store = Store(tmp_path / "s")
-    now = Usage(requests=1, cached=3, cost=2.0, by_task={"t": TaskUsage(0, 3, 0, 0, 2.0)})
+    now = Usage(requests=1, cached=5, cost=2.0, by_task={"t": TaskUsage(0, 5, 0, 0, 2.0)})
     account = RunAccount(store, "r")
     assert account.began < time.time()
     assert account.total(now) == Usage(

@@ -55,6 +55,8 @@ class _CallCounts:
     """The number of replies that were not taken by code, those included that another reply made good."""
     outdated: int = 0
     """The number of stored replies that were requested again, because they were empty or no longer valid."""
+    replies: Counter[str] = field(default_factory=Counter)
+    """The number of replies in their answers by task, of a bundle as many as it has parts: each is stored by itself."""
 
     def added_to(self, usage: Usage) -> Usage:
         """The judge's usage, with how the calls were answered. With known prices, no request costs nothing."""
@@ -364,6 +366,7 @@ class Scheduler:
         error = self._not_run() if future.cancelled() else future.exception()
         if error is None:
             self.counts.answered[request.call.task] += 1
+            self.counts.replies[request.call.task] += len(request.parts)
             self._streak = ("", 0)
             for part, reply in zip(request.parts, future.result(), strict=True):
                 self._resolve(part.key, reply, None)

@@ -76,11 +76,16 @@ class Evaluation:
         return self._scheduler.usage()
 
     def _paid(self) -> Usage:
-        """The part of it that stays true whatever later commands do. For any thread."""
-        answered = dict(self._scheduler.counts.answered)
+        """The part of it that stays true whatever later commands do. For any thread.
+
+        What is cached are the replies that these will find in the store.
+        """
+        counts = self._scheduler.counts
+        answered, replies = dict(counts.answered), dict(counts.replies)
         calls = Usage(
             calls=sum(answered.values()),
-            by_task={task: TaskUsage(number) for task, number in answered.items()},
+            cached=sum(replies.values()),
+            by_task={task: TaskUsage(number, replies.get(task, 0)) for task, number in answered.items()},
         )
         return self.judges.judge.usage() + calls
 

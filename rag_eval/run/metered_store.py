@@ -42,7 +42,10 @@ class RunAccount:
             self.began, self._before = record["began"], from_plain(Usage, record["usage"])
 
     def follow(self, now: Callable[[], Usage]) -> None:
-        """Keep what `now` gives: what this command took so far. It is called in any thread."""
+        """Keep what `now` gives: what this command took so far, with the number of stored replies as `cached`.
+
+        It is called in any thread.
+        """
         self._now = now
         self._store.along = self._statements
 
@@ -53,7 +56,7 @@ class RunAccount:
             return usage
         total = usage + before
         not_cached = {
-            task: TaskUsage(0, -min(used.calls, usage.by_task.get(task, TaskUsage()).cached))
+            task: TaskUsage(0, -used.cached - min(used.cached, usage.by_task.get(task, TaskUsage()).cached))
             for task, used in before.by_task.items()
         }
         total += Usage(by_task=not_cached)
