@@ -124,6 +124,11 @@ def _speaks_of_passage(use: ColumnUse, asked: Asked) -> bool:
     return is_given or (is_passage(use.header) and not asked.gives("context", use.header))
 
 
+def _may_be_names(cells: Sequence[Cell]) -> bool:
+    """Whether all cells are as short as names; to look for words in long texts takes time."""
+    return all(isinstance(cell, str) and len(cell) <= MAX_BOT_NAME for cell in cells)
+
+
 def _roles(cells: Sequence[Cell], asked: Asked) -> dict[int, str]:
     """The roles of columns that had this header; none where it cannot be one."""
     try:
@@ -265,6 +270,8 @@ def whole_header(
                 return worded, count, False
             return header, count, False
     second = rows[0][1] if rows else ()
+    if not (_may_be_names(header) and _may_be_names(second)):
+        return header, 0, False
     if refined := _refined(header, second, asked):
         return refined, 1, False
     is_repeated = not is_given and _is_repeated(header, second, asked)
@@ -358,7 +365,7 @@ def other_shape(
         return "", False
     for number, cells in rows[:ROWS_OF_TITLES]:
         ways = [cells, *(str(cells[0]).split(each) for each in separators if len(cells) == 1)]
-        if any(_looks_like_header(way, asked) for way in ways):
+        if any(_may_be_names(way) and _looks_like_header(way, asked) for way in ways):
             sentence = (
                 f"{place}: row {header_row} was taken for the header, being the first that is not blank, but row "
                 f"{number} looks like it; delete the rows above row {number}, or add --header-row {number}"
@@ -389,7 +396,7 @@ def turned_table(
     names = [str(cell) for cells in table if (cell := cell_at(cells, first))]
     below = names[bool(cell_at(header, first)) :]
     others = [cell for cell in header[first + 1 :] if isinstance(cell, str) and cell]
-    if len({*map(folded, names)}) < len(names) or len(others) < 2:
+    if len(others) < 2 or not _may_be_names(names) or len({*map(folded, names)}) < len(names):
         return ""
     roles = _roles(names, Asked(prefix=asked.prefix))
     found = {role for index, role in roles.items() if index >= len(names) - len(below)} & _ROLES_OF_TEXTS
