@@ -73,15 +73,20 @@ def test_a_run_survives_the_loss_of_a_node(
         "out/report.json",
     ]
     command += ["--engine", "ray", "--address", address]
-    run = subprocess.Popen(command, env=world, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    run = subprocess.Popen(command, env=world, cwd=tmp_path, **pipes)
     parts = tmp_path / "out/results"
     wait_for(lambda: len(list(parts.glob("part-*.parquet"))) > 1 or run.poll() is not None)
     assert run.poll() is None, run.stderr and run.stderr.read()
     assert cluster.stdin is not None
     print("kill", file=cluster.stdin, flush=True)
     assert line_of(cluster) == "killed"
-    _, complaints = run.communicate(timeout=300)
+    output, complaints = run.communicate(timeout=300)
     assert run.returncode == 0, complaints
+    assert output == "", "nothing of Ray's own state"
+    assert re.fullmatch(r"(rag-eval: Ray lost the node [\d.]+\. .*\n)?", complaints), (
+        "unless the run ended before"
+    )
     asked = singles(judge)
     assert sum(asked.values()) - len(asked) <= 2, "only what was in flight is paid again"
     document = told(tmp_path / "out/report.json")
@@ -109,6 +114,7 @@ class StandIn:
         self.processors = 2.0
         self.most_under_way = 0
         self.has_ended = False
+        self.looks = 0
         self.exceptions = SimpleNamespace(RayError=RuntimeError)
 
     def init(self, **options: object) -> None:
@@ -116,6 +122,17 @@ class StandIn:
 
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": self.processors} if self.processors else {}
+
+    def nodes(self) -> list[dict[str, object]]:
+        """Two of them; the second one dies after two shards. A dead one stays in the list for a while."""
+        self.looks += 1
+        if self.looks == 5:
+            raise self.exceptions.RayError("no answer")
+        first, second = (
+            {"NodeID": f"id{n}", "NodeManagerAddress": f"10.0.0.{n}", "Alive": n == 1 or self.looks < 4}
+            for n in (1, 2)
+        )
+        return [first, second]
 
     def shutdown(self) -> None:
         self.has_ended = True
@@ -139,6 +156,10 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setitem(sys.modules, "ray", cast(ModuleType, module))
     monkeypatch.setitem(sys.modules, "ray.exceptions", cast(ModuleType, module.exceptions))
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")
+    monkeypatch.setenv(
+        "RAY_DEDUP_LOGS_SKIP_REGEX", ""
+    )  # so that the end of the test undoes what is set in it
+    monkeypatch.delenv("RAY_DEDUP_LOGS_SKIP_REGEX")
     return module
 
 
@@ -171,12 +192,28 @@ def test_every_shard_comes_back_and_a_cluster_of_this_machine_has_no_dashboard(r
     engine = RayEngine(None, 2)
     assert ray.began == {"address": None, "include_dashboard": False, **ours}
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
-    assert list(engine.map(squared, [{"number": number} for number in range(5)])) == [
-        {"number": number**2} for number in range(5)
-    ]
+    assert os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] == ".*"
+    done = list(engine.map(squared, [{"number": number} for number in range(5)]))
+    assert [found["number"] for found in done] == [number**2 for number in range(5)]
     assert ray.most_under_way == 2
     RayEngine("10.0.0.1:6379", 2)
     assert ray.began == {"address": "10.0.0.1:6379", **ours}
+
+
+def test_a_node_that_is_lost_is_named_once_with_what_follows(ray: StandIn) -> None:
+    done = list(RayEngine(None, 2).map(squared, [{"number": number} for number in range(6)]))
+    assert [found.pop("warnings", []) for found in done] == [
+        [],
+        [],
+        [
+            "Ray lost the node 10.0.0.2. The shards that it was judging are judged again on other nodes; calls that "
+            "were under way there may be paid again."
+        ],
+        [],
+        [],
+        [],
+    ]
+    assert done == [{"number": number**2} for number in range(6)]
 
 
 def test_a_shard_whose_process_died_again_and_again_stops_the_run(ray: StandIn) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rag_eval.errors import InputError, RunStoppedError, how_to_install
@@ -16,7 +17,6 @@ class RayEngine:
 
     def __init__(self, address: str | None, most: int) -> None:
         """Use up to `most` processors. Raises InputError if Ray is not installed or the cluster cannot be reached."""
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anybody
         self._ray = ray = import_ray()
         try:
             ray.init(
@@ -42,10 +42,14 @@ class RayEngine:
     def map(
         self, do: Callable[[Mapping[str, Any]], dict[str, Any]], tasks: Iterable[Mapping[str, Any]]
     ) -> Iterator[dict[str, Any]]:
-        """See Engine. Raises RunStoppedError if a shard's process died again and again."""
+        """See Engine. Raises RunStoppedError if a shard's process died again and again.
+
+        Nodes that were lost are named in the warnings of the next result.
+        """
         ray, source = self._ray, iter(tasks)
         remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(do)
         under_way: list[Any] = []
+        nodes = self._nodes()
         while True:
             while len(under_way) < self.slots and (task := next(source, None)) is not None:
                 under_way.append(remote.remote(dict(task)))
@@ -53,17 +57,34 @@ class RayEngine:
                 return
             (ready,), under_way = ray.wait(under_way)
             try:
-                yield ray.get(ready)
+                outcome, before, nodes = ray.get(ready), nodes, self._nodes() or nodes
             except ray.exceptions.RayError as error:
                 reason = " ".join(str(error).split())[:300]
                 raise RunStoppedError(
                     "ray",
                     f"a shard ended without a result on the Ray cluster ({reason}); run the same command again",
                 ) from error
+            lost = [_LOST.format(place) for node, place in before.items() if node not in nodes]
+            yield {**outcome, "warnings": [*outcome.get("warnings", ()), *lost]} if lost else outcome
+
+    def _nodes(self) -> dict[str, str]:
+        """The addresses of the nodes that are alive, by id; empty if the cluster does not answer."""
+        with suppress(self._ray.exceptions.RayError, RuntimeError, OSError):
+            return {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes() if node["Alive"]}
+        return {}
+
+
+_LOST = (
+    "Ray lost the node {}. The shards that it was judging are judged again on other nodes; calls that were under way "
+    "there may be paid again."
+)
 
 
 def import_ray() -> Any:
     """Raises InputError if Ray is not installed."""
+    # Read when Ray is imported, here for the first time.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anybody
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")  # a lost node's state, 30 lines of it
     try:
         import ray
         import ray.exceptions
