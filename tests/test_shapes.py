@@ -1677,6 +1677,47 @@ def test_values_of_records_that_are_not_read_as_they_are_cause_a_warning(suffix:
     ]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["2026-01-05", "capital of France", "Paris"],
+        ["capital of France", "Paris", "Paris"],
+        ["7", "x y", "z"],
+    ],
+)
+def test_a_first_row_with_values_looks_like_data(row: Sequence[str], tmp_path: Path) -> None:
+    path = write_table(tmp_path / "a.csv", row, ["2026-01-06", "capital of Spain", "Madrid"])
+    assert "row 1 looks like data; if the file has no header, add --header-row 0" in problems(path)[0]
+
+
+@pytest.mark.parametrize(
+    "row", [["#", "Frage an uns", "Bemerkung"], ["2024 budget", "x", "y"], ["Query", "1", "2"]]
+)
+def test_a_first_row_with_names_does_not_look_like_data(row: Sequence[str], tmp_path: Path) -> None:
+    path = write_table(tmp_path / "a.csv", row, ["1", "capital of Spain", "Madrid"])
+    assert not any("looks like data" in problem for problem in problems(path))
+
+
+def test_without_a_header_the_message_shows_what_each_column_begins_with(
+    run_cli: Run, tmp_path: Path
+) -> None:
+    path = write_table(
+        tmp_path / "a.csv", ["How is it opened?", "", "By the handle."], ["Where is it?", "x", "At home."]
+    )
+    assert problems(path, header_row=0) == [
+        "a.csv: the columns of a table without a header have no roles yet; add --map LETTER=query and --map LETTER=bot "
+        "(row 1: A 'How is it opened?', C 'By the handle.')"
+    ]
+    named = [Named("A", "query", "--map A=query")]
+    assert "have no roles yet; add --map LETTER=bot (row 1: A" in problems(path, header_row=0, named=named)[0]
+    named = [Named("Z", "query", "--map Z=query")]
+    assert any("'Z' is not a column" in problem for problem in problems(path, header_row=0, named=named))
+    ended = run_cli(
+        "a.csv", "--header-row", "0", "--map", "A=query", "--map", "C=bot", "--show", "--judge", "offline"
+    )
+    assert (ended.code, ended.err) == (0, "")
+
+
 def test_records_have_no_row_with_headers(tmp_path: Path) -> None:
     path = write_table(tmp_path / "a.jsonl", ["query", "answer"], ["q", "a"])
     assert read_table(path, header_row=3).warnings == ("--header-row has no effect on .jsonl files.",)

@@ -362,7 +362,7 @@ def other_shape(
     if messages := _row_per_message(place, header, rows, {*roles.values()}):
         return messages, True
     if is_given:
-        return "", False
+        return _without_header(place, header, rows, asked), not asked.named
     for number, cells in rows[:ROWS_OF_TITLES]:
         ways = [cells, *(str(cells[0]).split(each) for each in separators if len(cells) == 1)]
         if any(_may_be_names(way) and _looks_like_header(way, asked) for way in ways):
@@ -372,14 +372,39 @@ def other_shape(
             )
             return sentence, {QUERY, RESPONSE}.isdisjoint(roles.values())
     texts = [cell for cell in header if isinstance(cell, str) and cell]
-    is_repeating = not roles and len({*texts}) < len(texts)
-    if texts and (is_repeating or 2 * sum(map(is_sentence, texts)) >= len(texts)):
+    has_values = not roles and (len({*texts}) < len(texts) or any(map(_NUMBER.match, texts)))
+    if texts and (has_values or 2 * sum(map(is_sentence, texts)) >= len(texts)):
         sentence = (
             f"{place}: row {header_row} looks like data; if the file has no header, add --header-row 0 and call the "
             "columns by their letters, as in --map A=query --map B=bot"
         )
         return sentence, False
     return "", False
+
+
+_NUMBER = re.compile(r"\d[\d\W_]*\Z")
+"""A number or a date, which no column is called alone."""
+
+
+def _without_header(place: str, header: Sequence[Cell], rows: Sequence[Row], asked: Asked) -> str:
+    """What the columns of a table without a header begin with, with the options that are missing; '' for others."""
+    if not rows or any(cell != column_letter(index) for index, cell in enumerate(header)):
+        return ""
+    number, cells = rows[0]
+    roles = {*_roles(header, asked).values()}
+    words = [word for role, word in ((QUERY, "query"), (RESPONSE, "bot")) if role not in roles]
+    if not words:
+        return ""
+    options = " and ".join(f"--map LETTER={word}" for word in words)
+    shown = ", ".join(
+        f"{header[index]} '{_shortened(str(cell))}'" for index, cell in enumerate(cells[:10]) if cell
+    )
+    return f"{place}: the columns of a table without a header have no roles yet; add {options} (row {number}: {shown})"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text[:200].split())
+    return line if len(line) <= 40 else f"{line[:39]}…"
 
 
 def turned_table(
