@@ -436,3 +436,213 @@ def test_a_verbatim_answer_of_a_script_without_spaces_is_right() -> None:
     for answer in ("โรแมนติกไรน์", "穆罕默德·伊本扎卡里亚·拉齐"):
         case = Case(2, "bot", "?", answer, answer, None)
         assert score_of("answer_correctness", case) == 1.0
+
+
+NOTHING_FOUND = {
+    "en": [
+        "No information on this was found.",
+        "Nothing was found about this topic.",
+        "The answer could not be found in the documents.",
+        "The search returned no results for this question.",
+    ],
+    "de": [
+        "Dazu wurde nichts gefunden.",
+        "Zu dieser Frage wurden keine Informationen gefunden.",
+        "Die Antwort konnte in den Dokumenten nicht gefunden werden.",
+        "Die Suche ergab keine Treffer.",
+    ],
+    "fr": [
+        "Aucune information n'a été trouvée à ce sujet.",
+        "Rien n'a été trouvé sur ce sujet.",
+        "La réponse n'a pas pu être trouvée dans les documents.",
+        "La recherche n'a donné aucun résultat.",
+    ],
+    "es": [
+        "No se encontró información sobre este tema.",
+        "No se ha encontrado nada al respecto.",
+        "No se pudo encontrar la respuesta en los documentos.",
+        "La búsqueda no arrojó resultados.",
+    ],
+    "it": [
+        "Non è stata trovata alcuna informazione in merito.",
+        "Non è stato trovato nulla su questo argomento.",
+        "La risposta non è stata trovata nei documenti.",
+        "La ricerca non ha prodotto risultati.",
+    ],
+    "pt": [
+        "Não foi encontrada nenhuma informação sobre isso.",
+        "Nada foi encontrado sobre este assunto.",
+        "A resposta não foi encontrada nos documentos.",
+        "A pesquisa não retornou resultados.",
+    ],
+    "nl": [
+        "Hierover is niets gevonden.",
+        "Er is geen informatie over dit onderwerp gevonden.",
+        "Het antwoord kon niet worden gevonden in de documenten.",
+        "De zoekopdracht leverde geen resultaten op.",
+    ],
+    "sv": [
+        "Inget hittades.",
+        "Ingen information om detta hittades.",
+        "Svaret kunde inte hittas i dokumenten.",
+        "Sökningen gav inga resultat.",
+    ],
+    "da": [
+        "Der blev ikke fundet noget om dette.",
+        "Der blev ikke fundet oplysninger om dette emne.",
+        "Svaret kunne ikke findes i dokumenterne.",
+        "Søgningen gav ingen resultater.",
+    ],
+    "pl": [
+        "Nie znaleziono informacji na ten temat.",
+        "Nic nie znaleziono.",
+        "Nie udało się znaleźć odpowiedzi w dokumentach.",
+        "Wyszukiwanie nie zwróciło wyników.",
+    ],
+    "cs": [
+        "K tomuto tématu nebyly nalezeny žádné informace.",
+        "Nic nebylo nalezeno.",
+        "Odpověď se v dokumentech nepodařilo najít.",
+        "Vyhledávání nevrátilo žádné výsledky.",
+    ],
+    "ru": [
+        "Информация по этому вопросу не найдена.",
+        "По этой теме ничего не найдено.",
+        "Ответ не удалось найти в документах.",
+        "Поиск не дал результатов.",
+    ],
+    "tr": [
+        "Bu konuda bilgi bulunamadı.",
+        "Bununla ilgili hiçbir şey bulunamadı.",
+        "Cevap belgelerde bulunamadı.",
+        "Arama sonuç vermedi.",
+    ],
+    "ar": [
+        "لم يتم العثور على معلومات حول هذا الموضوع.",
+        "لم يُعثر على شيء بهذا الشأن.",
+        "تعذر العثور على الإجابة في الوثائق.",
+        "لم يسفر البحث عن أي نتائج.",
+    ],
+    "hi": [
+        "इस बारे में कोई जानकारी नहीं मिली।",
+        "इस विषय पर कुछ नहीं मिला।",
+        "दस्तावेज़ों में उत्तर नहीं मिल सका।",
+        "खोज का कोई परिणाम नहीं मिला।",
+    ],
+    "ko": [
+        "이에 대한 정보를 찾지 못했습니다.",
+        "관련 내용이 발견되지 않았습니다.",
+        "문서에서 답변을 찾을 수 없었습니다.",
+        "검색 결과가 없습니다.",
+    ],
+    "vi": [
+        "Không tìm thấy thông tin nào về vấn đề này.",
+        "Không có gì được tìm thấy về chủ đề này.",
+        "Không tìm thấy câu trả lời trong tài liệu.",
+        "Tìm kiếm không cho kết quả nào.",
+    ],
+    "id": [
+        "Tidak ditemukan informasi tentang hal ini.",
+        "Tidak ada yang ditemukan mengenai topik ini.",
+        "Jawabannya tidak ditemukan dalam dokumen.",
+        "Pencarian tidak memberikan hasil.",
+    ],
+    "zh": [
+        "未找到相关信息。",
+        "没有找到任何有关此问题的内容。",
+        "在文档中找不到答案。",
+        "搜索没有返回任何结果。",
+    ],
+    "ja": [
+        "これに関する情報は見つかりませんでした。",
+        "該当するものはありませんでした。",
+        "文書の中に答えを見つけることができませんでした。",
+        "検索結果はありません。",
+    ],
+    "th": [
+        "ไม่พบข้อมูลเกี่ยวกับเรื่องนี้",
+        "ไม่พบสิ่งใดเกี่ยวกับหัวข้อนี้",
+        "ไม่พบคำตอบในเอกสาร",
+        "การค้นหาไม่มีผลลัพธ์",
+    ],
+}
+"""No information on it; nothing on it; no answer in the documents; a search without results."""
+IN_OTHER_WORDS = [
+    "I found nothing on this in the knowledge base.",
+    "No matching documents were found.",
+    "There was no answer to this question in the sources.",
+    "Es konnten keine passenden Informationen gefunden werden.",
+    "Hierzu liegen uns keine Angaben vor.",
+    "In den Unterlagen steht dazu nichts.",
+    "Nous n'avons trouvé aucune information à ce propos.",
+    "Les documents ne contiennent pas de réponse.",
+    "No hemos encontrado información al respecto.",
+    "En los documentos no aparece nada sobre este tema.",
+    "Non abbiamo trovato informazioni al riguardo.",
+    "Nei documenti non c'è nulla su questo tema.",
+    "Não encontramos informações a respeito.",
+    "Não há nada sobre isso nos documentos.",
+    "Er werd niets over dit onderwerp gevonden.",
+    "We hebben hierover geen informatie gevonden.",
+    "Vi hittade ingen information om detta.",
+    "Det finns inget om detta i dokumenten.",
+    "Nie znaleźliśmy informacji na ten temat.",
+    "W dokumentach nic o tym nie ma.",
+    "Мы не нашли информации по этому вопросу.",
+    "В документах об этом ничего нет.",
+    "Bu konuda herhangi bir bilgiye rastlanmadı.",
+    "Belgelerde bu konuda bir şey yok.",
+    "該当する情報が見当たりません。",
+    "没有相关资料。",
+    "查无结果。",
+    "관련 정보가 없습니다.",
+    "Chúng tôi không tìm thấy thông tin về điều này.",
+    "Kami tidak menemukan informasi tentang hal ini.",
+    "हमें इस बारे में जानकारी नहीं मिली।",
+    "لم نجد معلومات حول هذا الموضوع.",
+]
+FINDINGS = [
+    "Gold was not found in the river, but silver was.",
+    "The wreck could not be found until 1985.",
+    "No survivors were found after the crash.",
+    "Nothing was found in the tomb of the queen.",
+    "Die Täter wurden nie gefunden.",
+    "Aucune trace du navire n'a été trouvée.",
+    "검사 결과 이상이 발견되지 않았습니다.",
+    "Inga överlevande hittades.",
+    "Nie znaleziono żadnych ocalałych.",
+    "Выживших не нашли.",
+    "No trace of the data was ever found, says the 1997 report.",
+    "The survey produced no results for women under 30 until 2010.",
+    "Es wurden keine Spuren gefunden.",
+    "Hayatta kalan bulunamadı.",
+    "Non sono stati trovati superstiti.",
+    "生存者は発見されなかった。",
+    "Der blev ikke fundet spor efter skibet.",
+    "The search was called off on 5 May.",
+    "Não foram encontrados sobreviventes.",
+]
+"""Answers: what was not found is no information."""
+
+
+@pytest.mark.parametrize("language", NOTHING_FOUND)
+def test_an_answer_that_nothing_was_found_is_a_refusal(language: str) -> None:
+    assert [text for text in NOTHING_FOUND[language] if not is_refusal(read(text))] == []
+
+
+def test_other_words_for_it_are_known_as_well() -> None:
+    assert [text for text in IN_OTHER_WORDS if not is_refusal(read(text))] == []
+
+
+@pytest.mark.parametrize("text", FINDINGS)
+def test_what_was_never_found_can_be_the_answer(text: str) -> None:
+    assert not is_refusal(read(text))
+
+
+def test_an_answer_after_a_search_without_results_counts() -> None:
+    assert is_refusal(read("Nothing was found in the documents."))
+    assert not is_refusal(
+        read(
+            "Nothing was found in the documents. However, the library of the town opens at nine in the morning."
+        )
+    )

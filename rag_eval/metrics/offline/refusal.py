@@ -3,6 +3,8 @@
 import re
 
 from rag_eval.metrics.offline.refusals import (
+    NO_OR_NOTHING,
+    SEARCH_PATTERNS,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
@@ -24,6 +26,8 @@ def is_refusal(response: Reading) -> bool:
     beginning = response.text[: _WITHIN + _LONGEST]
     early = response.content[:_WORDS_WITHIN]
     has_sign = not _SIGNS.isdisjoint(early)
+    if _found_nothing(response):
+        return True
     if has_sign and _declines_in_english(response, beginning):
         return True
     if not SIGNS.isdisjoint(early) or (not beginning.isascii() and _WITHOUT_SIGNS.search(beginning)):
@@ -51,6 +55,25 @@ def _declines_elsewhere(response: Reading, beginning: str, wordings: re.Pattern[
     return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
 
 
+def _found_nothing(response: Reading) -> bool:
+    """Whether the first sentence is short and says, in any order, that a search for an answer found none."""
+    sentence = _SENTENCE.match(response.text)
+    if sentence is None or sentence.end() - sentence.start() > _WITHIN:
+        return False
+    text = " ".join(normalise(sentence[0]).split())
+    if not NO_OR_NOTHING.search(text) or text.count(" ") >= _SENTENCE_WORDS:
+        return False
+    is_bare = text.count(" ") < _BARE_WORDS
+    return any(
+        words.found.search(text)
+        and (
+            (words.no.search(text) and words.sought.search(text))
+            or (words.nothing.search(text) and (is_bare or words.about.search(text)))
+        )
+        for words in SEARCH_PATTERNS
+    ) and not _goes_on(response, sentence.end())
+
+
 def _goes_on(response: Reading, place: int) -> bool:
     turn = _TURN.search(response.text, place)
     return turn is not None and len(response.text) - turn.end() >= _LEAST_ANSWER
@@ -62,6 +85,11 @@ _WITHOUT_SIGNS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7
 _NO = re.compile("o (?<=[Nn]o )(?:lo |pu|ten|dis|enc|con|s[eé] |hay|ex|men|ind|esp|prop|dic|inc|inf)")
 """What of Spanish an English negation can be. It begins with plain letters, which are searched fastest."""
 _BESIDE_NO = ("lo sient", "Lo sient", "lament", "Lament")
+_SENTENCE = re.compile(r"\s*[^.!?。！？।؟\n]+")
+_SENTENCE_WORDS = 16
+"""A longer sentence says more than that nothing was found."""
+_BARE_WORDS = 4
+"""So few words need not say what the search was about: "Nothing was found."."""
 _WITHIN_UNSPACED = 80
 """Scripts without spaces need fewer characters for a sentence."""
 _LEAST_ANSWER = 40

@@ -151,6 +151,7 @@ SPACED = {
         (
             r"모르겠|모릅니다|알 수 (?:없|가 없)|알지 못|죄송|미안합니다|찾을 수 없",
             r"답(?:변)?(?:할|을 드릴|을 할|해 드릴) 수 없",
+            r"(?:정보|답변|내용)\S* (?:찾지 못|발견되지 않|찾을 수 없)|(?:검색|조회) 결과\S* 없",
             r"(?:문맥|본문|문서|자료|지문|정보|내용)\S* (?:\S+ ){0,6}?"
             r"(?:없습니다|않습니다|않았습니다|나오지 않|부족합니다)",
         ),
@@ -181,17 +182,123 @@ UNSPACED = {
         "不知道|不清楚|不确定|不確定|(?:无法|無法|不能|没办法|沒辦法)(?:回答|确定|確定|提供|得知|判断|判斷|找到|从|從|根据|根據)"
         "|没有(?:足够|提供|提到|提及|相关|找到|包含|说明|关于)|沒有(?:足夠|提供|提到|提及|相關|找到|包含|說明|關於)"
         "|未(?:提及|提到|提供|说明|說明|包含|找到)|抱歉|对不起|對不起"
+        "|找不到(?:相关|相關|任何|有关|有關|答案|信息|資訊|资讯|结果|結果)|(?:没有|沒有)(?:返回)?任何(?:结果|結果|信息|資訊)"
+        "|(?:没有|沒有)(?:搜索|检索|查询|搜尋)(?:结果|結果)|(?:查无|查無)(?:结果|結果|资料|資料)"
     ),
     "ja": (
         "わかりません|分かりません|わからない|分からない|存じません|知りません|不明です|答えられません|お答えできません|回答できません"
         "|申し訳|すみません|情報(?:が|は)(?:ありません|含まれて|見つか|不足)|記載(?:が|は|されて)?(?:ありません|いません)"
         "|(?:書かれて|述べられて|言及されて|示されて|含まれて)いません|見つかりません|判断できません"
+        "|見つけ(?:ること(?:が|は)でき|られ)ません|該当(?:する(?:もの|情報|結果))?(?:は|が)?(?:ありません|なし)"
+        "|情報(?:は|が)見当たりません|検索結果(?:は|が)(?:ありません|ない)"
     ),
     "th": (
         "ไม่ทราบ|ไม่รู้|ไม่สามารถ(?:ตอบ|ระบุ|ให้|หา|บอก)|ขออภัย|ขอโทษ|เสียใจด้วย|ไม่มีข้อมูล|ไม่พบ(?:ข้อมูล|คำตอบ)"
         "|ไม่ได้(?:กล่าวถึง|ระบุ|ให้ข้อมูล|บอก|พูดถึง)|ข้อมูลไม่เพียงพอ"
+        "|ไม่พบ(?:สิ่งใด|อะไร|ผลลัพธ์)|ไม่มีผลลัพธ์"
     ),
 }
+
+
+class _Search(NamedTuple):
+    """How one language says that nothing was found: words by what they say. With '_' in place of a space.
+
+    Words of up to three letters are whole words, others also beginnings of words.
+    """
+
+    no: str
+    nothing: str
+    found: str
+    """What becomes of a search, and the search itself."""
+    sought: str
+    """What it was for: information, an answer, results."""
+    about: str
+    """What it was about, and where."""
+
+
+class _Patterns(NamedTuple):
+    """The same as patterns over normalised text."""
+
+    no: re.Pattern[str]
+    nothing: re.Pattern[str]
+    found: re.Pattern[str]
+    sought: re.Pattern[str]
+    about: re.Pattern[str]
+
+
+SEARCHES = {
+    "en": _Search(
+        "no not cannot couldn didn n't", "nothing", "found find locate search retriev",
+        "information answer result match detail",
+        "about on this regarding topic question source context document knowledge",
+    ),
+    "de": _Search(
+        "nicht kein", "nichts", "gefunden finden findet fand such liegen liegt vorliegen steht stehen",
+        "information angabe antwort treffer ergebnis hinweis auskunft",
+        "dazu hierzu daruber hieruber thema frage unterlagen dokument kontext quelle",
+    ),
+    "fr": _Search(
+        "pas aucun", "rien", "trouv recherche figure", "information reponse resultat element",
+        "sujet propos cela question document contexte texte source",
+    ),
+    "es": _Search(
+        "no ningun", "nada", "encontr hallado hallo busqueda aparece consta hay",
+        "informacion respuesta resultado dato", "respecto sobre tema documento contexto texto fuente pregunta",
+    ),
+    "it": _Search(
+        "non nessun", "nulla niente", "trova ricerca risulta compare c'e", "informazion risposta risultat dati",
+        "riguardo merito tema argomento documenti contesto testo fonti proposito",
+    ),
+    "pt": _Search(
+        "nao nenhum", "nada", "encontr localiz pesquisa busca consta ha", "informac resposta resultado dados",
+        "respeito sobre assunto isso documento contexto texto fonte tema",
+    ),
+    "nl": _Search(
+        "niet geen", "niets", "gevonden vinden vond zoek staat", "informatie antwoord resulta gegevens",
+        "hierover hiervoor onderwerp document context bron vraag",
+    ),
+    "sv": _Search(
+        "inte ingen inga inget", "inget ingenting", "hitta finns sokning funnit",
+        "information svar resultat traff uppgift",
+        "detta amne dokument kontext text kall fraga",
+    ),
+    "da": _Search(
+        "ikke ingen", "intet ingenting", "fundet funnet finde finne søgn søkn",
+        "oplysning opplysning information informasjon svar resultat noget noe",
+        "dette emne dokument kontekst tekst kilde spørg spør",
+    ),
+    "pl": _Search(
+        "nie brak zadn", "nic", "znalez znalaz wyszuk ma", "informacj odpowied wynik danych",
+        "temat tym dokument kontekst tekst zrodl pytani",
+    ),
+    "cs": _Search(
+        "neby nena nepodar nevrati zadn nelze", "nic", "nalez najit nasel nasli vyhled", "informac odpoved vysled udaj",
+        "tema tomu tom dokument kontext text zdroj otaz",
+    ),
+    "ru": _Search(
+        "не нет", "ничего", "наиден наити нашл нашел обнаруж поиск нет", "информаци ответ данны сведени результат",
+        "этои этому этом теме вопрос документ контекст текст источник запрос",
+    ),
+    "tr": _Search(
+        "yok bulunama bulunmad rastlanma vermedi ulasılama", "hicbir_sey bir_sey", "bulun rastlan arama yok",
+        "bilgi cevap yanıt sonuc", "konu hakkında bununla ilgili belge metin kaynak baglam soru",
+    ),
+    "ar": _Search(
+        "لا لم ليس تعذر", "شيء", "العثور يعثر نعثر اعثر اجد نجد يوجد توجد البحث",
+        "معلومات اجابة الاجابة بيانات نتائج نتايج", "حول بشان بهذا هذا وثائق وثايق المستند السياق النص المصادر الموضوع",
+    ),
+    "hi": _Search(
+        "नहीं", "कुछ", "मिल खोज", "जानकारी उत्तर परिणाम जवाब", "बारे विषय दस्ताव संदर्भ संबंध",
+    ),
+    "vi": _Search(
+        "khong chua", "co_gi thay_gi", "tim_thay tim_đuoc tim_kiem", "thong_tin cau_tra_loi ket_qua",
+        "ve tai_lieu ngu_canh van_ban nguon chu_đe",
+    ),
+    "id": _Search(
+        "tidak belum", "tidak_ada", "ditemukan menemukan temukan pencarian", "informasi jawaban hasil",
+        "tentang mengenai terkait dokumen konteks teks sumber topik",
+    ),
+}  # fmt: skip
 TURNS = """
     however but nevertheless aber jedoch dennoch allerdings mais cependant toutefois pero tuttavia però mas porém
     contudo
@@ -205,3 +312,15 @@ WITH_NO = re.compile(rf"(?<!\w)(?:{'|'.join(SPACED['es'].wordings)})")
 _SPACED_WORDINGS = "|".join(wording for one in SPACED.values() for wording in one.wordings)
 WORDINGS = re.compile(rf"(?<!\w)(?:{unicodedata.normalize('NFC', _SPACED_WORDINGS)})")
 UNSPACED_WORDINGS = re.compile("|".join(UNSPACED.values()))
+
+
+def _any_of(listed: str) -> re.Pattern[str]:
+    spelled = (unicodedata.normalize("NFC", word).replace("_", " ") for word in listed.split())
+    words_ = (rf"{re.escape(word)}(?!\w)" if len(word) <= _WHOLE else re.escape(word) for word in spelled)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(words_)})")
+
+
+_WHOLE = 3
+"""Letters of a word that is no beginning of another one."""
+SEARCH_PATTERNS = tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
+NO_OR_NOTHING = _any_of(" ".join(f"{search.no} {search.nothing}" for search in SEARCHES.values()))
