@@ -362,7 +362,8 @@ def other_shape(
     if messages := _row_per_message(place, header, rows, {*roles.values()}):
         return messages, True
     if is_given:
-        return _without_header(place, header, rows, asked), not asked.named
+        unnamed = _without_header(place, header, rows, asked)
+        return unnamed, bool(unnamed) and not asked.named
     for number, cells in rows[:ROWS_OF_TITLES]:
         ways = [cells, *(str(cells[0]).split(each) for each in separators if len(cells) == 1)]
         if any(_may_be_names(way) and _looks_like_header(way, asked) for way in ways):
