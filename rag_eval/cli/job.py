@@ -56,8 +56,7 @@ class Job:
         from rag_eval.tables.delimited import TextForm
 
         form = TextForm.parse(self._options.encoding, self._options.sep)
-        self._session.gates = self._options.gates()
-        self._session.past = self._session.read_baseline()
+        self._session.read_gates()
         self._session.people = People.read(self._options)
         loaded = self._session.load_settings(self._named_input)
         if self._options.report_only and self._session.input.suffix.lower() == ".json":

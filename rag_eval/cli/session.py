@@ -72,14 +72,16 @@ class Session:
     def locked(self) -> AbstractContextManager[None]:
         return locked(self.paths.report, patience=self.options.wait * 60)
 
-    def read_baseline(self) -> "PastRun | None":
+    def read_gates(self) -> None:
+        """The gates, and the baseline if it is a file. Raises InputError."""
+        self.gates = self.options.gates()
         if self.options.baseline is None:
             if self.options.fail_on_regression:
                 raise InputError("--fail-on-regression needs an earlier run; add --baseline PATH")
-            return None
-        from rag_eval.results.baseline import read_past_run
+        elif not self.options.wants_latest:
+            from rag_eval.results.baseline import read_past_run
 
-        return None if self.options.wants_latest else read_past_run(self.options.baseline)
+            self.past = read_past_run(self.options.baseline)
 
     def read_history(self, settings: "Settings", facts: "RunFacts", input_hash: str = "") -> None:
         """What came before this run. The last comparable run is the baseline if that is wanted.

@@ -31,8 +31,7 @@ def report_shards(root: Path, options: Options) -> ExitCode:
     folder = RunFolder(root)
     options = with_outputs_there(options, root)
     session = Session(folder.manifest, OutputPaths(folder.manifest, folder.report, options), options)
-    session.gates = options.gates()
-    session.past = session.read_baseline()
+    session.read_gates()
     lock = locked(folder.manifest) if root.is_dir() else nullcontext()
     with session.paths, lock:
         run, loaded = found_run(folder)

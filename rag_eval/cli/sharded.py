@@ -80,8 +80,7 @@ class ShardedJob:
         from rag_eval.shards.plan import write_plan
         from rag_eval.shards.spec import plain_settings
 
-        self._session.gates = self._options.gates()
-        self._session.past = self._session.read_baseline()
+        self._session.read_gates()
         loaded = self._session.load_settings(self._files[0])
         self._session.rubric = rubric_of(loaded.settings)
         if self._options.show:
