@@ -186,9 +186,9 @@ class JudgeComparisonJob:
             runs = _run_of(first), _run_of(second)
             paths = self._write_comparison(comparison, runs)
             keep = not all(each.is_complete for each in opened)
-            for account in (each.judges.account for each in opened):
-                if account and not keep:
-                    account.end()
+            for each in opened:  # without a cache, it goes with the journal
+                if each.judges.account and not keep and each.side.settings.cache.enabled:
+                    each.judges.account.end()
         finally:
             for each in opened:
                 each.judges.store.end(keep=keep or each.side.settings.cache.enabled)

@@ -1,5 +1,6 @@
 """The main job from the first look at the input to the last line on the terminal."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,10 +183,13 @@ class Job:
             lacks_replies = not _is_complete(evaluation, outcome.summary)
             is_needed = lacks_replies or bool(outcome.problems) or outcome.facts.has_stopped_as_planned
             keep = settings.cache.enabled or is_needed
-            if judges.account and not is_needed:
-                judges.account.end()
-            if batches and not evaluation.stopped and not outcome.problems:
-                batches.end()
+            try:
+                if judges.account and keep and not is_needed:  # without a cache, it goes with the journal
+                    judges.account.end()
+                if batches and not evaluation.stopped and not outcome.problems:
+                    batches.end()
+            except StoreError as error:  # the report is there, and says what it has to say
+                outcome = replace(outcome, problems=(*outcome.problems, error))
         except OutputError as error:
             if evaluation.stopped and isinstance(full := evaluation.stopped.__cause__, StoreError):
                 raise full from error  # on the same disk, most likely
