@@ -151,6 +151,16 @@ def sheet(path: Path, rows: int, good: str = GOOD, bad: str = BAD) -> Path:
     return write_table(path, HEADER, *lines)
 
 
+def uneven_sheet(path: Path) -> None:
+    """30 rows: one bot is clearly better; the other one is right in every second row."""
+    texts = [f"{GOOD.split('.')[0] if n % 2 else ''}. {BAD} Says {n}." for n in range(30)]
+    lines = [
+        [f"What is the capital, question {n}?", GOOD, f"{GOOD} {n}.", text, CONTEXT]
+        for n, text in enumerate(texts)
+    ]
+    write_table(path, HEADER, *lines)
+
+
 def run_of(path: Path) -> dict:  # type: ignore[type-arg]
     found = json.loads(path.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
@@ -207,6 +217,25 @@ def test_a_report_from_stored_replies_shows_the_looks_with_and_without_the_optio
     assert ended.code == 0
     assert "clear after 12 of 30 rows" in ended.out
     assert len(judge.requests) == asked
+
+
+def test_a_report_alone_does_not_decide_again_what_the_run_has_decided(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The run went on after its first look, for its gate, and was ended by a cap before the second."""
+    uneven_sheet(tmp_path / "in.xlsx")
+    words = ("--json", "r.json", *SINGLE, "--until-clear")
+    run_cli("in.xlsx", "-o", "probe.xlsx", *words, **azure(judge))
+    calls = len(judge.requests)
+    means = {bot["bot"]: bot["rqs"]["value"] for bot in run_of(tmp_path / "r.json")["bots"]}
+    gate = ("--fail-under", f"rqs={means['Bad']:.3f}")
+    capped = run_cli("in.xlsx", "-o", "r.xlsx", *words, *gate, "--max-calls", str(calls + 4), **azure(judge))
+    assert capped.code == 4, capped.err
+    assert run_of(tmp_path / "r.json")["end"]["looks_taken"] == 1
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", *words, "--report-only", **azure(judge))
+    assert "clear after" not in ended.out
+    assert ended.code == 4, ended.out
+    assert "Not finished: " in ended.out
 
 
 def test_bots_that_are_alike_are_judged_to_the_end(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
@@ -266,12 +295,7 @@ def test_a_gate_that_is_not_decided_keeps_the_run_going(
     run_cli: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
     """The winner is clear at once; whether the other bot reaches what is its own mean is not."""
-    texts = [f"{GOOD.split('.')[0] if n % 2 else ''}. {BAD} Says {n}." for n in range(30)]
-    lines = [
-        [f"What is the capital, question {n}?", GOOD, f"{GOOD} {n}.", text, CONTEXT]
-        for n, text in enumerate(texts)
-    ]
-    write_table(tmp_path / "in.xlsx", HEADER, *lines)
+    uneven_sheet(tmp_path / "in.xlsx")
     run_cli("in.xlsx", "-o", "r.xlsx", "--json", "all.json", *SINGLE, **azure(judge))
     means = {bot["bot"]: bot["rqs"]["value"] for bot in run_of(tmp_path / "all.json")["bots"]}
     words = ("in.xlsx", "-o", "s.xlsx", "--json", "s.json", *SINGLE, "--until-clear")
@@ -365,7 +389,9 @@ def test_other_rows_with_the_same_queries_are_told(run_cli: Run, judge: FakeJudg
     sheet(tmp_path / "in.xlsx", 36)
     ended = run_cli(*words, **azure(judge))
     assert ended.code == 0
-    assert "Earlier runs took 1 looks at mostly the same queries. Looks add up" in ended.out
+    assert (
+        "Earlier runs looked at mostly the same queries; looks before this run: 1. Looks add up" in ended.out
+    )
 
 
 def test_the_offline_judge_stops_as_well_unless_it_is_too_close(run_cli: Run, tmp_path: Path) -> None:

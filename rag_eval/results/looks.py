@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from rag_eval.records import Look
+from rag_eval.texts.display import enumerated
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Floats
@@ -145,14 +146,15 @@ def in_order(keys: Sequence[str], rows: Sequence[int] | None = None) -> list[int
 
 
 def looks_words(looks: Sequence[Look], count: int) -> str:
-    """Which looks there were of those that were planned, and what each spent, in two sentences."""
+    """Which looks there were of those that were planned, and what all spent up to each."""
     *early, last = looks
     if not early:
         return f"Planned looks: only the one at the end, after {last.rows:,} rows."
-    told = ", ".join(f"{look.rows:,} rows ({look.spent:.2g})" for look in looks)
+    rows = enumerated([f"{look.rows:,}" for look in looks])
+    spent_by_then = enumerated([f"{look.spent:.2g}" for look in looks])
     return (
-        f"Planned looks after {told}; in brackets, how much of the chance of 0.05 of a wrong claim is spent by then "
-        f"(O'Brien–Fleming). Looks taken: {count} of {len(looks)}."
+        f"Planned looks: after {rows} rows. Looks taken: {count} of {len(looks)}. The chance of a wrong claim is "
+        f"{spent_by_then} up to each look (O'Brien–Fleming spending)."
     )
 
 

@@ -30,10 +30,13 @@ _SHORT = 16
 """The first keys tell how many queries two runs have in common, as good as at random."""
 _MOSTLY = 0.5
 _LOOKS_ADD_UP = (
-    "Earlier runs took {} looks at mostly the same queries. Looks add up: the chance of a wrong claim is larger than "
-    "that of one run."
+    "Earlier runs looked at mostly the same queries; looks before this run: {}. Looks add up: the chance of a wrong "
+    "claim is larger than that of one run."
 )
-_SKIPPED = "{} of the planned looks left out: too few rows for anything to be clear, or the same rows as another look."
+_SKIPPED = (
+    "Planned looks that were left out: {}. They have too few rows for anything to be clear, or the same rows as "
+    "another look."
+)
 
 
 class UntilClear:
@@ -48,7 +51,7 @@ class UntilClear:
         *,
         is_again: bool = False,
     ) -> None:
-        """`is_again` is a report from stored replies: it ends where the run has ended, whatever it would find now.
+        """`is_again` is a report from stored replies: it decides no look again that the run has decided.
 
         Raises InputError if there is nothing that could become clear."""
         if len(bots) == 1 and not gates and not is_again:
@@ -70,7 +73,8 @@ class UntilClear:
         self._store: ReplyStore = NoStore()
         self._plans: list[dict[str, Any]] = []
         self._is_again = is_again
-        self._end_at = 0
+        self._decided = 0, False
+        """How many looks the run has taken whose replies are reported again, and whether it ended there."""
         self.taken = 0
         """How many of them there were."""
 
@@ -79,7 +83,7 @@ class UntilClear:
         self._store = store
         if self._is_again and (plan := self._recorded(store)):
             self.looks = tuple(Look(*look) for look in plan["looks"])
-            self._end_at = plan["taken"] if plan["over"] else 0
+            self._decided = plan["taken"], plan["over"]
         self._plans = [plan for plan in _read_plans(store) if not self._is_mine(plan)]
         before = [plan for plan in self._plans if _overlap(plan["first"], self._first) > _MOSTLY]
         notes = [_LOOKS_ADD_UP.format(sum(plan["taken"] for plan in before))] if before else []
@@ -129,8 +133,9 @@ class UntilClear:
         yield from (found[place] for place in sorted(found))
 
     def _is_over(self, summarizer: Summarizer) -> bool:
-        if self._end_at:
-            return self.taken == self._end_at
+        decided, is_over = self._decided
+        if self.taken <= decided:
+            return is_over and self.taken == decided
         return self._is_clear(summarizer.summary(), self._facts)
 
     def _record(self, *, is_over: bool) -> None:
@@ -163,6 +168,8 @@ class UntilClear:
                 return False
             if facts.is_proxy and rivals[0].difference < TOO_CLOSE:
                 return False
+        elif not self._gates:
+            return False
         confidence = confidence_of(self.looks[: self.taken], len(self._rows))
         return all(
             is_decided(gate, bot, self._least_coverage, confidence)
