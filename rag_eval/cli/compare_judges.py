@@ -20,7 +20,7 @@ from rag_eval.cli.judging import open_judges, refuse_empty, rubric_of
 from rag_eval.cli.options import Options, options
 from rag_eval.cli.parameters import PATH, GroupedCommand, Option, default_targets
 from rag_eval.cli.session import Session
-from rag_eval.errors import ExitCode, InputError, RunStoppedError
+from rag_eval.errors import ExitCode, InputError, RunStoppedError, StoreError
 from rag_eval.records import TOXICITY, CaseResult
 
 if TYPE_CHECKING:
@@ -186,13 +186,13 @@ class JudgeComparisonJob:
             runs = _run_of(first), _run_of(second)
             paths = self._write_comparison(comparison, runs)
             keep = not all(each.is_complete for each in opened)
-            for each in opened:  # without a cache, it goes with the journal
-                if each.judges.account and not keep and each.side.settings.cache.enabled:
-                    each.judges.account.end()
+            full = None if keep else _end_accounts(opened)
         finally:
             for each in opened:
                 each.judges.store.end(keep=keep or each.side.settings.cache.enabled)
         self._tell(comparison, runs, paths)
+        if full:
+            raise full
         return self._exit_code(opened)
 
     def _open(self, side: JudgeSide, table: "Table") -> _Judged:
@@ -295,6 +295,19 @@ class JudgeComparisonJob:
                 "refused, blocked or unreadable replies."
             )
         return ExitCode.LOW_COVERAGE if is_low else ExitCode.COMPLETE
+
+
+def _end_accounts(judged: list[_Judged]) -> StoreError | None:
+    """Why the costs of a finished comparison could not be closed: its figures are to be told first."""
+    try:
+        for each in judged:
+            if (
+                each.judges.account and each.side.settings.cache.enabled
+            ):  # without a cache, it goes with the journal
+                each.judges.account.end()
+    except StoreError as error:
+        return error
+    return None
 
 
 class _Pairing:
