@@ -17,8 +17,8 @@ from rag_eval.results.findings import Findings
 from rag_eval.results.gates import GateOn, regression_gates
 from rag_eval.results.gates import evaluate as evaluate_gates
 from rag_eval.results.looks import confidence_of
-from rag_eval.results.summary import BotSummary, Mean, Summary, of_queries
-from rag_eval.results.verdict import ABOUT_COUNTS, unfit_words, verdict
+from rag_eval.results.summary import BotSummary, Summary, of_queries
+from rag_eval.results.verdict import ABOUT_COUNTS, has_other_counts, mean_words, unfit_words, verdict
 from rag_eval.texts.display import decimals
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def leaderboard_lines(summary: Summary, digits: int = 2) -> list[str]:
             printable(line.bot),
             decimals(line.rqs.value, digits),
             decimals(line.rqs.stdev),
-            *(_mean(line.metrics.get(name), line.rqs.scored) for name in metrics),
+            *(mean_words(line.metrics.get(name), line.rqs.scored) for name in metrics),
             str(line.rqs.scored),
             "★" if line.is_winner and len(summary.bots) > 1 else "",
         ]
@@ -150,10 +150,7 @@ def leaderboard_lines(summary: Summary, digits: int = 2) -> list[str]:
     ]
     widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
     table = [_aligned(cells, widths) for cells in (header, *rows)]
-    is_explained = any(
-        _is_over_others(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
-    )
-    return [*table, ABOUT_COUNTS] if is_explained else table
+    return [*table, ABOUT_COUNTS] if has_other_counts(summary) else table
 
 
 def bot_lines(summary: Summary, findings: Findings) -> Iterable[str]:
@@ -180,17 +177,6 @@ def _cause_lines(bot: BotSummary, causes: BotCauses) -> Iterable[str]:
     yield from (f"    {printable(cause_words(cause))}" for cause in causes.causes[:MOST_CAUSES])
     if causes.worst_row is not None:
         yield f"  Worst row: {printable(worst_words(causes))} (RQS {decimals(causes.worst_rqs)})"
-
-
-def _mean(mean: Mean | None, rows: int) -> str:
-    """With its count where that is not the one of the line."""
-    if mean is None or mean.value is None:
-        return "–"
-    return f"{decimals(mean.value)} ({mean.scored})" if _is_over_others(mean, rows) else decimals(mean.value)
-
-
-def _is_over_others(mean: Mean, rows: int) -> bool:
-    return mean.value is not None and mean.scored != rows
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS
 from rag_eval.report.about import cost_words
 from rag_eval.report.baseline_sheet import change_lines
-from rag_eval.results.verdict import ABOUT_COUNTS, interval_words, unfit_words, verdict, verdict_on
+from rag_eval.results.causes import place_words
+from rag_eval.results.verdict import (
+    ABOUT_COUNTS,
+    RunVerdict,
+    has_other_counts,
+    interval_words,
+    mean_words,
+    unfit_words,
+    verdict,
+    verdict_on,
+)
 from rag_eval.store.replacement import write_text
 from rag_eval.texts.display import decimals, shorten
 
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
     from rag_eval.records import CaseResult, RunFacts
     from rag_eval.results.findings import Findings
     from rag_eval.results.gates import GateResult
-    from rag_eval.results.summary import Mean, Standing, Summary
+    from rag_eval.results.summary import Standing, Summary
 
 _MOST_BOTS, _MOST_GATES, _MOST_CHANGES = 12, 8, 8
 """Lines of each kind: with all others they make at most sixty."""
@@ -35,9 +45,10 @@ def write_markdown(
     Whatever comes from the input, the judge or the command line is shown as the text that it is. Returns the path of
     the file. Raises OutputError.
     """
+    said = verdict(facts, summary, findings)
     blocks = [
-        _verdict(facts, summary, findings),
-        _leaderboard(facts, summary, findings),
+        _verdict(said, facts),
+        _leaderboard(said.digits, facts, summary, findings),
         _gates(gates),
         _changes(findings, baseline),
         _worst(findings.worst),
@@ -47,8 +58,7 @@ def write_markdown(
     return write_text(target, "\n\n".join(filter(None, texts)) + "\n", "--markdown")
 
 
-def _verdict(facts: "RunFacts", summary: "Summary", findings: "Findings") -> Iterator[str]:
-    said = verdict(facts, summary, findings)
+def _verdict(said: RunVerdict, facts: "RunFacts") -> Iterator[str]:
     partial = f"PARTIAL RUN: {shorten(facts.partial, 200)}" if facts.partial else ""
     yield f"### {as_text(said.decision)}"
     for line in filter(None, (partial, unfit_words(facts), *said.lines[1:])):
@@ -56,14 +66,13 @@ def _verdict(facts: "RunFacts", summary: "Summary", findings: "Findings") -> Ite
         yield as_text(line)
 
 
-def _leaderboard(facts: "RunFacts", summary: "Summary", findings: "Findings") -> Iterator[str]:
+def _leaderboard(digits: int, facts: "RunFacts", summary: "Summary", findings: "Findings") -> Iterator[str]:
     metrics = [name for name in METRIC_LABELS if name in facts.metrics]
     heads = ["Rank", "Bot", "Mean RQS (95% CI)", *(METRIC_LABELS[name] for name in metrics), "Verdict"]
-    digits = verdict(facts, summary, findings).digits
     yield _line(heads)
     yield _line(["--:", ":--", *["--:"] * (1 + len(metrics)), ":--"])
     for line in summary.standings[:_MOST_BOTS]:
-        means = [_mean(line.metrics.get(name), line.rqs.scored) for name in metrics]
+        means = [mean_words(line.metrics.get(name), line.rqs.scored) for name in metrics]
         said = verdict_on(line.bot, facts, summary, findings)
         star = " ★" if line.is_winner and len(summary.bots) > 1 else ""
         yield _line(
@@ -78,9 +87,7 @@ def _leaderboard(facts: "RunFacts", summary: "Summary", findings: "Findings") ->
     if (more := len(summary.standings) - _MOST_BOTS) > 0:
         yield ""
         yield f"… and {more:,} more bots."
-    if any(
-        "(" in _mean(mean, line.rqs.scored) for line in summary.standings for mean in line.metrics.values()
-    ):
+    if has_other_counts(summary):
         yield ""
         yield ABOUT_COUNTS
 
@@ -89,13 +96,6 @@ def _rqs(line: "Standing", findings: "Findings", digits: int) -> str:
     interval = findings.compared.get(line.bot)
     limits = f" ({interval_words(interval, digits)})" if interval else ""
     return f"{decimals(line.rqs.value, digits)}{limits}"
-
-
-def _mean(mean: "Mean | None", rows: int) -> str:
-    """With its count where that is not the one of RQS."""
-    if mean is None or mean.value is None:
-        return "–"
-    return decimals(mean.value) + (f" ({mean.scored:,})" if mean.scored != rows else "")
 
 
 def _gates(gates: "Sequence[GateResult]") -> Iterator[str]:
@@ -133,7 +133,7 @@ def _worst(results: "Sequence[CaseResult]") -> Iterator[str]:
     yield _line(["--:", ":--", "--:", ":--", ":--"])
     for each in results:
         case = each.case
-        place = f"{case.source}, row {case.source_row or case.row}" if case.source else str(case.row)
+        place = place_words(case.source, case.source_row or case.row) if case.source else str(case.row)
         modes = ", ".join(each.failure_modes)
         cells = [
             place,

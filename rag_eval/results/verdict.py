@@ -15,6 +15,7 @@ from rag_eval.results.summary import (
     RELIABLE_ROWS,
     RQS,
     BotSummary,
+    Mean,
     Standing,
     Summary,
     of_queries,
@@ -526,6 +527,22 @@ ABOUT_COUNTS = (
     "A count in brackets: the mean is over that many rows, because the other rows do not have this score."
 )
 """Below a table with counts in brackets."""
+
+
+def mean_words(mean: Mean | None, rows: int) -> str:
+    """A mean for a line of so many rows: '0.71', or '0.71 (18)' if it is over another number of rows."""
+    if mean is None or mean.value is None:
+        return "–"
+    return f"{decimals(mean.value)} ({mean.scored:,})" if mean.scored != rows else decimals(mean.value)
+
+
+def has_other_counts(summary: Summary) -> bool:
+    """Whether `mean_words` shows a count for any mean of the leaderboard."""
+    return any(
+        mean.value is not None and mean.scored != line.rqs.scored
+        for line in summary.standings
+        for mean in line.metrics.values()
+    )
 
 
 def _queries(part: int, whole: int) -> str:
