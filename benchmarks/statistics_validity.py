@@ -162,14 +162,7 @@ def looks_errors(simulations: int) -> None:
     print(
         "\n| equal bots, scores | rows | B=2 | B=3 | B=5 | B=12 | rows used |\n|---|---|---|---|---|---|---|"
     )
-    kinds: list[tuple[str, Draw, int]] = [
-        ("smooth, hard and easy rows", _smooth, 100),
-        ("quarters, skewed", _quarters, 100),
-        ("mostly alike, rare 0", _rare_zero, 200),
-        ("smooth, a tenth of the rows missing", _with_gaps, 100),
-        ("smooth, each query twice", _twice, 100),
-    ]
-    for name, draw, rows in kinds:
+    for name, draw, rows in _looked_kinds():
         rates, used = [], []
         for bots in (2, 3, 5, 12):
             rng = np.random.default_rng(bots)
@@ -183,9 +176,9 @@ def looks_power(simulations: int) -> None:
     """One bot ahead of others that are equal: who is found by looks and by one test at the end, and with what rows?"""
     print("\n| scores | bots | lead | found at a look | found at the end | rows used | interval holds |")
     print("|---|---|---|---|---|---|---|")
-    for name, draw in (("smooth", _smooth), ("quarters", _quarters)):
-        for bots in (2, 5):
-            for lead in (0.02, 0.04, 0.1, 0.2):
+    for name, draw, _ in _looked_kinds():
+        for bots in (2, 5, 12):
+            for lead in (0.04, 0.1):
                 rng = np.random.default_rng(bots)
                 used, by_looks, at_end, holds = np.zeros(simulations), 0, 0, 0
                 for number in range(simulations):
@@ -193,12 +186,23 @@ def looks_power(simulations: int) -> None:
                     used[number], claims, once = _looked(scores, rng)
                     by_looks += claims
                     at_end += once
-                    holds += _repeated_holds(scores, round(used[number] * 200), lead)
+                    holds += _repeated_holds(scores, round(used[number] * 200), lead, twice=_is_twice(scores))
                 rates = _percents([by_looks / simulations, at_end / simulations])
                 print(
                     f"| {name} | {bots} | {lead} | {rates} | {used.mean():.0%} | {holds / simulations:.1%} |",
                     flush=True,
                 )
+
+
+def _looked_kinds() -> list[tuple[str, Draw, int]]:
+    """Name, scores of equal bots, and rows of the runs that test the error rate."""
+    return [
+        ("smooth, hard and easy rows", _smooth, 100),
+        ("quarters, skewed", _quarters, 100),
+        ("mostly alike, rare 0", _rare_zero, 200),
+        ("smooth, a tenth of the rows missing", _with_gaps, 100),
+        ("smooth, each query twice", _twice, 100),
+    ]
 
 
 def _first_look(scores: Floats, rng: np.random.Generator) -> float:
@@ -213,6 +217,7 @@ def _first_look(scores: Floats, rng: np.random.Generator) -> float:
     for part, sums, share in zip(parts, _nested_sums(parts, LOOK_FLIPS, rng), SHARES, strict=True):
         seen = np.concatenate([seen, part])
         norms = np.sqrt(((seen[:, one] - seen[:, other]) ** 2).sum(axis=0))
+        norms[norms == 0] = 1.0  # no differences at all: no statistic either
         found = np.abs(sums[:, one] - sums[:, other]) / norms
         winner = seen.mean(axis=0).argmax()
         largest.append(found.max(axis=1))
@@ -265,11 +270,17 @@ def _is_found(scores: Floats, stages: list[Stage], rng: np.random.Generator, *, 
     return any(test.pvalue <= test.level for test in tests)
 
 
-def _repeated_holds(scores: Floats, rows: int, lead: float) -> bool:
+def _repeated_holds(scores: Floats, rows: int, lead: float, *, twice: bool) -> bool:
     """Whether the interval of the lead over the runner-up, at the look after so many rows, has the true one."""
-    stages = [Stage(round(200 * each), spent(each)) for each in SHARES if 200 * each <= rows + 0.5]
+    there = ~np.isnan(scores).any(axis=1)
+    ends = [(round(200 * each), spent(each)) for each in SHARES if 200 * each <= rows + 0.5]
+    kept = np.flatnonzero(there[:rows])
     comparison = compare_with_best(
-        scores[:rows], [str(bot) for bot in range(scores.shape[1])], stages=stages, resamples=199
+        scores[kept],
+        [str(bot) for bot in range(scores.shape[1])],
+        clusters=kept // 2 if twice else None,
+        stages=[Stage(int(there[:end].sum()), alpha) for end, alpha in ends],
+        resamples=199,
     )
     assert comparison is not None
     rival = comparison.rivals[0]
