@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from fake_judge import running_judge
 
 from rag_eval.__main__ import OLDEST
 from rag_eval.errors import describe_missing
@@ -21,8 +22,8 @@ REMEDY = (
 )
 
 
-def ended(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+def ended(*words: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, check=False, cwd=folder, env=environment
     )
@@ -153,9 +154,9 @@ HEAVY = {"aiohttp", "numpy", "openai", "openpyxl", "pydantic", "sqlite3", "xlsxw
 """Packages that take longest to import."""
 
 
-def imported(*words: str, folder: Path = ROOT) -> set[str]:
+def imported(*words: str, folder: Path = ROOT, **variables: str) -> set[str]:
     """The modules that this command line imports until it ends."""
-    found = ended("-X", "importtime", SCRIPT, *words, folder=folder)
+    found = ended("-X", "importtime", SCRIPT, *words, folder=folder, **variables)
     assert found.returncode == 0, found.stderr
     return set(re.findall(r"^import time:.*\| +(\S+)$", found.stderr, re.MULTILINE))
 
@@ -172,8 +173,40 @@ def test_help_is_quick_because_it_imports_little(words: str, most: int) -> None:
 
 
 def test_a_run_of_the_offline_judge_imports_nothing_of_an_llm_judge(tmp_path: Path) -> None:
+    """Nor, for a text file, what reads workbooks, which also checked the written one."""
     (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
     modules = imported("in.csv", "--judge", "offline", "-q", folder=tmp_path)
-    assert {name.split(".")[0] for name in modules} & {"aiohttp", "asyncio", "openai", "sqlite3"} == set()
+    needless = {"PIL", "aiohttp", "asyncio", "defusedxml", "openai", "openpyxl", "pandas", "sqlite3"}
+    assert {name.split(".")[0] for name in modules} & needless == set()
     assert "rag_eval.judge.connection" not in modules
-    assert len([name for name in modules if name.startswith("rag_eval")]) <= 180
+    assert len([name for name in modules if name.startswith("rag_eval")]) <= 170
+    assert len(modules) <= 640
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.cpu_count() == 1, reason="counts threads, one per processor"
+)
+@pytest.mark.parametrize(("set_by_user", "threads"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2)])
+def test_numpy_starts_no_threads_unless_the_user_wants_them(
+    tmp_path: Path, set_by_user: dict[str, str], threads: int
+) -> None:
+    """Each costs as much processor time as a small run, and the last digits of a sum depend on their number."""
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
+    code = (
+        "import atexit, os, sys; from rag_eval.cli import main;"
+        "atexit.register(lambda: print('numpy' in sys.modules, len(os.listdir('/proc/self/task')))); main()"
+    )
+    found = ended("-c", code, "in.csv", "--judge", "offline", "-q", folder=tmp_path, **set_by_user)
+    assert (found.returncode, found.stdout) == (0, f"True {threads}\n"), found.stderr
+
+
+def test_a_run_of_an_llm_judge_imports_no_reader_of_workbooks(tmp_path: Path) -> None:
+    """Half of the modules are the openai package's."""
+    (tmp_path / "in.csv").write_text("Query,Bot_A\nq?,Tea is a drink.\n")
+    with running_judge() as judge:
+        address = {"OPENAI_BASE_URL": judge.url + "/v1", "OPENAI_API_KEY": "k"}
+        modules = imported("in.csv", "--judge", "openai", "-q", folder=tmp_path, **address)
+    assert judge.requests
+    assert {name.split(".")[0] for name in modules} & {"PIL", "langchain_core", "openpyxl", "pandas"} == set()
+    assert len([name for name in modules if name.startswith("rag_eval")]) <= 205
+    assert len(modules) <= 1_700

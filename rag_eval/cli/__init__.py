@@ -122,12 +122,20 @@ def script() -> None:
     """The same for the script."""
 
 
+_FOR_PACKAGES = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+"""Variables of numpy and pydantic, unless they are set. Threads of numpy wait busily, for sums that take no time in one
+thread; for plugins, pydantic looks through every package that is installed.
+"""
+
+
 def _end(command: click.Command) -> NoReturn:
     """Run a command and end the process with one of the documented exit codes."""
     # Else the interpreter looks through all that is left before it ends: half a second.
     atexit.register(gc.freeze)
     # What is read lives on; looking through it all the time doubles the reading.
     gc.set_threshold(100_000, 50, 100)
+    for name, value in _FOR_PACKAGES.items():
+        os.environ.setdefault(name, value)
     if not _has_working_folder():
         warn("The working directory was deleted; change to a folder that exists")
         sys.exit(ExitCode.USAGE)

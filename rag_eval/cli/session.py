@@ -284,7 +284,7 @@ class Session:
             (say if is_result else remark)(line, **style)
 
 
-_AT_THE_END = ("numpy", "openpyxl", "rag_eval.results.comparison", "rag_eval.cli.outcome")
+_AT_THE_END = ("numpy", "rag_eval.results.comparison", "rag_eval.cli.outcome")
 """What statistics and report take longest to import."""
 
 _MANY_ROWS = 5_000

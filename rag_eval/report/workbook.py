@@ -111,8 +111,6 @@ class ExcelReport:
                 sheet.append(line)
 
     def _append_rendered(self, rendered: Any, results: Sequence[CaseResult]) -> None:
-        import openpyxl  # noqa: F401 - what the check at the end needs, now that others work as well
-
         with output_errors(self._target):
             self._workbook.add_rows(append_rendered(self._cases, rendered, results))
         self._ahead += len(results)

@@ -4,13 +4,13 @@ import re
 
 from rag_eval.metrics.offline.refusals import (
     NO_OR_NOTHING,
-    SEARCH_PATTERNS,
     SIGNS,
     TURNS,
     UNSPACED_TURNS,
-    UNSPACED_WORDINGS,
-    WITH_NO,
-    WORDINGS,
+    all_wordings,
+    search_patterns,
+    unspaced_wordings,
+    with_no,
 )
 from rag_eval.texts.words import NEGATION, Reading, normalise
 
@@ -31,8 +31,8 @@ def is_refusal(response: Reading) -> bool:
     if has_sign and _declines_in_english(response, beginning):
         return True
     if not SIGNS.isdisjoint(early) or (not beginning.isascii() and _WITHOUT_SIGNS.search(beginning)):
-        return _declines_elsewhere(response, beginning, WORDINGS)
-    return has_sign and _may_be_spanish(beginning) and _declines_elsewhere(response, beginning, WITH_NO)
+        return _declines_elsewhere(response, beginning, all_wordings())
+    return has_sign and _may_be_spanish(beginning) and _declines_elsewhere(response, beginning, with_no())
 
 
 def _may_be_spanish(beginning: str) -> bool:
@@ -51,7 +51,7 @@ def _declines_in_english(response: Reading, beginning: str) -> bool:
 def _declines_elsewhere(response: Reading, beginning: str, wordings: re.Pattern[str]) -> bool:
     match = wordings.search(" ".join(normalise(beginning).split()))
     if match is None:
-        match = UNSPACED_WORDINGS.search(beginning, 0, _WITHIN_UNSPACED)
+        match = unspaced_wordings().search(beginning, 0, _WITHIN_UNSPACED)
     return match is not None and match.start() < _WITHIN and not _goes_on(response, match.end())
 
 
@@ -70,7 +70,7 @@ def _found_nothing(response: Reading) -> bool:
             (words.no.search(text) and words.sought.search(text))
             or (words.nothing.search(text) and (is_bare or words.about.search(text)))
         )
-        for words in SEARCH_PATTERNS
+        for words in search_patterns()
     ) and not _goes_on(response, sentence.end())
 
 

@@ -6,6 +6,7 @@ each refusal of the language contains, so that other texts need not be searched.
 
 import re
 import unicodedata
+from functools import cache
 from typing import NamedTuple
 
 from rag_eval.texts.words import NEGATION, stem, words
@@ -307,11 +308,33 @@ TURNS = """
 UNSPACED_TURNS = ("但是", "但", "不过", "不過", "しかし", "ただし", "แต่", "อย่างไรก็ตาม")
 
 SIGNS = frozenset(stem(word) for one in SPACED.values() for word in words(one.signs)) - {NEGATION}
-WITH_NO = re.compile(rf"(?<!\w)(?:{'|'.join(SPACED['es'].wordings)})")
-"""Of the language that negates with the English word."""
-_SPACED_WORDINGS = "|".join(wording for one in SPACED.values() for wording in one.wordings)
-WORDINGS = re.compile(rf"(?<!\w)(?:{unicodedata.normalize('NFC', _SPACED_WORDINGS)})")
-UNSPACED_WORDINGS = re.compile("|".join(UNSPACED.values()))
+
+
+# Most responses need none of these patterns, and to compile them takes longer than to judge a few rows.
+
+
+@cache
+def with_no() -> re.Pattern[str]:
+    """Wordings of the language that negates with the English word."""
+    return re.compile(rf"(?<!\w)(?:{'|'.join(SPACED['es'].wordings)})")
+
+
+@cache
+def all_wordings() -> re.Pattern[str]:
+    """Those of all languages that separate words by spaces."""
+    all_of_them = "|".join(wording for one in SPACED.values() for wording in one.wordings)
+    return re.compile(rf"(?<!\w)(?:{unicodedata.normalize('NFC', all_of_them)})")
+
+
+@cache
+def unspaced_wordings() -> re.Pattern[str]:
+    return re.compile("|".join(UNSPACED.values()))
+
+
+@cache
+def search_patterns() -> tuple["_Patterns", ...]:
+    """Of each language, what a sentence about a vain search contains."""
+    return tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
 
 
 def _any_of(listed: str) -> re.Pattern[str]:
@@ -322,5 +345,4 @@ def _any_of(listed: str) -> re.Pattern[str]:
 
 _WHOLE = 3
 """Letters of a word that is no beginning of another one."""
-SEARCH_PATTERNS = tuple(_Patterns(*map(_any_of, search)) for search in SEARCHES.values())
 NO_OR_NOTHING = _any_of(" ".join(f"{search.no} {search.nothing}" for search in SEARCHES.values()))
