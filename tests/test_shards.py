@@ -27,9 +27,17 @@ from rag_eval.records import METRIC_LABELS, CaseResult, Score, TaskUsage, Usage
 from rag_eval.results.gates import GateOn
 from rag_eval.results.run_history import read_history, run_line
 from rag_eval.results.stored import to_json
+from rag_eval.results.tallies import Tallies
 from rag_eval.run.processes import WorkerError
 from rag_eval.shards.fold import Fold
-from rag_eval.shards.folder import RunFolder, about_results, fingerprint_of_file, read_rows, write_results
+from rag_eval.shards.folder import (
+    RunFolder,
+    about_results,
+    fingerprint_of_file,
+    read_rows,
+    write_results,
+    write_state,
+)
 from rag_eval.shards.judge_shard import (
     count_shard,
     is_done,
@@ -1179,6 +1187,23 @@ def test_results_of_other_weights_are_counted_again(tmp_path: Path) -> None:
     folder.results(1).write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"part-00001\.parquet: cannot be read; run the same command again"):
         list(fold.results([1]))
+
+
+def test_a_mistake_of_ours_is_no_damaged_part(tmp_path: Path) -> None:
+    """Else the user is told to run the same command again, for ever."""
+    folder, facts = RunFolder(tmp_path), facts_of(["A"], 1)
+    for path in (folder.results(0), folder.tallies(0)):
+        path.parent.mkdir()
+    counted = Tallies(facts, is_part=True)
+    counted.add(part_of(folder, 0))
+    write_state(folder.tallies(0), {"tallies": counted.state()})
+    fold = Fold(folder, FACTS)
+    assert len(list(fold.results([0], Tallies(facts)))) == 1
+    with pytest.raises(KeyError, match="'A'"):
+        list(fold.results([0], Tallies(replace(facts, bots=("Other",)))))
+    folder.tallies(0).write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"part-00000\.npz: cannot be read; run the same command again"):
+        list(fold.results([0], Tallies(facts)))
 
 
 # One shard

@@ -8,7 +8,7 @@ from rag_eval.records import CaseResult, RunFacts, RunStats
 from rag_eval.report.recorded import rescored
 from rag_eval.results.stored import State
 from rag_eval.results.tallies import Tallies
-from rag_eval.shards.folder import RunFolder, about_results, read_results, read_state
+from rag_eval.shards.folder import DamagedPartError, RunFolder, about_results, read_results, read_state
 from rag_eval.shards.judge_shard import scoring_of, with_marks
 from rag_eval.store.codec import from_plain
 
@@ -34,15 +34,27 @@ class Fold:
         """
         now = scoring_of(self._facts)
         for number in numbers:
-            path = self._folder.results(number)
-            try:
-                about = about_results(path)
-                self._about.append(about)
-                yield from read_results(path) if about["scoring"] == now else self._again(read_results(path))
-                if tallies:
-                    tallies.merge(read_state(self._folder.tallies(number))["tallies"])
-            except (ValueError, KeyError, OSError) as error:
-                raise InputError(f"{path}: cannot be read; run the same command again ({error})") from error
+            about = about_results(self._folder.results(number))
+            self._about.append(about)
+            stored = self._stored(number)
+            yield from stored if about.get("scoring") == now else self._again(stored)
+            if tallies:
+                tallies.merge(self._counted(number))
+
+    def _stored(self, number: int) -> Iterator[CaseResult]:
+        """As they were judged."""
+        path = self._folder.results(number)
+        try:
+            yield from read_results(path)
+        except DamagedPartError as error:
+            raise InputError(f"{path}: cannot be read; run the same command again ({error})") from error
+
+    def _counted(self, number: int) -> State:
+        path = self._folder.tallies(number)
+        state: State | None = read_state(path).get("tallies")
+        if state is None:
+            raise InputError(f"{path}: cannot be read; run the same command again")
+        return state
 
     def _again(self, results: Iterator[CaseResult]) -> Iterator[CaseResult]:
         for result in results:

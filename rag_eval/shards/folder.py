@@ -20,6 +20,10 @@ _LINES = 500
 """Rows or results that are in memory at a time."""
 
 
+class DamagedPartError(ValueError):
+    """A file of a part that is not as it was written."""
+
+
 class RunFolder:
     """The folder that a run in shards writes to. Numbers of shards count from 0."""
 
@@ -116,7 +120,7 @@ def write_rows(target: Path, rows: Sequence[Row]) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """What `write_rows` wrote. Raises ValueError or OSError for anything else."""
+    """What `write_rows` wrote. Raises ValueError for anything else."""
     return [from_plain(Row, json.loads(line)) for line in _column(path, "row")]
 
 
@@ -138,13 +142,17 @@ def write_results(
 
 
 def read_results(path: Path) -> Iterator[CaseResult]:
-    """The results as they were judged, in order. Raises ValueError for a damaged file, perhaps at its end."""
+    """The results as they were judged, in order. Raises DamagedPartError, perhaps at the end of the file."""
     digest = hashlib.sha256()
     for line in _column(path, "case"):
         digest.update(line.encode())
-        yield from_json(line)
+        try:
+            result = from_json(line)
+        except ValueError as error:
+            raise DamagedPartError(f"{path}: is damaged ({error})") from error
+        yield result
     if digest.hexdigest() != about_results(path).get("cases"):
-        raise ValueError(f"{path}: is damaged (its cases are not those that were written)")
+        raise DamagedPartError(f"{path}: is damaged (its cases are not those that were written)")
 
 
 def about_results(path: Path) -> State:
@@ -304,8 +312,5 @@ def _column(path: Path, name: str) -> Iterator[str]:
         with ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(batch_size=_LINES, columns=[name], use_threads=False):
                 yield from batch.column(0).to_pylist()
-    except (
-        ArrowException,
-        OSError,
-    ) as error:  # a ValueError, so that nobody takes it for a disk that is full
-        raise ValueError(f"{path}: cannot be read ({error})") from error
+    except (ArrowException, OSError) as error:  # as it is, it would be taken for a disk that is full
+        raise DamagedPartError(f"{path}: cannot be read ({error})") from error

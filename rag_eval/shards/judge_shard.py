@@ -22,6 +22,7 @@ from rag_eval.run.judges import Judges
 from rag_eval.run.marks import cuts_in, flags_in
 from rag_eval.run.opening import StoredReplies, open_llm_judges
 from rag_eval.shards.folder import (
+    DamagedPartError,
     RunFolder,
     about_results,
     fingerprint_of_file,
@@ -163,7 +164,7 @@ class _Shard:
         )
         try:
             self._write(facts, now, lambda: judged)
-        except (ValueError, OSError):
+        except DamagedPartError:
             return False
         return True
 
