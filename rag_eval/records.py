@@ -49,6 +49,18 @@ SCORE_LABELS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What was said in a conversation before the query."""
+
+    role: str
+    """USER, or ASSISTANT for the bot."""
+    content: str
+
+
+USER, ASSISTANT = "user", "assistant"
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One query and one bot's response to it: the unit of evaluation, one line of the report."""
 
@@ -78,6 +90,15 @@ class Case:
     """Name of the file that the row is in, in a run over several files; `row` then counts through all of them."""
     source_row: int | None = None
     """The row's own number there; None in a run over one file."""
+    history: tuple[Turn, ...] = ()
+    """Earlier turns of the conversation, the first one first; none if the query begins it."""
+    conversation: str = ""
+    """Id of the conversation; empty if the row has none."""
+
+    @property
+    def user_said(self) -> tuple[str, ...]:
+        """What the user stated in earlier turns."""
+        return tuple(turn.content for turn in self.history if turn.role == USER)
 
     @property
     def has_response(self) -> bool:
@@ -429,6 +450,8 @@ class RunFacts:
     """Of the rubric, in its order."""
     has_gold: bool = False
     """The sheet says which documents should have been retrieved, and which were."""
+    has_history: bool = False
+    """Some rows have earlier turns of a conversation."""
     has_labels: bool = False
     """The sheet, or a review, says what people thought."""
     strata: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)

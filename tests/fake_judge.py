@@ -257,12 +257,13 @@ def _statements(given: dict[str, Any]) -> Any:
 
 
 def _verdicts(given: dict[str, Any]) -> Any:
+    evidence = "\n".join([given["context"], *given.get("user_said", ())])
     return {
         "statements": [
             {
                 "statement": each,
                 "reason": "shared words",
-                "verdict": int(_share(each, given["context"]) >= 0.5),
+                "verdict": int(_share(each, evidence) >= 0.5),
             }
             for each in given["statements"]
         ]
@@ -326,12 +327,18 @@ def _case(given: dict[str, Any]) -> Any:
             return 0
         return int(max(chunks, key=lambda number: _share(statement, chunks[number])))
 
+    said = "\n".join(turn["content"] for turn in given.get("history", ()) if turn["role"] == "user")
+
+    def of_user(statement: str, number: int) -> int:
+        """The number, or -1 for what only the user said."""
+        return number or -int(bool(said) and _share(statement, said) >= 0.5)
+
     def claims(text: Any, others: Any, reason: str) -> list[dict[str, Any]]:
         return [
             {
                 "sentence": int(number),
                 "claim": "",
-                "chunk": chunk(each) if chunks else 0,
+                "chunk": of_user(each, chunk(each)) if chunks else 0,
                 "in_other": int(_among(each, [*others.values()])) if isinstance(others, dict) else 0,
                 "reason": reason,
             }

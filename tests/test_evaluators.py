@@ -440,7 +440,7 @@ def test_one_text_is_not_a_list_of_chunks() -> None:
         ("{{ question", "line 1"),
         (
             "{{ qestion }}",
-            "unknown name 'qestion'; a template may use answer, context, examples, question \\[",
+            "unknown name 'qestion'; a template may use answer, context, examples, history, question \\[",
         ),
         ("{% for each in shots %}{{ each }}{% endfor %}", "unknown name 'shots'"),
     ],

@@ -21,7 +21,7 @@ from test_flags import INSTRUCTIONS
 from rag_eval.judge.calls import Call, Message
 from rag_eval.metrics import answer_relevancy, ragas_prompts, toxicity
 from rag_eval.metrics.recommendations import LlmAdviser
-from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score
+from rag_eval.records import METRIC_LABELS, Case, CaseResult, Evidence, FailureMode, Score, Turn
 from rag_eval.texts.words import sentences
 
 QUERY = "What is the capital of France?"
@@ -251,13 +251,24 @@ def test_a_judge_that_only_repeats_a_planted_verdict_has_not_judged(
 TEXT = st.text(max_size=60) | st.sampled_from((*ATTACKS, "\x00input\x00"))
 CLEAN = TEXT.map(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 TEXTS = st.lists(CLEAN, max_size=3)
+TURNS = st.lists(st.builds(Turn, st.sampled_from(("user", "assistant")), CLEAN), max_size=3)
+SAID = st.lists(CLEAN, max_size=2)
 BUILDERS: tuple[tuple[Callable[..., tuple[Message, ...]], dict[str, Any]], ...] = (
-    (ragas_prompts.statements_prompt, {"question": CLEAN, "answer": CLEAN}),
-    (ragas_prompts.verdicts_prompt, {"context": CLEAN, "statements": TEXTS}),
+    (ragas_prompts.statements_prompt, {"question": CLEAN, "answer": CLEAN, "history": TURNS}),
+    (ragas_prompts.verdicts_prompt, {"context": CLEAN, "statements": TEXTS, "user_said": SAID}),
     (ragas_prompts.question_prompt, {"response": CLEAN}),
-    (ragas_prompts.usefulness_prompt, {"question": CLEAN, "context": CLEAN, "answer": CLEAN}),
-    (ragas_prompts.attribution_prompt, {"question": CLEAN, "context": CLEAN, "answer": CLEAN}),
-    (ragas_prompts.classification_prompt, {"question": CLEAN, "answer": TEXTS, "ground_truth": TEXTS}),
+    (
+        ragas_prompts.usefulness_prompt,
+        {"question": CLEAN, "context": CLEAN, "answer": CLEAN, "history": TURNS},
+    ),
+    (
+        ragas_prompts.attribution_prompt,
+        {"question": CLEAN, "context": CLEAN, "answer": CLEAN, "history": TURNS},
+    ),
+    (
+        ragas_prompts.classification_prompt,
+        {"question": CLEAN, "answer": TEXTS, "ground_truth": TEXTS, "history": TURNS},
+    ),
 )
 
 
@@ -270,12 +281,19 @@ def test_the_texts_of_a_prompt_are_one_json_document_that_reads_back(data: st.Da
     (message,) = build(**given_texts)
     assert message.role == "user"
     before, document, after = _document([{"content": message.text}])
-    assert document == given_texts
-    assert (before, after) == _frame(build, fields)
+    left_out = {name for name in ("history", "user_said") if not given_texts.get(name, True)}
+    turns = {
+        "history": [{"role": turn.role, "content": turn.content} for turn in given_texts.pop("history", ())]
+    }
+    if not given_texts.get("user_said", True):
+        del given_texts["user_said"]
+    assert document == (turns if turns["history"] else {}) | given_texts
+    assert (before, after) == _frame(build, {name: fields[name] for name in fields if name not in left_out})
 
 
 def _frame(build: Callable[..., tuple[Message, ...]], fields: dict[str, Any]) -> tuple[str, str]:
-    blank = {name: [] if strategy is TEXTS else "" for name, strategy in fields.items()}
+    others = {"history": [Turn("user", "")], "user_said": [""]}
+    blank = {name: [] if strategy is TEXTS else others.get(name, "") for name, strategy in fields.items()}
     before, _, after = _document([{"content": build(**blank)[0].text}])
     return before, after
 
@@ -285,7 +303,7 @@ def _frame(build: Callable[..., tuple[Message, ...]], fields: dict[str, Any]) ->
 def test_our_own_prompts_hold_others_words_in_the_user_role_alone(pairs: list[tuple[str, str]]) -> None:
     """Also for several questions in one call: none can pose as another's or renumber itself."""
     for query, question in pairs:
-        system, user = answer_relevancy._closeness_prompt(query, question)
+        system, user = answer_relevancy._closeness_prompt(Case(2, "A", query, ""), question)
         assert (system.role, system.text) == ("system", answer_relevancy._CLOSENESS_TASK)
         assert json.loads(user.text) == {"question_1": query, "question_2": question}
     bundle = toxicity.LlmToxicity()._bundle

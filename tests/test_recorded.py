@@ -42,7 +42,7 @@ def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
 
 def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     before, today = RecordedRun.read(FOLDER / "before.json"), RecordedRun.read(RUN)
-    new = {"labels": {}, "stratum": "", "source": "", "source_row": None}
+    new = {"labels": {}, "stratum": "", "source": "", "source_row": None, "history": (), "conversation": ""}
     results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
     assert before.results == results
     usage = replace(
@@ -51,6 +51,7 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     new = {
         "usage": usage,
         "reading": {},
+        "has_history": False,
         "left_out": (),
         "looks": (),
         "looks_taken": 0,

@@ -145,8 +145,14 @@ def test_marks_are_counted_by_bot() -> None:
     assert notes_on_marks({(2, "A"): 1, (3, "A"): 1, (3, "B"): 1}, {}) == (
         "Possible prompt injection in these numbers of cases: A 2, B 1. No score was changed.",
     )
-    assert notes_on_marks({}, {(2, "A"): 1}) == (
-        "Contexts cut to [limits] max_prompt_tokens before judging: A 1.",
+    cuts = {
+        (2, "A"): "context cut: …",
+        (3, "A"): "history cut: …",
+        (3, "B"): "history cut: …; context cut: …",
+    }
+    assert notes_on_marks({}, cuts) == (
+        "Contexts cut to [limits] max_prompt_tokens before judging: A 1, B 1.",
+        "Earlier turns cut to [limits] max_history_tokens before judging, cases per bot: A 1, B 1.",
     )
     assert notes_on_marks({}, {}) == ()
 

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -244,9 +244,7 @@ def test_equal_data_gives_equal_figures(writer: str, tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     one = evaluate(WRITERS["wide csv"](tmp_path / "one", ITEMS), OFFLINE).drop(columns="row")
-    has_chats = writer.startswith("chats")
-    with pytest.warns(UserWarning, match="earlier messages are not used") if has_chats else nullcontext():
-        other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
+    other = evaluate(WRITERS[writer](tmp_path / "other", ITEMS), OFFLINE).drop(columns="row")
     pd.testing.assert_frame_equal(one, other, check_exact=True)
     assert one.groupby("bot")["rqs"].mean().nunique() == 2
 
@@ -507,59 +505,34 @@ _RULE, _BLANK = {"role": "system", "content": "Be brief."}, {"role": "assistant"
 @pytest.mark.parametrize(
     ("chats", "fields", "told"),
     [
-        (
-            [[_HI, _YO, _AND, _NO], [_HI, _YO], [_RULE, _HI, _YO, _AND]],
-            {},
-            "'messages.query' (B): 4 earlier messages are not used (row 1, 3).",
-        ),
-        (
-            [[_HI, _YO, _AND, _NO]],
-            {"model": "A", "gt": "No."},
-            "'messages.query' (D): 2 earlier messages are not used (row 1).",
-        ),
-        ([[_YO, _HI, _NO]], {}, "'messages.query' (B): 1 earlier message is not used (row 1)."),
-        ([[_HI, _YO, _NO]], {}, "'messages.query' (B): 1 earlier message is not used (row 1)."),
+        ([[_HI, _YO, _AND, _NO], [_HI, _YO], [_RULE, _HI, _YO, _AND]], {}, ""),
+        ([[_HI, _YO, _NO]], {}, "'messages.query' (B): 1 message is not used (row 1)"),
         ([[_RULE, _BLANK, _HI, _BLANK, _NO]], {}, ""),
-        (
-            [[_HI, _YO, _AND, _NO], [_HI, _YO]],
-            {"answer": "No."},
-            "'messages' (A): 2 earlier messages are not used (row 1).",
-        ),
         (
             [[_HI, _YO]],
             {"answer": [_HI, _YO, _AND, _BLANK, _YO, _NO]},
-            "'answer' (B): 1 earlier message is not used (row 1).",
+            "'answer' (B): 1 message is not used (row 1)",
         ),
     ],
-    ids=[
-        "two turns",
-        "in long form",
-        "a greeting",
-        "two answers",
-        "nothing",
-        "next to a response",
-        "of a response",
-    ],
+    ids=["two turns", "two answers", "nothing", "of a response"],
 )
-def test_earlier_messages_of_a_chat_are_told(
+def test_messages_of_a_chat_that_are_not_used_are_told(
     chats: list[object], fields: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
-    """Which are not used; those of the system and blank ones are no turns."""
+    """Of several answers to one question; those of the system and blank ones are no turns."""
     warnings = read_table(_chats(tmp_path, *chats, **fields)).warnings
-    assert [warning.partition(" The judge")[0] for warning in warnings] == (
+    assert [warning.partition(": of several")[0] for warning in warnings] == (
         [f"Column {told}"] if told else []
     )
     if "answer" not in fields:
-        rows = [["messages", *fields], *([json.dumps(chat), *fields.values()] for chat in chats)]
+        rows = [["messages"], *([json.dumps(chat)] for chat in chats)]
         (warning, *_) = read_table(write_table(tmp_path / "a.csv", *rows)).warnings or ("",)
         assert warning.partition(" (row")[0] == (f"Column {told.partition(' (row')[0]}" if told else "")
 
 
-def test_earlier_messages_are_told_on_the_terminal_and_in_the_report(run_cli: Run, tmp_path: Path) -> None:
-    _chats(tmp_path, [_HI, _YO, _AND, _NO])
-    told = (
-        "Column 'messages.query' (B): 2 earlier messages are not used (row 1). The judge sees only the last "
-    )
+def test_unused_messages_are_told_on_the_terminal_and_in_the_report(run_cli: Run, tmp_path: Path) -> None:
+    _chats(tmp_path, [_HI, _YO, _NO])
+    told = "Column 'messages.query' (B): 1 message is not used (row 1): of several answers "
     assert told in run_cli("a.jsonl", "--show").err
     assert told in run_cli("a.jsonl", "--judge", "offline", "-q", "--json", "a.json", "-o", "r.xlsx").err
     assert told in json.loads((tmp_path / "a.json").read_text())["run"]["reading"]["warnings"][0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval import __version__
 from rag_eval.cli.terminal import readable
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
+from rag_eval.texts.shortening import HISTORY
 
 if TYPE_CHECKING:
     from rag_eval.configuration.settings import Settings
@@ -64,6 +65,7 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         rubric=rubric.rubric_id if rubric else "",
         criteria=tuple(metric.id for metric in rubric.metrics) if rubric else (),
         has_gold=table.has_documents,
+        has_history=bool(table.with_history),
         has_labels=HUMAN in roles,
         gold_ids=settings.diagnostics.gold_ids,
         explanations=judges.explanations,
@@ -75,15 +77,20 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
 
 
 def notes_on_marks(
-    flags: Mapping[tuple[int, str], object], cuts: Mapping[tuple[int, str], object]
+    flags: Mapping[tuple[int, str], object], cuts: Mapping[tuple[int, str], str]
 ) -> tuple[str, ...]:
     """How many cases of which bot are marked; a judge that saw less of some bots than of others matters."""
-    counts = {_FLAGGED: Counter(bot for _, bot in flags), _CUT: Counter(bot for _, bot in cuts)}
+    counts = {
+        _FLAGGED: Counter(bot for _, bot in flags),
+        _CUT: Counter(bot for (_, bot), words in cuts.items() if "context cut" in words),
+        _CUT_HISTORY: Counter(bot for (_, bot), words in cuts.items() if words.startswith(HISTORY)),
+    }
     return tuple(text.format(_by_bot(bots)) for text, bots in counts.items() if bots)
 
 
 _FLAGGED = "Possible prompt injection in these numbers of cases: {}. No score was changed."
 _CUT = "Contexts cut to [limits] max_prompt_tokens before judging: {}."
+_CUT_HISTORY = "Earlier turns cut to [limits] max_history_tokens before judging, cases per bot: {}."
 
 
 def _by_bot(counts: Mapping[str, int]) -> str:

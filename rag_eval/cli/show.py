@@ -10,18 +10,23 @@ if TYPE_CHECKING:
     from rag_eval.records import Case
     from rag_eval.tables.table import Table
 
-_ROWS, _CHUNKS, _CHARACTERS = 3, 10, 200
+_ROWS, _TURNS, _CHUNKS, _CHARACTERS = 3, 6, 10, 200
 
 
 def show_rows(table: "Table") -> Iterator[str]:
     """Lines for the terminal. Texts are shortened; what is blank and what is not there are told apart."""
     for row in islice(table.rows, _ROWS):
         yield f"Row {row.number}"
+        is_shared = len({case.history for case in row.cases}) == 1
+        if is_shared:
+            yield from _turns(row.cases[0])
         yield from _field("query", row.query)
         yield from _field("reference", row.cases[0].reference)
         seen: tuple[str, ...] | None = None
         for case in row.cases:
             yield f"  {case.bot}"
+            if not is_shared:
+                yield from _turns(case, "  ")
             yield from _field("  response", case.response)
             if case.chunks is not None and case.chunks is seen:
                 yield "    context: as above"
@@ -32,6 +37,18 @@ def show_rows(table: "Table") -> Iterator[str]:
         yield f"… and {len(table.rows) - _ROWS:,} more rows. Nothing was judged."
     else:
         yield "Nothing was judged."
+
+
+def _turns(case: "Case", indent: str = "") -> Iterator[str]:
+    """The last of the earlier turns."""
+    if not case.history:
+        return
+    left_out = len(case.history) - _TURNS
+    yield f"  {indent}earlier turns: {len(case.history):,}" + (
+        f", the last {_TURNS}:" if left_out > 0 else ""
+    )
+    for turn in case.history[-_TURNS:]:
+        yield f"    {indent}[{turn.role}] {_short(turn.content)}"
 
 
 def _context(case: "Case") -> Iterator[str]:

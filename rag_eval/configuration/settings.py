@@ -341,12 +341,16 @@ class ColumnNames(_Frozen):
     context: Header = ""
     passage: Header = ""
     """A context with one passage in each row."""
+    history: Header = ""
+    """Earlier turns of the conversation."""
     bots: Headers = ()
     """Columns of responses, as well as those with the prefix."""
     bot_name: Header = ""
     """The column that names the bot of each row."""
     id: Header = ""
     """The column that tells queries apart."""
+    conversation: Header = ""
+    """The column with the id of the conversation."""
     gold_docs: Header = ""
     retrieved_docs: Header = ""
     ignore: Headers = ()
@@ -421,6 +425,8 @@ class _Limits(_Frozen):
     max_prompt_tokens: CountLimit = None
     """Of one prompt, estimated before it is sent."""
     long_prompts: LongPrompts = "error"
+    max_history_tokens: Count = 2000
+    """Of the earlier turns that a judge is shown, estimated; of more, the last ones."""
     max_calls: CountLimit = None
     max_cost: Limit = None
     """In the currency of the prices."""

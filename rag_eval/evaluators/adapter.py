@@ -27,7 +27,9 @@ def as_metric(
         async def judge(self, case: Case) -> Score:
             if needs_context and not case.chunks:
                 return Score.not_applicable(name, "there is no context to judge by")
-            result = await evaluator.ask(case.query, case.response, case.chunks or (), task=name)
+            result = await evaluator.ask(
+                case.query, case.response, case.chunks or (), task=name, history=case.history
+            )
             measured = value(result)
             if measured is None:
                 return Score.not_applicable(name, "there is nothing to measure")

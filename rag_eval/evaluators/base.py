@@ -21,6 +21,7 @@ from rag_eval.evaluators.chunk_ids import ChunkId, one_for_each_chunk
 from rag_eval.evaluators.clients import ValidationContext, creator, is_judge
 from rag_eval.evaluators.template import DEFAULT_TEMPLATE, check_template, render, shows_examples
 from rag_eval.judge.calls import Call, Judge, Message, answered
+from rag_eval.records import Turn
 
 if TYPE_CHECKING:
     from instructor import AsyncInstructor, Instructor
@@ -45,7 +46,7 @@ class ContextEvaluation(BaseModel, Generic[Result]):
     response_model: type[Result]
     chunk_template: str = DEFAULT_TEMPLATE
     """Jinja2, made into the user message. May use `question`, `answer`, `context`, a list of `id` and `chunk`, and
-    `examples`, which is None without any."""
+    `examples`, which is None without any, and `history`, a list of turns with `role` and `content`."""
 
     @field_validator("chunk_template")
     @classmethod
@@ -96,18 +97,20 @@ class ContextEvaluation(BaseModel, Generic[Result]):
         task: str = "",
         max_tokens: int = 4096,
         deployment: str = "",
+        history: Sequence[Turn] = (),
     ) -> Call[Result]:
         """The question as a call to our own judge, which asks again for a reply that leaves out a chunk.
 
         Beside the chunks, validators then find the answer in their context, under the key 'answer'.
 
-        `task` is what usage is accounted by; without it, the name of the response model.
+        `task` is what usage is accounted by; without it, the name of the response model. `history` are the turns of the
+        conversation before the question.
         """
         return Call(
             task=task or self.response_model.__name__,
             messages=(
                 Message("system", f"{self._instructions()}\n\n{_reply_form(self.response_model)}"),
-                Message("user", self._material(question, answer, context)),
+                Message("user", self._material(question, answer, context, history)),
             ),
             reply_type=self.response_model,
             agrees_with={"context": list(context), "answer": answer, "complete": True},
@@ -126,8 +129,10 @@ class ContextEvaluation(BaseModel, Generic[Result]):
             "context": ValidationContext(context=list(context)),
         }
 
-    def _material(self, question: str, answer: str | None, context: Sequence[Any]) -> str:
-        return render(self.chunk_template, question, answer, context, self.examples or None)
+    def _material(
+        self, question: str, answer: str | None, context: Sequence[Any], history: Sequence[Turn] = ()
+    ) -> str:
+        return render(self.chunk_template, question, answer, context, self.examples or None, history)
 
     def _instructions(self) -> str:
         if not self.examples or shows_examples(self.chunk_template):

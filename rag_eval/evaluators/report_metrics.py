@@ -20,7 +20,9 @@ class AnswerCoverage(Metric):
             return Score.not_applicable(self.name, "there are no chunks that the response could cover")
         if not case.has_response:
             return Score.scored(self.name, 0.0, "empty response")
-        result = await ContextRecall.ask(case.query, case.response, case.chunks, task=self.name)
+        result = await ContextRecall.ask(
+            case.query, case.response, case.chunks, task=self.name, history=case.history
+        )
         if not result.relevant_chunks:
             return Score.not_applicable(self.name, "no chunk is relevant to the query")
         evidence = tuple(_coverage(chunk, case.chunks) for chunk in result.evaluated_chunks)
@@ -40,7 +42,7 @@ class ChunkRelevanceShare(Metric):
             return Score.not_applicable(self.name, "the sheet has no context column for this bot")
         if not case.chunks:
             return Score.scored(self.name, 0.0, "empty context: nothing was retrieved")
-        result = await ChunkPrecision.ask(case.query, None, case.chunks, task=self.name)
+        result = await ChunkPrecision.ask(case.query, None, case.chunks, task=self.name, history=case.history)
         evidence = tuple(_relevance(chunk, case.chunks) for chunk in result.graded_chunks)
         return Score.scored(self.name, result.score or 0.0, evidence=evidence)
 

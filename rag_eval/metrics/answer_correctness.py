@@ -35,13 +35,13 @@ class _AnswerCorrectness(Metric):
     async def judge(self, case: Case) -> Score:
         reference = case.reference or ""
         (ours, of_ours), (theirs, of_theirs) = await gather(
-            [statements_of(case.query, case.response), statements_of(case.query, reference)]
+            [statements_of(case, case.response), statements_of(case, reference)]
         )
         if settled := _one_sided(ours, theirs):
             return settled
         call = Call(
             task="answer_correctness.classification",
-            messages=prompts.classification_prompt(case.query, ours, theirs),
+            messages=prompts.classification_prompt(case.query, ours, theirs, case.history),
             reply_type=replies.Classification,
             agrees_with={"response_statements": ours, "reference_statements": theirs},
             max_tokens=4096,

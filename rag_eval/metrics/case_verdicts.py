@@ -17,6 +17,7 @@ from pydantic import ValidationInfo, create_model, model_validator
 
 from rag_eval.judge.calls import Call, Message, room_for
 from rag_eval.judge.replies import incomplete
+from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.numbered import DATA_ONLY
 from rag_eval.metrics.omissions import claims_among, claims_nothing
 from rag_eval.metrics.reply_types import ClosenessLevel, StrictReply, Verdict
@@ -24,8 +25,9 @@ from rag_eval.records import Case
 from rag_eval.texts.tokens import estimated_tokens
 from rag_eval.texts.words import has_words, normalise, sentences
 
-NO_CHUNK = 0
-"""In place of a chunk's number, which counts from 1: the chunks do not support the statement."""
+NO_CHUNK, SAID_BY_USER = 0, -1
+"""In place of a chunk's number, which counts from 1: the chunks do not support the statement; only what the user said
+in earlier turns does."""
 
 
 # No docstrings in the types: they would be sent along with the schema. Judges write the fields in this order.
@@ -98,14 +100,18 @@ def verdicts_call(
     """
     texts = _texts(case, metrics)
     taken_apart = _sentences(texts)
+    shown = with_history(case, {"query": case.query, **texts})
+    instructions = _instructions(
+        frozenset(metrics), has_ground_truth="ground_truth" in texts, has_history="history" in shown
+    )
     return Call(
         task=task,
         messages=(
-            Message("system", _instructions(frozenset(metrics), "ground_truth" in texts)),
-            Message("user", json.dumps({"query": case.query, **texts}, ensure_ascii=False)),
+            Message("system", instructions),
+            Message("user", json.dumps(shown, ensure_ascii=False)),
         ),
         reply_type=_reply_type(frozenset(metrics)),
-        agrees_with=texts,
+        agrees_with=with_history(case, texts),
         max_tokens=4096,
         room=room_for(taken_apart.values()) + _A_CHUNK * len(texts.get("chunks", ())),
         numbered={
@@ -185,11 +191,13 @@ def _fields(metrics: Set[str]) -> dict[str, set[str]]:
 
 
 @cache
-def _instructions(metrics: frozenset[str], has_ground_truth: bool) -> str:
+def _instructions(metrics: frozenset[str], *, has_ground_truth: bool, has_history: bool) -> str:
     fields = _fields(metrics)
     asked = fields.keys() | {f"{part}.{name}" for part, names in fields.items() for name in names}
     rules = [rule for about, rule in _RULES if asked & about]
     target = "ground truth" if has_ground_truth else "response"
+    if has_history:
+        rules = [_CONTINUED, *rules, *([_SAID_BY_USER] if "faithfulness" in metrics else [])]
     lines = [_TASK, DATA_ONLY, "Reply with a JSON object:", _form(_reply_type(metrics)), *rules]
     return "\n".join(lines).replace("<target>", target)
 
@@ -227,6 +235,13 @@ _RULES: Sequence[tuple[Set[str], str]] = (
         'know, otherwise 0; "closeness" of what it answers to what the query asks: 4 the same, 3 nearly, with slightly '
         'more, less or other detail, 2 in part, 1 same topic only, 0 unrelated; "reason": a few words, empty for 4.',
     ),
+)
+_CONTINUED = (
+    '"history" has the earlier turns of the conversation, the first one first: the query continues it.'
+)
+_SAID_BY_USER = (
+    f'"chunk" is {SAID_BY_USER} for a claim of the response that no chunk supports and that the user stated in '
+    '"history". What the assistant said there supports nothing.'
 )
 _VALUES = {
     "sentence": "number",
@@ -311,7 +326,8 @@ def _check(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
     asked = type(reply).model_fields.keys()
     chunks = _numbers(about.get("chunks"))
     if "claims" in asked:
-        _check_numbers(reply, _sentences(about), chunks)
+        others = {NO_CHUNK, SAID_BY_USER} if about.get("history") else {NO_CHUNK}
+        _check_numbers(reply, _sentences(about), chunks, others)
         for side in _SIDES:
             if isinstance(text := about.get(side), dict):
                 _check_claims(side.replace("_", " "), text, reply)
@@ -320,7 +336,7 @@ def _check(reply: CaseVerdicts, about: Mapping[str, Any]) -> None:
     _refuse_contradiction(reply, about)
 
 
-def _check_numbers(reply: CaseVerdicts, text: Mapping[str, str], chunks: range) -> None:
+def _check_numbers(reply: CaseVerdicts, text: Mapping[str, str], chunks: range, others: Set[int]) -> None:
     for number in (*(claim.sentence for claim in reply.claims), *reply.without_claim):
         if str(number) not in text:
             raise ValueError(f"there is no sentence {number}; they are numbered from 1 to {len(text)}")
@@ -333,7 +349,7 @@ def _check_numbers(reply: CaseVerdicts, text: Mapping[str, str], chunks: range) 
     if both := {claim.sentence for claim in reply.claims}.intersection(reply.without_claim):
         raise incomplete(f"sentence {min(both)} is judged, and listed as without a claim")
     for chunk in (getattr(claim, "chunk", NO_CHUNK) for claim in reply.claims):
-        if chunk != NO_CHUNK and chunk not in chunks:
+        if chunk not in others and chunk not in chunks:
             raise ValueError(f"there is no chunk {chunk}; they are numbered from 1 to {len(chunks)}")
 
 

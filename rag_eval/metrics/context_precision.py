@@ -43,7 +43,7 @@ class _ContextPrecision(Metric):
         verdicts = await gather(
             Call(
                 task="context_precision.chunk",
-                messages=prompts.usefulness_prompt(case.query, chunk, answer),
+                messages=prompts.usefulness_prompt(case.query, chunk, answer, case.history),
                 reply_type=replies.ContextVerdict,
                 max_tokens=512,
                 room=room_for(),

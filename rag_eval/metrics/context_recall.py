@@ -39,7 +39,7 @@ class _ContextRecall(Metric):
         call = Call(
             task="context_recall.attributions",
             messages=prompts.attribution_prompt(
-                case.query, "\n".join(case.chunks or ()), case.reference or ""
+                case.query, "\n".join(case.chunks or ()), case.reference or "", case.history
             ),
             reply_type=replies.Attributions,
             agrees_with={"text": case.reference},
@@ -61,7 +61,7 @@ class _ContextRecall(Metric):
 def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
     return _of_statements(
         [
-            _evidence(text, bool(each.chunk), chunk=each.chunk)
+            _evidence(text, each.chunk > NO_CHUNK, chunk=max(each.chunk, NO_CHUNK))
             for text, each in verdicts.claims_of("ground_truth", case)
         ],
         verdicts.passed_over("ground_truth", case),

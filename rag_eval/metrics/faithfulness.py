@@ -6,7 +6,7 @@ from typing import ClassVar
 from rag_eval.judge.calls import Call, room_for
 from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
-from rag_eval.metrics.case_verdicts import NO_CHUNK, CaseVerdicts
+from rag_eval.metrics.case_verdicts import NO_CHUNK, SAID_BY_USER, CaseVerdicts
 from rag_eval.metrics.metric import (
     NO_CONTEXT,
     REPEATS,
@@ -41,12 +41,12 @@ class _Faithfulness(Metric):
         return None
 
     async def judge(self, case: Case) -> Score:
-        statements, left_out = await statements_of(case.query, case.response)
+        statements, left_out = await statements_of(case, case.response)
         if not statements:
             return _score(())
         reply = await Call(
             task="faithfulness.verdicts",
-            messages=prompts.verdicts_prompt("\n".join(case.chunks or ()), statements),
+            messages=prompts.verdicts_prompt("\n".join(case.chunks or ()), statements, case.user_said),
             reply_type=replies.StatementVerdicts,
             agrees_with={"statements": statements},
             max_tokens=4096,
@@ -70,7 +70,9 @@ def _from_verdicts(case: Case, verdicts: CaseVerdicts) -> Score:
 
 def _evidence(statement: str, is_supported: bool, reason: str, chunk: int = NO_CHUNK) -> Evidence:
     verdict = "supported" if is_supported else "not supported"
-    return Evidence("statement", statement, verdict, is_supported, reason, rank=chunk or None)
+    if chunk == SAID_BY_USER:
+        reason = "stated by the user"
+    return Evidence("statement", statement, verdict, is_supported, reason, rank=max(chunk, NO_CHUNK) or None)
 
 
 def _score(statements: Sequence[Evidence], left_out: Sequence[str] = ()) -> Score:
@@ -80,11 +82,11 @@ def _score(statements: Sequence[Evidence], left_out: Sequence[str] = ()) -> Scor
     return Score.scored(_Faithfulness.name, share_favourable(statements), evidence=evidence)
 
 
-async def statements_of(question: str, answer: str) -> tuple[list[str], Sequence[str]]:
-    """The statements that an answer makes, and its sentences that may be missing from them."""
+async def statements_of(case: Case, answer: str) -> tuple[list[str], Sequence[str]]:
+    """The statements that an answer to the case's query makes, and its sentences that may be missing from them."""
     call = Call(
         task="statements",
-        messages=prompts.statements_prompt(question, answer),
+        messages=prompts.statements_prompt(case.query, answer, case.history),
         reply_type=replies.Statements,
         agrees_with={"text": answer},
         room=room_for([answer]) + 40 * len(sentences(answer)),

@@ -4,23 +4,32 @@ A prompt of ragas is the same text up to its input; that part is rendered once, 
 classes make of it.
 """
 
+import json
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval.judge.calls import Message
 from rag_eval.judge.echoes import Examples, texts_in
+from rag_eval.metrics.conversation import EARLIER_TURNS, USER_SAID, plain_turns
+from rag_eval.records import Turn
 
 _MARK = "\x00input\x00"
 
 
-def statements_prompt(question: str, answer: str) -> tuple[Message, ...]:
+def statements_prompt(question: str, answer: str, history: Sequence[Turn] = ()) -> tuple[Message, ...]:
     """Break an answer down into statements."""
-    return _prompt("faithfulness", "StatementGeneratorPrompt", question=question, answer=answer)
+    return _prompt(
+        "faithfulness", "StatementGeneratorPrompt", _turns(history), question=question, answer=answer
+    )
 
 
-def verdicts_prompt(context: str, statements: list[str]) -> tuple[Message, ...]:
-    """Judge which statements the context supports."""
-    return _prompt("faithfulness", "NLIStatementPrompt", context=context, statements=statements)
+def verdicts_prompt(
+    context: str, statements: list[str], user_said: Sequence[str] = ()
+) -> tuple[Message, ...]:
+    """Judge which statements the context supports, or what the user said."""
+    more = _More("user_said", list(user_said), USER_SAID) if user_said else None
+    return _prompt("faithfulness", "NLIStatementPrompt", more, context=context, statements=statements)
 
 
 def question_prompt(response: str, query: str = "") -> tuple[Message, ...]:
@@ -31,35 +40,72 @@ def question_prompt(response: str, query: str = "") -> tuple[Message, ...]:
     return _prompt("answer_relevancy", "AnswerRelevancePrompt", also_about=query, response=response)
 
 
-def usefulness_prompt(question: str, context: str, answer: str) -> tuple[Message, ...]:
+def usefulness_prompt(
+    question: str, context: str, answer: str, history: Sequence[Turn] = ()
+) -> tuple[Message, ...]:
     """Judge whether one chunk was useful for arriving at an answer."""
     return _prompt(
-        "context_precision", "ContextPrecisionPrompt", question=question, context=context, answer=answer
+        "context_precision",
+        "ContextPrecisionPrompt",
+        _turns(history),
+        question=question,
+        context=context,
+        answer=answer,
     )
 
 
-def attribution_prompt(question: str, context: str, answer: str) -> tuple[Message, ...]:
+def attribution_prompt(
+    question: str, context: str, answer: str, history: Sequence[Turn] = ()
+) -> tuple[Message, ...]:
     """Judge which statements of the reference can be attributed to the context."""
-    return _prompt("context_recall", "ContextRecallPrompt", question=question, context=context, answer=answer)
+    return _prompt(
+        "context_recall",
+        "ContextRecallPrompt",
+        _turns(history),
+        question=question,
+        context=context,
+        answer=answer,
+    )
 
 
-def classification_prompt(question: str, answer: list[str], ground_truth: list[str]) -> tuple[Message, ...]:
+def classification_prompt(
+    question: str, answer: list[str], ground_truth: list[str], history: Sequence[Turn] = ()
+) -> tuple[Message, ...]:
     """Sort the statements of response and reference into TP, FP and FN."""
     return _prompt(
         "answer_correctness",
         "CorrectnessClassifierPrompt",
+        _turns(history),
         question=question,
         answer=answer,
         ground_truth=ground_truth,
     )
 
 
-def _prompt(collection: str, name: str, *, also_about: str = "", **fields: Any) -> tuple[Message, ...]:
+class _More(NamedTuple):
+    """A field that ragas' input does not have, put before those that it has."""
+
+    name: str
+    value: list[Any]
+    words: str
+    """What the prompt says of it."""
+
+
+def _turns(history: Sequence[Turn]) -> _More | None:
+    return _More("history", plain_turns(history), EARLIER_TURNS) if history else None
+
+
+def _prompt(
+    collection: str, name: str, more: _More | None = None, *, also_about: str = "", **fields: Any
+) -> tuple[Message, ...]:
     before, after, input_model, examples = _template(collection, name)
     document = input_model(**fields).model_dump_json(indent=4, exclude_none=True)
-    case = "\n".join((*texts_in(fields), also_about))
+    if more:
+        document = json.dumps({more.name: more.value, **json.loads(document)}, indent=4, ensure_ascii=False)
+    case = "\n".join((*texts_in([fields, more.value if more else []]), also_about))
     last_paragraph = before.rfind("\n\n") + 2
-    return (Message("user", f"{before}{document}{after}", examples, case, last_paragraph),)
+    message = Message("user", f"{before}{document}{after}", examples, case, last_paragraph)
+    return (message.with_words(more.words) if more else message,)
 
 
 @cache

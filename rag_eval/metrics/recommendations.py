@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from rag_eval.errors import JudgeError
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.catalogue import METRICS
+from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.diagnosis import ROOM, ROOMY_LIMITS, CauseKind, diagnose, limits_from
 from rag_eval.metrics.numbered import NumberedTask
 from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, Outcome
@@ -111,17 +113,21 @@ def _described(result: CaseResult) -> dict[str, Any]:
         for each in score.evidence
         if not each.favourable
     ]
-    return {
-        "query": _shortened(result.case.query, 1000),
-        "response": _shortened(result.case.response, 2000),
-        "failure_mode": " | ".join(result.failure_modes),
-        "scores": {
-            METRIC_LABELS[name]: round(score.value, 2)
-            for name, score in result.scores.items()
-            if score.value is not None
+    turns = [replace(turn, content=_shortened(turn.content, 300)) for turn in result.case.history[-6:]]
+    return with_history(
+        replace(result.case, history=tuple(turns)),
+        {
+            "query": _shortened(result.case.query, 1000),
+            "response": _shortened(result.case.response, 2000),
+            "failure_mode": " | ".join(result.failure_modes),
+            "scores": {
+                METRIC_LABELS[name]: round(score.value, 2)
+                for name, score in result.scores.items()
+                if score.value is not None
+            },
+            "evidence": against[:12],
         },
-        "evidence": against[:12],
-    }
+    )
 
 
 _TASK = NumberedTask(

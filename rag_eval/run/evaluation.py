@@ -195,9 +195,10 @@ async def _score(metric: Metric, case: Case, samples: int) -> Score:
 
 
 def shortener_of(settings: Settings) -> Shortener:
-    """Cuts the contexts that an LLM judge must not see whole."""
+    """Cuts the contexts and earlier turns that an LLM judge must not see whole."""
     limits = settings.limits
-    return Shortener(limits.max_prompt_tokens if limits.long_prompts == "truncate" else None)
+    most = limits.max_prompt_tokens if limits.long_prompts == "truncate" else None
+    return Shortener(most, limits.max_history_tokens)
 
 
 def redactor_of(settings: Settings) -> Redactor:

@@ -15,9 +15,7 @@ def flags_in(rows: Iterable[Row]) -> dict[tuple[int, str], tuple[str, ...]]:
 
 
 def cuts_in(settings: Settings, rows: Iterable[Row]) -> dict[tuple[int, str], str]:
-    """By row and bot: what the judge does not see of a context, in words."""
+    """By row and bot: what the judge does not see of a context or of earlier turns, in words."""
     redactor, shortener = redactor_of(settings), shortener_of(settings)
-    if not shortener:
-        return {}
     notes = ((case, shortener.note(redactor.case(case))) for row in rows for case in row.cases)
     return {(case.row, case.bot): words for case, words in notes if words}

@@ -221,7 +221,14 @@ def _weight(row: Row) -> int:
     shared = {id(case.chunks): case.chunks for case in row.cases}
     chunks = sum(len(chunk) for chunks in shared.values() for chunk in chunks or ())
     reference = row.cases[0].reference if row.cases else None
-    return len(row.query) + len(reference or "") + chunks + sum(len(case.response) for case in row.cases)
+    history = sum(len(turn.content) for case in row.cases for turn in case.history)
+    return (
+        len(row.query)
+        + history
+        + len(reference or "")
+        + chunks
+        + sum(len(case.response) for case in row.cases)
+    )
 
 
 def _name(part: Sequence[Row]) -> str:

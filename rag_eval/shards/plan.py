@@ -233,6 +233,7 @@ class Planner:
             "chunks": table.chunks,
             "dropped_items": table.dropped_items,
             "has_documents": table.has_documents,
+            "with_history": table.with_history,
         }
 
     @staticmethod
@@ -277,6 +278,7 @@ def _together(first: Table, table: Table, cut: int) -> Table:
         warnings=tuple(dict.fromkeys((*first.warnings, *table.warnings))),
         context_cells=kinds,
         has_documents=first.has_documents or table.has_documents,
+        with_history=first.with_history + table.with_history,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import NamedTuple
 
+from rag_eval.records import Turn
 from rag_eval.tables.bounds import MAX_CELL, too_long
 
 
@@ -47,20 +48,22 @@ Cell = str | BadCell
 
 
 class Message(str):
-    """The text of a chat's message of which `earlier` ones are not used."""
+    """The text of a chat's message, with the turns before it, and how many other messages are `unused`."""
 
-    __slots__ = ("earlier",)
-    earlier: int
+    __slots__ = ("earlier", "unused")
+    earlier: tuple[Turn, ...]
+    unused: int
 
-    def __new__(cls, text: str, earlier: int) -> "Message":
+    def __new__(cls, text: str, earlier: tuple[Turn, ...] = (), unused: int = 0) -> "Message":
         message = super().__new__(cls, text)
-        message.earlier = earlier
+        message.earlier, message.unused = earlier, unused
         return message
 
 
-def after_earlier(cell: Cell, earlier: int) -> Cell:
-    """The cell as a message of a chat, unless nothing is left out of that, or it holds nothing."""
-    return Message(cell, earlier) if earlier and isinstance(cell, str) and cell else cell
+def as_message(cell: Cell, message: Message) -> Cell:
+    """The cell with what is known of the message that it is, unless that is nothing, or it holds nothing."""
+    is_more = (message.earlier or message.unused) and isinstance(cell, str) and cell
+    return Message(str(cell), message.earlier, message.unused) if is_more else cell
 
 
 def is_sentence(text: str) -> bool:

@@ -12,7 +12,9 @@ from rag_eval.tables.cells import UNSEEN_SPACES, Cell
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
+    CONVERSATION,
     GOLD,
+    HISTORY,
     ID,
     QUERY,
     REFERENCE,
@@ -33,15 +35,17 @@ WIDE, ONE, LONG, PASSAGES = (
 """Shapes of a table."""
 
 OF_NO_BOT = " of a bot without a column"
-_JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT)
+_JUDGED = (QUERY, REFERENCE, RESPONSE, CONTEXT, HISTORY)
 ROLES: Mapping[str, str] = {
     "query": QUERY,
     "reference": REFERENCE,
     "context": CONTEXT,
     "passage": CONTEXT,
+    "history": HISTORY,
     "bot": RESPONSE,
     "bot_name": BOT,
     "id": ID,
+    "conversation": CONVERSATION,
     "gold_docs": GOLD,
     "retrieved_docs": RETRIEVED,
     "ignore": UNUSED,
@@ -87,8 +91,9 @@ class ColumnUse:
     letter: str
     header: str
     role: str
-    """One of query, reference, response, context, gold documents, retrieved documents, human label, kept, name of the
-    bot and id of the query, or 'not used'; '… of a bot without a column' is left out of everything as well."""
+    """One of query, reference, response, context, earlier turns, gold documents, retrieved documents, human label,
+    kept, name of the bot, id of the query and id of the conversation, or 'not used'; '… of a bot without a column' is
+    left out of everything as well."""
     bot: str | None = None
     """Whose column it is; None for one that the bots share."""
     metric: str = ""
@@ -136,6 +141,9 @@ class Columns:
     """By bot: its own context column, else the shared one; without either it is absent."""
     retrieved: Mapping[str, int]
     """Retrieved documents, by bot in the same way."""
+    histories: Mapping[str, int]
+    """Earlier turns, by bot in the same way."""
+    conversation: int | None
     human: Mapping[str, Mapping[str, int]]
     """Human labels by metric, then by bot in the same way."""
     kept: Mapping[str, int]

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
+from rag_eval.records import Turn
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
@@ -249,8 +250,11 @@ class _Layout:
     def __init__(self, columns: Columns, bots: Sequence[str]) -> None:
         self.bots = bots
         common = {columns.query, *columns.kept.values()}
-        common |= {index for index in (columns.reference, columns.gold) if index is not None}
+        common |= {
+            index for index in (columns.reference, columns.gold, columns.conversation) if index is not None
+        }
         owned = {*columns.responses.values(), *columns.contexts.values(), *columns.retrieved.values()}
+        owned |= {*columns.histories.values()}
         labels = {metric: next(iter(its.values())) for metric, its in columns.human.items() if its}
         owned |= {*labels.values()}
         self.shared = {index: place for place, index in enumerate(sorted(common - owned))}
@@ -275,6 +279,8 @@ class _Layout:
             query=self.shared[columns.query],
             reference=None if columns.reference is None else self.shared[columns.reference],
             gold=None if columns.gold is None else self.shared[columns.gold],
+            conversation=None if columns.conversation is None else self.shared[columns.conversation],
+            histories=by_bot(columns.histories),
             responses=by_bot(columns.responses),
             contexts=by_bot(columns.contexts),
             retrieved=by_bot(columns.retrieved),
@@ -315,7 +321,9 @@ def _stored(cell: Cell) -> Any:
         return [0, cell.problem]
     if isinstance(cell, JsonText):
         return [1, str(cell)]
-    return [2, str(cell), cell.earlier] if isinstance(cell, Message) else cell
+    if isinstance(cell, Message):
+        return [2, str(cell), [[turn.role, turn.content] for turn in cell.earlier], cell.unused]
+    return cell
 
 
 def _restored(value: Any) -> Cell:
@@ -323,5 +331,6 @@ def _restored(value: Any) -> Cell:
         return value
     kind, text, *more = value
     if more:
-        return Message(text, *more)
+        earlier, unused = more
+        return Message(text, tuple(Turn(*turn) for turn in earlier), unused)
     return JsonText(text) if kind else BadCell(text)

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from rag_eval.errors import TableError
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS, first_of
 from rag_eval.tables.cells import Cell, cell_at, column_letter, is_sentence
+from rag_eval.tables.chats import is_speakers
 from rag_eval.tables.columns import (
     LONG,
     OF_NO_BOT,
@@ -26,7 +27,9 @@ from rag_eval.tables.columns import (
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
+    CONVERSATION,
     GOLD,
+    HISTORY,
     HUMAN,
     ID,
     KEPT,
@@ -44,7 +47,6 @@ from rag_eval.tables.names import (
     likely_bots,
     squeezed,
 )
-from rag_eval.tables.nested import is_speakers
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
@@ -60,6 +62,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     `rows` are the first ones below it, for columns that could be bots.
     """
     uses, wrongly_named = column_uses(place, header, asked)
+    uses = {index: _with_turns(use, index, rows, asked) for index, use in uses.items()}
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
         if use.is_used and use.role != ID:
@@ -82,6 +85,13 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
     return _columns(uses, {claim: indexes[0] for claim, indexes in claims.items()}, kept, asked)
 
 
+def _with_turns(use: ColumnUse, index: int, rows: FirstRows, asked: Asked) -> ColumnUse:
+    """The use of a column, which has earlier turns only if somebody said so or its cells have some."""
+    if use.role != HISTORY or asked.gives("history", use.header) or rows.are_turns(index):
+        return use
+    return replace(use, role=UNUSED, bot=None)
+
+
 def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int], asked: Asked) -> Columns:
     """The columns of a header without problems."""
     responses = {bot: index for (role, bot, _), index in columns.items() if role == RESPONSE and bot}
@@ -99,13 +109,17 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         responses=responses,
         contexts=_by_bot(columns, responses, CONTEXT),
         retrieved=_by_bot(columns, responses, RETRIEVED),
+        histories=_by_bot(columns, responses, HISTORY),
+        conversation=columns.get((CONVERSATION, None, "")),
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
         kept=kept,
         warnings=tuple(first_of(list(_warnings(uses)))),
-        content=tuple(index for index, use in used.items() if use.role not in (HUMAN, KEPT, ID, BOT)),
+        content=tuple(
+            index for index, use in used.items() if use.role not in (HUMAN, KEPT, ID, CONVERSATION, BOT)
+        ),
         shape=shape,
         bot=columns.get((BOT, None, "")),
-        ids=tuple(index for index, use in uses.items() if use.role == ID),
+        ids=tuple(index for index, use in uses.items() if use.role in (ID, CONVERSATION)),
         has_passages=context is not None and _speaks_of_passage(uses[context], asked),
         joined_by_bar=joins_by_bar(use.header for use in uses.values()),
     )

@@ -18,6 +18,7 @@ from rag_eval.texts.words import compatible
 QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context"
 BOT, ID = "name of the bot", "id of the query"
 GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
+HISTORY, CONVERSATION = "earlier turns", "id of the conversation"
 KEPT, UNUSED = "kept", "not used"
 
 DOCUMENTS = ("docs", "doc ids", "documents")
@@ -57,6 +58,10 @@ SECOND: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         GOLD: ("reference_context_ids", "relevant_doc_ids", "relevant_docs"),
         RETRIEVED: ("retrieved_context_ids",),
+        HISTORY: (
+            "history", "chat_history", "conversation_history", "message_history", "dialogue_history", "dialog_history",
+            "earlier_turns", "previous_turns", "previous_messages", "prior_turns",
+        ),
     }
 )  # fmt: skip
 """Names that other tools use. They count only where no name of the first rank has their role."""
@@ -155,10 +160,13 @@ ANSWER_ENDS = ("answer", "response", "output", "prediction")
 BOTS = ("bot", "model", "system", "provider", "bot_name", "model_name", "system_name")
 """Names of a column that names the bot of each row."""
 IDS = (
-    "query_id", "question_id", "qid", "query_run", "id", "conversation_id", "task_id", "test_idx", "example_id",
-    "sample_id",
+    "query_id", "question_id", "qid", "query_run", "id", "task_id", "test_idx", "example_id", "sample_id",
 )  # fmt: skip
 """Names of a column that tells queries apart."""
+CONVERSATIONS = ("conversation_id", "dialogue_id", "dialog_id", "chat_id", "thread_id")
+"""Names of a column with the id of the conversation that the row is a part of."""
+CHATS = ("messages", "conversation")
+"""Those names of a query whose cells may be whole conversations: next to another query they tell its earlier turns."""
 PASSAGES = (
     "passage",
     "chunk",
@@ -303,6 +311,11 @@ def joins_by_bar(headers: Iterable[str]) -> bool:
     return {"actualoutput", "retrievalcontext", "additionalmetadata"} <= set(map(squeezed, headers))
 
 
+def is_chat(header: str) -> bool:
+    """Whether the name of a query says that its cells may be whole conversations."""
+    return squeezed(header.rpartition(".")[2]) in CHATS
+
+
 def is_passage(header: str) -> bool:
     return squeezed(header.rpartition(".")[2]) in _PASSAGES
 
@@ -331,7 +344,11 @@ def _squeezed_all(names: Iterable[str]) -> frozenset[str]:
 _ROLES = {squeezed(name): role for names in (FIRST, SECOND) for role, its in names.items() for name in its}
 _FIRST = _squeezed_all(name for names in FIRST.values() for name in names)
 _ANSWERS, _BOTS = _squeezed_all(ANSWERS), _squeezed_all(BOTS)
-_OF_ROWS = {**dict.fromkeys(_squeezed_all(IDS), ID), **dict.fromkeys(_BOTS, BOT)}
+_OF_ROWS = {
+    **dict.fromkeys(_squeezed_all(IDS), ID),
+    **dict.fromkeys(_squeezed_all(CONVERSATIONS), CONVERSATION),
+    **dict.fromkeys(_BOTS, BOT),
+}
 _ABROAD = {_unaccented(squeezed(name)): role for role, names in OTHER_LANGUAGES.items() for name in names}
 _TRUTHS = frozenset(
     ("answer", "reponse", "antwort", "respuesta", "resposta", "risposta", "antwoord", "回答", "答案")

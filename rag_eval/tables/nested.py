@@ -3,18 +3,21 @@
 A list is one cell, whatever it holds; the fields of an object are columns of their own.
 """
 
+import ast
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice, takewhile
+from itertools import islice
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rag_eval.errors import InputError, TableError
+from rag_eval.records import USER, Turn
 from rag_eval.tables.bounds import MAX_CELL, MAX_COLUMNS, MOST_LISTED
-from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, after_earlier, as_cell
+from rag_eval.tables.cells import BadCell, Cell, JsonText, as_cell, as_message
+from rag_eval.tables.chats import last_message, plain_text, printed_messages, said_in, turns_in
 from rag_eval.tables.chunking import LISTS, split_cell
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, after_prefix, meaning_of
 from rag_eval.tables.parquet import Tree
@@ -358,86 +361,6 @@ _OF_A_TEXT = frozenset(
 
 # --- cells that hold a structure --------------------------------------------------------------------------------
 
-_SPEAKERS = ("role", "type", "speaker", "from")
-_TEXTS = ("content", "text", "value", "answer", "output", "message")
-_USERS, _BOTS = ("user", "human"), ("assistant", "ai", "agent", "bot", "gpt", "model")
-_OTHERS = ("system", "developer", "tool", "function")
-
-
-def is_speakers(words: Collection[str]) -> bool:
-    """Whether words in lower case are those for the speakers of chats, the user and the bot among them."""
-    return not (
-        {*words} - {*_USERS, *_BOTS, *_OTHERS} or {*_USERS}.isdisjoint(words) or {*_BOTS}.isdisjoint(words)
-    )
-
-
-def _last_message(value: object, *, of_user: bool) -> tuple[str, int] | None:
-    """The text of the last message of the user, or of the bot, and how many before it are left out; None in others.
-
-    What the user said before an answer is for the query to tell.
-    """
-    said = _said(value)
-    last = max((place for place, (is_user, _) in enumerate(said) if is_user is of_user), default=None)
-    if last is None:
-        return None
-    begin = 0 if of_user else max((n for n, (is_user, _) in enumerate(said[:last], 1) if is_user), default=0)
-    return said[last][1], _count_texts(said[begin:last])
-
-
-def last_turn(value: object) -> dict[str, str] | None:
-    """The last message of the user in a list of chat messages, and the bot's last one after it, if there is one.
-
-    None for anything else. The query knows how many messages are left out.
-    """
-    said = _said(value)
-    question = _last_message(value, of_user=True)
-    if question is None:
-        return None
-    text, earlier = question
-    answers = list(takewhile(lambda each: not each[0], reversed(said)))
-    if not answers:
-        return {QUERY: Message(text, earlier)}
-    return {QUERY: Message(text, earlier + _count_texts(answers[1:])), RESPONSE: answers[0][1]}
-
-
-def _said(value: object) -> list[tuple[bool, str]]:
-    """What the user and the bot said in a list of chat messages, and whether it was the user."""
-    return [(speaker in _USERS, text) for speaker, text in _messages(value) if speaker in (*_USERS, *_BOTS)]
-
-
-def _count_texts(said: Sequence[tuple[bool, str]]) -> int:
-    return sum(not text.isspace() and text != "" for _, text in said)
-
-
-def _messages(value: object) -> list[tuple[str, str]]:
-    """Speaker and text of those chat messages that have a text; none in anything else than a list of messages."""
-    if not isinstance(value, list) or not all(isinstance(message, dict) for message in value):
-        return []
-    speakers = [
-        next((message[name] for name in _SPEAKERS if isinstance(message.get(name), str)), "")
-        for message in value
-    ]
-    texts = map(_plain_text, value)
-    return [
-        (speaker.lower(), text) for speaker, text in zip(speakers, texts, strict=True) if text is not None
-    ]
-
-
-def _plain_text(value: object) -> str | None:
-    """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, dict):
-        return next((text for name in _TEXTS if (text := _plain_text(value.get(name))) is not None), None)
-    if isinstance(value, list):
-        texts = [_plain_text(item) for item in value]
-        return "\n".join(text for text in texts if text) if texts and None not in texts else None
-    return None
-
 
 def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     """The text of a query, a response or a ground truth, and whether it is the first of several.
@@ -451,17 +374,77 @@ def role_text(role: str, cell: Cell) -> tuple[Cell, bool]:
     value = json.loads(cell)
     if not value:
         return "", False
-    if (message := _last_message(value, of_user=role == QUERY)) is not None:
-        return after_earlier(as_cell(message[0]), message[1]), False
+    if (message := last_message(value, of_user=role == QUERY)) is not None:
+        return as_message(as_cell(message), message), False
     if role == REFERENCE and isinstance(value, list):
-        texts = [text for item in value if (text := _plain_text(item)) and text.strip()]
+        texts = [text for item in value if (text := plain_text(item)) and text.strip()]
         return (as_cell(texts[0]), len(texts) > 1) if texts else ("", False)
-    text = _plain_text(value)
+    text = plain_text(value)
     if text is None:
         return BadCell(
             f"contains a structure without a text for the {role}; name the field that has it with --map"
         ), False
     return as_cell(text), False
+
+
+def query_of_chat(cell: Cell) -> Cell:
+    """The last message of the user in a chat that is written as a text; any other cell as it is."""
+    if not isinstance(cell, str) or isinstance(cell, JsonText) or not cell.lstrip().startswith("["):
+        return cell
+    message = last_message(structure(cell, "[", "]"), of_user=True)
+    return cell if message is None else as_message(as_cell(message), message)
+
+
+def structure(cell: Cell, begin: str, end: str) -> object:
+    """What JSON or Python wrote between the two marks; None for any other cell."""
+    if not isinstance(cell, str):
+        return None
+    text = cell.strip()
+    if not (text.startswith(begin) and text.endswith(end)):
+        return None
+    try:
+        return parse_json(text)
+    except (ValueError, RecursionError):
+        return _literal(text)
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def turns_of(text: str) -> tuple[Turn, ...]:
+    """The turns in a cell with a conversation, in any of the forms of chats. Raises ValueError for any other text."""
+    turns = turns_in(_conversation(text))
+    if turns is None:
+        raise ValueError(_NO_TURNS)
+    return turns
+
+
+def before_query(turns: tuple[Turn, ...], query: str) -> tuple[Turn, ...]:
+    """Without the query and what follows it, if the user says nothing after it."""
+    asked = max((place for place, turn in enumerate(turns) if turn.role == USER), default=-1)
+    is_query = asked >= 0 and turns[asked].content.split() == query.split()
+    return turns[:asked] if is_query else turns
+
+
+def _conversation(text: str) -> object:
+    if isinstance(text, JsonText):
+        return json.loads(text)
+    if not text.strip():
+        return None
+    for begin, end in ("[]", "{}"):
+        if (value := structure(text, begin, end)) is not None:
+            return value
+    return printed_messages(text) or text
+
+
+_NO_TURNS = (
+    'contains no turns of a conversation; write them as JSON: [{"role": "user", "content": "…"}, {"role": "assistant", '
+    '"content": "…"}], or as text with "User:" and "Assistant:" before the turns'
+)
 
 
 def _first_alternative(text: str) -> tuple[Cell, bool]:
@@ -476,7 +459,7 @@ def _first_alternative(text: str) -> tuple[Cell, bool]:
 
 def is_list_of_texts(text: str) -> bool:
     """Whether the cell is a list of several texts, as JSON or Python writes it, and no chat."""
-    if not text.startswith("[") or (isinstance(text, JsonText) and _said(json.loads(text))):
+    if not text.startswith("[") or (isinstance(text, JsonText) and said_in(json.loads(text))):
         return False
     try:
         found = split_cell(text)

@@ -12,7 +12,7 @@ from rag_eval.tables.cells import (
 from rag_eval.tables.columns import Columns
 
 BROKEN_LIST, CUT, LIST_OF_RESPONSES, ALTERNATIVES = "broken list", "cut", "list of responses", "alternatives"
-EARLIER, NOT_FINITE, HALF_PAIR = "earlier messages", "not finite", "half pair"
+UNUSED_MESSAGES, NOT_FINITE, HALF_PAIR = "unused messages", "not finite", "half pair"
 _SENTENCES = {
     BROKEN_LIST: "what looks like a list cannot be read as one and was taken as plain text in row {rows}; write lists "
     'as JSON: ["chunk 1", "chunk 2"].',
@@ -21,8 +21,7 @@ _SENTENCES = {
     LIST_OF_RESPONSES: "a list of several texts in row {rows} was taken as one response. If these are ground truths, "
     "give the column this role with --map COLUMN=reference.",
     ALTERNATIVES: "several ground truths in row {rows}; the first one counts. Put the one that should count first.",
-    EARLIER: "{count} not used (row {rows}). The judge sees only the last question of a chat and its answer; to have "
-    "an earlier one judged, give it a row of its own.",
+    UNUSED_MESSAGES: "{count} not used (row {rows}): of several answers to a question, the last one is the response.",
     NOT_FINITE: "NaN or Infinity in row {rows} was read as blank; write the text in quotes, or null for none.",
     HALF_PAIR: "half a character, such as a cut emoji, in row {rows} was read as U+FFFD (\ufffd); export the texts "
     "again.",
@@ -35,20 +34,20 @@ class Remarks:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, list[int]]] = {kind: defaultdict(list) for kind in _SENTENCES}
         self._messages: Counter[str] = Counter()
-        """Earlier messages, by the name of the column."""
+        """Those of a bot that are not used, by the name of the column."""
 
     def add(self, kind: str, column: str, row: int) -> None:
         self._rows[kind][column].append(row)
 
-    def add_earlier(self, messages: int, column: str, row: int) -> None:
+    def add_unused(self, messages: int, column: str, row: int) -> None:
         self._messages[column] += messages
-        self.add(EARLIER, column, row)
+        self.add(UNUSED_MESSAGES, column, row)
 
     def warnings(self) -> Iterator[str]:
         for kind, columns in self._rows.items():
             for column, rows in columns.items():
                 messages = self._messages[column]
-                count = f"{counted(messages, 'earlier message')} {'is' if messages == 1 else 'are'}"
+                count = f"{counted(messages, 'message')} {'is' if messages == 1 else 'are'}"
                 sentence = _SENTENCES[kind].format(rows=_first_ten(rows), count=count)
                 yield f"Column {column}: {sentence}"
 

@@ -13,9 +13,12 @@ from rag_eval.tables.columns import OF_NO_BOT, ROLES, Asked, ColumnUse, Named, m
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
+    CONVERSATION,
     DOCUMENTS,
+    HISTORY,
     HUMAN,
     ID,
+    QUERY,
     RESPONSE,
     RETRIEVED,
     UNUSED,
@@ -24,6 +27,7 @@ from rag_eval.tables.names import (
     field_with,
     folded,
     is_about,
+    is_chat,
     meaning_of,
     names_bots,
     nearest,
@@ -37,7 +41,12 @@ _MEASURES = frozenset(
     ("relevance", "relevancy", "precision", "recall", "entity recall", "utilization", "sufficiency")
 )
 """What follows `context` in the names of measures, so that it is no bot."""
-_OF_BOTS = {"context": CONTEXT, **{f"retrieved {name}": RETRIEVED for name in DOCUMENTS}}
+_OF_BOTS = {
+    "context": CONTEXT,
+    "chat history": HISTORY,
+    "history": HISTORY,
+    **{f"retrieved {name}": RETRIEVED for name in DOCUMENTS},
+}
 """Words that stand before or after the name of a bot."""
 _TEMPLATE = re.compile(r"\[([^\]]*[^\]\s][^\]]*)\] .*\{\{.+\}\}.*", re.DOTALL)
 
@@ -120,10 +129,9 @@ def _take_own_names(columns: Collection[_Column], asked: Asked) -> None:
     owners += [each.header for each in columns if each.given and each.given.role == "bot"]
     bots = {name for owner in owners for name in _short_and_whole(owner, asked.prefix)}
     for each in free:
-        is_of_none = (
-            each.role in (CONTEXT, RETRIEVED) and not _short_and_whole(each.owner, asked.prefix) & bots
-        )
-        if is_of_none and (meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES):
+        is_of_none = each.role in _OF_BOTS.values() and not _short_and_whole(each.owner, asked.prefix) & bots
+        means_another = meaning_of(each.header, has_prefixed=True) or folded(each.owner) in _MEASURES
+        if is_of_none and (means_another or each.role == HISTORY):
             each.role, each.owner = UNUSED, ""
 
 
@@ -208,10 +216,20 @@ def _take_meanings(columns: Collection[_Column]) -> None:
     for role, candidates in found.items():
         best, first = min(candidates, key=lambda candidate: candidate[0].rank)
         for meaning, each in candidates:
-            if role not in taken and (role == ID or meaning.rank == best.rank):
+            is_best = each is first if role in (HISTORY, CONVERSATION) else meaning.rank == best.rank
+            if role not in taken and (role == ID or is_best):
                 each.role = role
             else:
                 each.why = f"'{taken.get(role, first.header)}' is the {role}"
+    _take_chats(columns)
+
+
+def _take_chats(columns: Collection[_Column]) -> None:
+    """Next to another query, a column of whole conversations has the turns before it, unless another one has them."""
+    chats = [each for each in columns if each.role == UNUSED and each.why and is_chat(each.header)]
+    roles = {each.role for each in columns}
+    if len(chats) == 1 and QUERY in roles and HISTORY not in roles:
+        chats[0].role = HISTORY
 
 
 def _name_bots(columns: Collection[_Column], asked: Asked) -> None:

@@ -1,10 +1,11 @@
 """The cells of a row: checked, split into chunks, and kept. Collects what is wrong with them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 from rag_eval.errors import InputError, TableError
+from rag_eval.records import Turn
 from rag_eval.tables.bounds import MOST_LISTED, Room
 from rag_eval.tables.cells import (
     EXCEL_LIMIT,
@@ -29,7 +30,7 @@ from rag_eval.tables.columns import WIDE, Columns
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
 from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
-from rag_eval.tables.nested import is_list_of_texts, role_text
+from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
 from rag_eval.tables.remarks import (
     ALTERNATIVES,
     BROKEN_LIST,
@@ -40,6 +41,7 @@ from rag_eval.tables.remarks import (
     counted,
 )
 from rag_eval.tables.rows import Lines
+from rag_eval.texts.display import without_half_pairs
 
 Value = TypeVar("Value")
 
@@ -105,6 +107,10 @@ class RowReader:
         self._remarks = Remarks()
         self._repeats = Repeats()
         self._first_dropped = ""
+        self._before: dict[int, tuple[Turn, ...]] = {}
+        """By column: the turns before the message that was read last."""
+        self.with_history = 0
+        """Rows with earlier turns."""
         self.regard(columns, has_passages=False)
 
     def regard(self, columns: Columns, *, has_passages: bool) -> None:
@@ -128,6 +134,7 @@ class RowReader:
         }
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
+        self._histories = sorted({*columns.histories.values()})
         self._width = max(self._used, default=-1) + 1
         self._alone = frozenset(() if columns.shape == WIDE else columns.responses.values())
         self._as_they_are = {
@@ -155,7 +162,10 @@ class RowReader:
             cells = [*cells, *[""] * (self._width - len(cells))]
         texts = {
             index: cell
-            if type(cell := cells[index]) is str and len(cell) != EXCEL_LIMIT and index in self._as_they_are
+            if type(cell := cells[index]) is str
+            and len(cell) != EXCEL_LIMIT
+            and index in self._as_they_are
+            and not (index == columns.query and cell.lstrip().startswith("["))
             else self._text(number, index, cell)
             for index in self._used
         }
@@ -179,7 +189,26 @@ class RowReader:
             ids = [context.ids for context in contexts]
             self.has_ids = self.has_ids or any(ids)
             values.append(ids)
+        values.append(self._talk(number, cells, texts))
         self.lines.add(values)
+
+    def _talk(self, number: int, cells: Sequence[Cell], texts: Mapping[int, str]) -> list[Any] | None:
+        """Id of the conversation, the turns before the query in its own cell, and those of each other column."""
+        columns = self.columns
+        query = texts[columns.query]
+        said = [self._before.pop(columns.query, ())]
+        for index in self._histories:
+            cell = cells[index]
+            turns = None if isinstance(cell, BadCell) else self._parsed(number, index, cell, turns_of)
+            said.append(before_query(turns or (), query))
+        conversation = "" if columns.conversation is None else texts[columns.conversation].strip()
+        if not any(said):
+            return [conversation] if conversation else None
+        self.with_history += 1
+        return [
+            conversation,
+            *([[turn.role, without_half_pairs(turn.content)] for turn in each] for each in said),
+        ]
 
     def report_broken_lists(self) -> None:
         """What begins like a list and is none is an error where other cells of the column are lists."""
@@ -205,6 +234,8 @@ class RowReader:
         role = self._roles.get(index)
         if index in self._alone and isinstance(cell, str) and is_list_of_texts(cell):
             self._remark(LIST_OF_RESPONSES, number, index)
+        if role == QUERY:
+            cell = query_of_chat(cell)
         if role is not None and (isinstance(cell, JsonText) or index in self._plural):
             cell, is_one_of_several = role_text(role, cell)
             if is_one_of_several:
@@ -212,9 +243,11 @@ class RowReader:
         if isinstance(cell, BadCell):
             self._report(number, index, cell.problem)
             return ""
-        if role is not None and isinstance(cell, Message) and cell.earlier:
-            row = self._numbers.get(index, number)
-            self._remarks.add_earlier(cell.earlier, self._names[index], row)
+        if role is not None and isinstance(cell, Message):
+            self._before[index] = cell.earlier
+            if cell.unused:
+                row = self._numbers.get(index, number)
+                self._remarks.add_unused(cell.unused, self._names[index], row)
         if len(cell) == EXCEL_LIMIT:
             self._remark(CUT, number, index)
         return str(cell) if isinstance(cell, Message) else cell

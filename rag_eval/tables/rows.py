@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from rag_eval.errors import TableError
-from rag_eval.records import Case, Row
+from rag_eval.records import Case, Row, Turn
 from rag_eval.store.codec import Spool
 from rag_eval.tables.columns import Columns
 
@@ -141,9 +141,13 @@ class _RowMaker:
         self._metrics = tuple(columns.human)
         self._after_kept = self._first_kept + len(self._kept)
         self._takes_ids = columns.gold is not None and not columns.retrieved
+        histories = sorted({*columns.histories.values()})
+        self._history_of = [_position(histories, columns.histories.get(bot), 0) for bot in self._bots]
 
     def row(self, values: list[Any]) -> Row:
         number, query = values[:2]
+        conversation, *histories = values.pop() or ("",)
+        turns = [tuple(Turn(*turn) for turn in each) for each in histories]
         for place in self._lists:
             values[place] = None if values[place] is None else _tuple(values[place])
         reference = (values[2] or None) if self._has_reference else None
@@ -171,9 +175,18 @@ class _RowMaker:
                     retrieved_ids=retrieved_ids,
                     human=humans[place],
                     columns=kept,
+                    history=self._history(place, turns),
+                    conversation=conversation,
                 )
             )
         return Row(number, query, tuple(cases))
+
+    def _history(self, place: int, turns: Sequence[tuple[Turn, ...]]) -> tuple[Turn, ...]:
+        """Of the bot's column, else those before the query, which come first."""
+        if not turns:
+            return ()
+        own = self._history_of[place]
+        return (turns[1 + own] if own is not None else ()) or turns[0]
 
     def _humans(self, values: list[Any]) -> Sequence[dict[str, float]]:
         if not self._metrics:

@@ -24,8 +24,8 @@ from rag_eval.tables.cells import (
     BadCells,
     Cell,
     Message,
-    after_earlier,
     as_cell,
+    as_message,
     cell_text,
     column_letter,
     error_value,
@@ -477,7 +477,7 @@ def value_cell(value: object) -> Cell:
     """The cell of a value from JSON, or of a message in it."""
     if isinstance(value, str):
         cell = as_cell(value if value.isascii() else without_half_pairs(value))
-        return after_earlier(cell, value.earlier) if isinstance(value, Message) else cell
+        return as_message(cell, value) if isinstance(value, Message) else cell
     return _parquet_cell(value)
 
 

@@ -70,6 +70,8 @@ class Table:
     """What was asked for instead of all rows, in the order in which it was applied."""
     has_documents: bool = False
     """Whether both gold and retrieved documents are there."""
+    with_history: int = 0
+    """Rows with earlier turns of a conversation."""
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -301,6 +303,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
         context_cells=dict(reader.kinds.most_common()),
         selection=selection.words(),
         has_documents=columns.gold is not None and (bool(columns.retrieved) or reader.has_ids),
+        with_history=reader.with_history,
     )
 
 
@@ -377,6 +380,8 @@ def describe(table: Table) -> list[str]:
     if table.context_cells:
         told = ", ".join(f"{kind} ({number:,})" for kind, number in table.context_cells.items())
         lines.append(f"  context cells: {told}")
+    if table.with_history:
+        lines.append(f"  earlier turns: in {counted(table.with_history, 'row')}")
     if table.selection:
         lines.append(f"  selected: {'; then '.join(table.selection)}")
     if table.blank_rows:

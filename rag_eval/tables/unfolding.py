@@ -3,14 +3,14 @@
 A chat is an object too, of a query and a response, if the table has no other responses.
 """
 
-import ast
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from rag_eval.tables.cells import ABSENT, Cell, JsonText, cell_at
+from rag_eval.tables.chats import last_turn
 from rag_eval.tables.names import CONTEXT, QUERY, REFERENCE, RESPONSE, meaning_of
-from rag_eval.tables.nested import flattened, last_turn, parse_json
+from rag_eval.tables.nested import flattened, structure
 from rag_eval.tables.sheets import value_cell
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
@@ -95,32 +95,12 @@ def _object(cell: Cell) -> dict[str, Any] | None:
         return dict(turn)
     if isinstance(cell, JsonText):
         return None
-    value = _structure(cell, "{", "}")
+    value = structure(cell, "{", "}")
     return (
         flattened(value) if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
     )
 
 
 def _turn(cell: Cell) -> dict[str, str] | None:
-    value = _structure(cell, "[", "]")
+    value = structure(cell, "[", "]")
     return {} if value == [] else last_turn(value)
-
-
-def _structure(cell: Cell, begin: str, end: str) -> object:
-    """What JSON or Python wrote between the two marks; None for any other cell."""
-    if not isinstance(cell, str):
-        return None
-    text = cell.strip()
-    if not (text.startswith(begin) and text.endswith(end)):
-        return None
-    try:
-        return parse_json(text)
-    except (ValueError, RecursionError):
-        return _literal(text)
-
-
-def _literal(text: str) -> object:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rag_eval.tables.bounds import MAX_BOT_NAME, first_of
-from rag_eval.tables.cells import Cell, JsonText, cell_at, is_blank
+from rag_eval.tables.cells import BadCell, Cell, JsonText, cell_at, is_blank
 from rag_eval.tables.columns import (
     LONG,
     MOST_NAMED,
@@ -44,6 +44,7 @@ from rag_eval.tables.names import (
     may_be_truth,
     meaning_of,
 )
+from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
 
 ROWS_SEEN = 50
@@ -90,6 +91,16 @@ class FirstRows:
     def are_equal(self, index: int, other: int) -> bool:
         """Whether two columns have the same cells."""
         return all(cell_at(cells, index) == cell_at(cells, other) for _, cells in self._rows)
+
+    def are_turns(self, index: int) -> bool:
+        """Whether all that the column holds are turns of conversations; also if it holds nothing."""
+        for _, cells in self._rows:
+            cell = cell_at(cells, index)
+            try:
+                turns_of("" if isinstance(cell, BadCell) else cell)
+            except ValueError:
+                return False
+        return True
 
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)

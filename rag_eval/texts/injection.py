@@ -30,6 +30,8 @@ def flags_of(case: "Case") -> tuple[str, ...]:
 
 
 def _parts(case: "Case") -> Iterator[tuple[str, str]]:
+    for number, turn in enumerate(case.history, 1):
+        yield f"earlier turn {number}", turn.content
     yield "query", case.query
     yield "response", case.response
     yield "ground truth", case.reference or ""

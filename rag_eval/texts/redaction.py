@@ -78,6 +78,7 @@ class Redactor:
             response=self.text(case.response),
             reference=None if case.reference is None else self.text(case.reference),
             chunks=None if case.chunks is None else self._all(case.chunks),
+            history=tuple(replace(turn, content=self.text(turn.content)) for turn in case.history),
         )
 
     def text(self, text: str) -> str:

@@ -1,0 +1,213 @@
+"""Chats as tools write them, to the turns of a conversation. Pure.
+
+A chat is a list of messages, of pairs of a question and its answer, or of texts that take turns; or one text in which
+each message begins with its speaker. What the system and tools say is no turn.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from rag_eval.records import ASSISTANT, USER, Turn
+from rag_eval.tables.cells import Message
+from rag_eval.tables.names import QUERY, RESPONSE
+
+_SPEAKERS = ("role", "type", "speaker", "from", "sender", "author")
+_TEXTS = ("content", "text", "value", "answer", "output", "message")
+_USERS = ("user", "human", "customer")
+_BOTS = ("assistant", "ai", "agent", "bot", "chatbot", "gpt", "model")
+_OTHERS = ("system", "developer", "tool", "function")
+_ASKED = (*_USERS, "question", "query", "input", "inputs")
+_ANSWERED = (*_BOTS, "answer", "response", "output", "outputs")
+"""Fields of a question and its answer, where a chat is a list of both."""
+
+
+def is_speakers(words: Collection[str]) -> bool:
+    """Whether words in lower case are those for the speakers of chats, the user and the bot among them."""
+    return not (
+        {*words} - {*_USERS, *_BOTS, *_OTHERS} or {*_USERS}.isdisjoint(words) or {*_BOTS}.isdisjoint(words)
+    )
+
+
+def role_of(speaker: str) -> str:
+    """USER or ASSISTANT; '' for anybody else."""
+    word = speaker.strip().lower()
+    return USER if word in _USERS else ASSISTANT if word in _BOTS else ""
+
+
+# A chat in place of a query, a response or both
+
+
+def last_message(value: object, *, of_user: bool) -> Message | None:
+    """The last message of the user, or of the bot, in a list of messages; None in anything else.
+
+    Of the user it knows the turns before it. What the user said before an answer is for the query to tell.
+    """
+    said = said_in(value)
+    last = max((place for place, turn in enumerate(said) if (turn.role == USER) is of_user), default=None)
+    if last is None:
+        return None
+    if of_user:
+        return Message(said[last].content, _not_blank(said[:last]))
+    begin = max((n for n, turn in enumerate(said[:last], 1) if turn.role == USER), default=0)
+    return Message(said[last].content, unused=len(_not_blank(said[begin:last])))
+
+
+def last_turn(value: object) -> dict[str, str] | None:
+    """The last message of the user in a list of chat messages, and the bot's last one after it, if there is one.
+
+    None for anything else. The query knows the turns before it, and how many messages of the bot are left out.
+    """
+    question = last_message(value, of_user=True)
+    if question is None:
+        return None
+    answers = list(takewhile(lambda turn: turn.role != USER, reversed(said_in(value))))
+    if not answers:
+        return {QUERY: question}
+    left_out = len(_not_blank(answers[1:]))
+    return {QUERY: Message(question, question.earlier, left_out), RESPONSE: answers[0].content}
+
+
+def said_in(value: object) -> list[Turn]:
+    """What the user and the bot said in a list of chat messages; none in anything else."""
+    if not isinstance(value, list) or not all(isinstance(message, dict) for message in value):
+        return []
+    return [turn for message in map(_unwrapped, value) if (turn := _turn(message)) is not None]
+
+
+def _unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message itself, of those that LangChain writes as an object within an object."""
+    if isinstance(message.get("data"), dict):
+        return {**message["data"], "type": message.get("type")}
+    kinds = message.get("id")
+    if isinstance(message.get("kwargs"), dict) and isinstance(kinds, list) and kinds:
+        return {**message["kwargs"], "type": _kind_of(str(kinds[-1]))}
+    return message
+
+
+def _kind_of(name: str) -> str:
+    """'human' for HumanMessage and HumanMessageChunk."""
+    return name.removesuffix("Chunk").removesuffix("Message").lower()
+
+
+def _turn(message: Mapping[str, Any]) -> Turn | None:
+    speaker = next((message[name] for name in _SPEAKERS if isinstance(message.get(name), str)), "")
+    text = plain_text(message)
+    role = role_of(speaker)
+    return Turn(role, text) if role and text is not None else None
+
+
+def plain_text(value: object) -> str | None:
+    """The text that a structure holds: its own, that of its one item, or of its parts in a row; None without any."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, dict):
+        return next((text for name in _TEXTS if (text := plain_text(value.get(name))) is not None), None)
+    if isinstance(value, list):
+        texts = [plain_text(item) for item in value]
+        return "\n".join(text for text in texts if text) if texts and None not in texts else None
+    return None
+
+
+def _not_blank(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    return tuple(turn for turn in turns if turn.content.strip())
+
+
+# Earlier turns in a cell of their own
+
+
+def turns_in(value: object) -> tuple[Turn, ...] | None:
+    """The turns of a chat in any of its forms, blank ones left out; None for anything else."""
+    if value in ([], {}, None):
+        return ()
+    if isinstance(value, str):
+        return _not_blank(_turns_of_text(value)) or None
+    if isinstance(value, dict):  # as frameworks store a conversation: {"messages": [...]}
+        lists = [each for each in value.values() if isinstance(each, list)]
+        return turns_in(lists[0]) if len(lists) == 1 else None
+    if not isinstance(value, list):
+        return None
+    if all(isinstance(item, dict) for item in value):
+        turns = said_in(value) or [turn for item in value for turn in _pair(item)]
+    elif all(isinstance(item, str) for item in value):
+        turns = [turn for text in value for turn in _turns_of_text(text)]
+        if len(turns) < len(value):
+            turns = _alternating(value) if len(value) % 2 == 0 else []
+    else:
+        pairs = [item for item in value if isinstance(item, list) and len(item) == 2]
+        turns = [turn for pair in pairs for turn in _alternating(pair)] if len(pairs) == len(value) else []
+    return _not_blank(turns) or None
+
+
+def _pair(item: Mapping[str, Any]) -> Iterator[Turn]:
+    """A question and its answer from an object with both."""
+    found = [
+        next((text for name in names if (text := _text_of_side(item.get(name))) is not None), None)
+        for names in (_ASKED, _ANSWERED)
+    ]
+    if None not in found:
+        yield from _alternating(found)
+
+
+def _text_of_side(value: object) -> str | None:
+    """A text, or the only one in an object such as `inputs`."""
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+    return plain_text(value)
+
+
+def _alternating(texts: Sequence[Any]) -> list[Turn]:
+    """Of the user and the bot by turns; [] if one is not a text. None is nothing said."""
+    sides = (USER, ASSISTANT) * (len(texts) // 2)
+    if any(text is not None and not isinstance(text, str) for text in texts):
+        return []
+    return [Turn(role, text or "") for role, text in zip(sides, texts, strict=True)]
+
+
+_NAMES = "|".join((*_USERS, *_BOTS, *_OTHERS))
+_LINE = re.compile(rf"^[ \t]*[*\[<]*({_NAMES})[*\]>]*[ \t]*[:：][*]*[ \t]*", re.IGNORECASE | re.MULTILINE)
+_INLINE = re.compile(rf"(?:^|(?<=\s))({_NAMES.title()}|AI|GPT):\s+")
+"""Within a line only names with a capital count."""
+
+
+def _turns_of_text(text: str) -> list[Turn]:
+    """The turns of a text that begins with a speaker, such as 'User: …'; [] for any other."""
+    by_line, within = ([*pattern.finditer(text)] for pattern in (_LINE, _INLINE))
+    marks = by_line if len(by_line) > 1 else within or by_line
+    if not marks or text[: marks[0].start()].strip():
+        return []
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    return [
+        Turn(role, text[mark.end() : end].strip())
+        for mark, end in zip(marks, ends, strict=True)
+        if (role := role_of(mark[1]))
+    ]
+
+
+def printed_messages(text: str) -> list[dict[str, Any]] | None:
+    """The messages in a list that Python printed, such as `[HumanMessage(content='Hi')]`; None for anything else."""
+    if not _PRINTED.match(text):
+        return None
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    calls = tree.elts if isinstance(tree, ast.List) else []
+    found = []
+    for call in calls:
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            return None
+        content = next((word.value for word in call.keywords if word.arg == "content"), None)
+        if not isinstance(content, ast.Constant):
+            return None
+        found.append({"type": _kind_of(call.func.id), "content": content.value})
+    return found
+
+
+_PRINTED = re.compile(r"\s*\[\s*\w+Message(?:Chunk)?\(")

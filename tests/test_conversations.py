@@ -1,0 +1,351 @@
+"""Earlier turns of a conversation: how they are read, where a judge sees them, and what they change."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run, azure, read_sheet
+from fake_judge import FakeJudge, Request
+from files import write_table
+
+from rag_eval.records import Case, Turn
+from rag_eval.tables.cells import JsonText
+from rag_eval.tables.nested import turns_of
+from rag_eval.tables.table import read_table
+from rag_eval.texts.shortening import Shortener
+
+CAR = Turn("user", "I drive a 2015 Corolla.")
+NICE = Turn("assistant", "It has a 1.8 litre engine.")
+WHICH = Turn("user", "Which oil does it need?")
+TURNS = (CAR, NICE)
+TEXTS = [turn.content for turn in TURNS]
+
+
+def plain(*turns: Turn) -> list[dict[str, str]]:
+    return [{"role": turn.role, "content": turn.content} for turn in turns]
+
+
+FORMS: dict[str, object] = {
+    "messages": plain(*TURNS),
+    "other names": [{"speaker": "Customer", "text": TEXTS[0]}, {"speaker": "Agent", "text": TEXTS[1]}],
+    "ragas": [{"type": "human", "content": TEXTS[0]}, {"type": "ai", "content": TEXTS[1], "tool_calls": []}],
+    "with rules and tools": [
+        {"role": "system", "content": "Be brief."},
+        *plain(CAR),
+        {"role": "tool", "content": "engine: 1.8"},
+        {"role": "assistant", "content": " "},
+        *plain(NICE),
+    ],
+    "parts": [{"role": turn.role, "content": [{"type": "text", "text": turn.content}]} for turn in TURNS],
+    "LangChain": [
+        {"type": "human", "data": {"content": TEXTS[0]}},
+        {"type": "ai", "data": {"content": TEXTS[1]}},
+    ],
+    "LangChain's dumps": [
+        {"lc": 1, "id": ["langchain", "schema", name], "kwargs": {"content": text}}
+        for name, text in zip(("HumanMessage", "AIMessageChunk"), TEXTS, strict=True)
+    ],
+    "in an object": {"id": "c1", "messages": plain(*TURNS)},
+    "pairs": [TEXTS],
+    "questions and answers": [{"question": TEXTS[0], "answer": TEXTS[1]}],
+    "promptflow": [{"inputs": {"question": TEXTS[0]}, "outputs": {"answer": TEXTS[1]}}],
+    "texts by turns": TEXTS,
+    "texts with speakers": [f"user: {TEXTS[0]}", f"agent: {TEXTS[1]}"],
+    "a text": f"User: {TEXTS[0]}\nAssistant: {TEXTS[1]}",
+    "a text with marks": f"**Human**: {TEXTS[0]}\n\n[AI]: {TEXTS[1]}",
+    "a text in one line": f"User: {TEXTS[0]} Assistant: {TEXTS[1]}",
+    "printed": f"[HumanMessage(content={TEXTS[0]!r}, additional_kwargs={{}}), AIMessage(content={TEXTS[1]!r})]",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_turns_are_read_in_the_forms_of_other_tools(form: str) -> None:
+    written = FORMS[form]
+    as_json = json.dumps(written)
+    assert turns_of(written if isinstance(written, str) else JsonText(as_json)) == TURNS
+    if not isinstance(written, str):
+        assert turns_of(as_json) == TURNS, "the same as a text"
+        assert turns_of(repr(written)) == TURNS, "the same as Python writes it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We spoke about cars.",
+        "3",
+        "Engine: 1.8 litre",
+        '["a", "b", "c"]',
+        '[["a", "b", "c"]]',
+        '{"a": 1}',
+        "[1, 2]",
+    ],
+)
+def test_anything_else_has_no_turns(text: str) -> None:
+    with pytest.raises(ValueError, match="contains no turns of a conversation"):
+        turns_of(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "[]", "{}", "null"])
+def test_nothing_said_is_no_turn(text: str) -> None:
+    assert turns_of(JsonText(text) if text.strip() else text) == ()
+
+
+def case_of(path: Path, **options: Any) -> Case:
+    (row,) = read_table(path, **options).rows
+    return row.cases[0]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl"])
+def test_a_conversation_in_place_of_the_query_tells_its_earlier_turns(suffix: str, tmp_path: Path) -> None:
+    """With the response in the conversation, or in a column of its own."""
+    whole = plain(*TURNS, WHICH, Turn("assistant", "0W-20."))
+    for number, record in enumerate(
+        (
+            {"messages": whole},
+            {"messages": whole[:3], "response": "0W-20."},
+            {"user_input": whole, "answer": "0W-20."},
+        )
+    ):
+        path = tmp_path / f"{number}{suffix}"
+        if suffix == ".jsonl":
+            path.write_text(json.dumps(record))
+        else:
+            cells = [json.dumps(each) if isinstance(each, list) else each for each in record.values()]
+            write_table(path, list(record), cells)
+        case = case_of(path)
+        assert (case.query, case.response, case.history) == (WHICH.content, "0W-20.", TURNS)
+
+
+@pytest.mark.parametrize("name", ["messages", "conversation", "History", "chat_history", "Verlauf"])
+@pytest.mark.parametrize("more", [(), (WHICH,), (WHICH, Turn("assistant", "0W-20."))])
+def test_a_column_next_to_the_query_tells_its_earlier_turns(
+    name: str, more: tuple[Turn, ...], tmp_path: Path
+) -> None:
+    """The query itself, and what follows it, is no earlier turn."""
+    named = [] if name != "Verlauf" else [json.dumps({})]
+    rows = [["Query", "Bot_A", name], [f" {WHICH.content}", "0W-20.", json.dumps(plain(*TURNS, *more))]]
+    options: dict[str, Any] = {}
+    if named:
+        from rag_eval.tables.columns import Named
+
+        options["named"] = [Named(name, "history", f"--map {name}=history")]
+    assert case_of(write_table(tmp_path / "a.csv", *rows), **options).history == TURNS
+
+
+def test_each_bot_may_have_turns_of_its_own(tmp_path: Path) -> None:
+    other = (CAR, Turn("assistant", "I see."))
+    rows = [
+        ["Query", "Bot_A", "Bot_B", "Bot_C", "History", "History_B", "History_D"],
+        ["Which oil?", "a", "b", "c", json.dumps(plain(*TURNS)), json.dumps(plain(*other)), ""],
+    ]
+    table = read_table(write_table(tmp_path / "a.csv", *rows))
+    assert [case.history for case in table.rows[0].cases] == [TURNS, other, TURNS]
+    assert table.with_history == 1
+    assert table.warnings == ()
+
+
+def test_in_long_form_each_row_has_the_turns_of_its_bot(tmp_path: Path) -> None:
+    rows = [
+        ["query", "model", "response", "history"],
+        ["Which oil?", "A", "a", json.dumps(plain(*TURNS))],
+        ["Which oil?", "B", "b", json.dumps(plain(CAR))],
+    ]
+    (row,) = read_table(write_table(tmp_path / "a.csv", *rows)).rows
+    assert [case.history for case in row.cases] == [TURNS, (CAR,)]
+
+
+def test_a_column_that_somebody_named_must_have_turns(run_cli: Run, tmp_path: Path) -> None:
+    write_table(
+        tmp_path / "a.csv",
+        ["Query", "Bot_A", "Before"],
+        ["q", "a", "User: Hi"],
+        ["r", "b", "We spoke of cars."],
+    )
+    ended = run_cli("a.csv", "--judge", "offline", "--map", "Before=history")
+    assert ended.code == 2
+    assert (
+        "a.csv, row 3, column 'Before' (C): contains no turns of a conversation; write them as JSON"
+        in ended.err
+    )
+    (tmp_path / "config.ini").write_text("[columns]\nhistory = Before\n")
+    assert "row 3, column 'Before' (C): contains no turns" in run_cli("a.csv", "--judge", "offline").err
+
+
+def test_a_column_called_history_without_turns_changes_nothing(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """Neither requests nor cells: it may be about anything, such as the subject of a lesson."""
+    rows = [["Query", "Bot_A", "Context"], ["Who won in 1066?", "William won.", "William won at Hastings."]]
+    reports = []
+    for name, column in (("plain", []), ("with", ["History", "Norman"])):
+        write_table(tmp_path / f"{name}.csv", *([*row, *column[at : at + 1]] for at, row in enumerate(rows)))
+        judge.requests.clear()
+        assert run_cli(f"{name}.csv", "-o", f"{name}.xlsx", **azure(judge)).code == 0
+        sheets = read_sheet(tmp_path / f"{name}.xlsx", "Per-Query Metrics")
+        reports.append((sorted(request.prompt for request in judge.requests), sheets))
+    assert reports[0] == reports[1]
+
+
+# What a judge is asked
+
+ROWS = [
+    ["Query", "Ground_Truth", "Bot_A", "Context", "History"],
+    [
+        "What is a dock?",
+        "A dock holds a bike.",
+        "A dock holds one bike.",
+        '["A dock holds a bike.", "Rides cost 1."]',
+        "",
+    ],
+    [
+        WHICH.content,
+        "It needs 0W-20 oil.",
+        "Your 2015 Corolla needs 0W-20 oil. You drive a 2015 Corolla.",
+        '["Engines of 1.8 litre need 0W-20 oil."]',
+        json.dumps(plain(*TURNS)),
+    ],
+]
+EVERYTHING = "[metrics]\nanswer_coverage = true\nchunk_relevance = true\n[rubric]\nfile = r.json\n"
+RUBRIC = {
+    "rubric_id": "r",
+    "metrics": [{"id": "M1", "rubric": "It names an oil.", "mandatory": True}],
+    "passing_score_threshold": 0,
+}
+
+
+def asked(run_cli: Run, judge: FakeJudge, folder: Path, rows: list[list[str]], form: str) -> list[Request]:
+    write_table(folder / "a.csv", *rows)
+    (folder / "config.ini").write_text(EVERYTHING)
+    (folder / "r.json").write_text(json.dumps(RUBRIC))
+    judge.requests.clear()
+    ended = run_cli(
+        "a.csv",
+        "--prompts",
+        form,
+        "-o",
+        "r.xlsx",
+        "--json",
+        "r.json.out",
+        "--fresh",
+        **azure(judge),
+    )
+    assert ended.code == 0, ended.err
+    return [request for request in judge.requests if request.task != "preflight"]
+
+
+OTHERS = {"coverage": 1, "relevance": 1, "rubric": 1}
+ASKED = {
+    "ragas": {
+        "statements": 2,
+        "classification": 1,
+        "closeness": 1,
+        "usefulness": 1,
+        "attributions": 1,
+        "recommendation": 1,
+        **OTHERS,
+    },
+    "merged": {"case": 5, **OTHERS},
+    "single": {"case": 1, **OTHERS},
+}
+"""Prompts with the query of one row, by what they ask."""
+
+
+@pytest.mark.parametrize("form", ["ragas", "merged", "single"])
+def test_turns_are_before_the_query_in_every_prompt_that_has_it(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
+) -> None:
+    """But in that for its toxicity; prompts about rows without turns are the same, byte for byte."""
+    found = asked(run_cli, judge, tmp_path, ROWS, form)
+    mine = [request for request in found if WHICH.content in request.prompt and request.task != "toxicity"]
+    assert Counter(request.task for request in mine) == ASKED[form]
+    for request in mine:
+        prompt = request.prompt
+        assert {CAR.content in prompt, NICE.content in prompt} == {True}, request.task
+        assert prompt.rindex(CAR.content) < prompt.rindex(WHICH.content), request.task
+    (toxicity,) = [request for request in found if request.task == "toxicity"]
+    assert CAR.content not in toxicity.prompt
+    others = {json.dumps(request.body) for request in found if "dock" in request.prompt} - {
+        json.dumps(toxicity.body)
+    }
+    without = asked(run_cli, judge, tmp_path, [row[:4] for row in ROWS[:2]], form)
+    assert {json.dumps(request.body) for request in without if request.task != "toxicity"} <= others | {
+        json.dumps(request.body) for request in found if request.task == "recommendation"
+    }
+    assert not any("earlier turns" in body or "history" in body for body in others if "Corolla" not in body)
+
+
+@pytest.mark.parametrize("form", ["ragas", "merged", "single"])
+def test_what_the_user_said_supports_a_statement_and_what_the_bot_said_does_not(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, form: str
+) -> None:
+    values = {}
+    for name, turns in (("none", ""), ("user", plain(CAR)), ("bot", plain(Turn("assistant", CAR.content)))):
+        row = [*ROWS[2][:4], json.dumps(turns) if turns else ""]
+        row[2] = "You drive a 2015 Corolla."
+        asked(run_cli, judge, tmp_path, [ROWS[0], row], form)
+        document = json.loads((tmp_path / "r.json.out").read_text())
+        score = document["cases"][0]["scores"]["faithfulness"]
+        values[name] = score["value"]
+        if name == "user" and form != "ragas":
+            assert [(each["reason"], each["rank"]) for each in score["evidence"]] == [
+                ("stated by the user", None)
+            ]
+    assert values == {"none": 0.0, "user": 1.0, "bot": 0.0}
+
+
+def test_long_conversations_are_cut_to_their_last_turns_and_it_is_told(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    turns = [Turn(("user", "assistant")[at % 2], f"turn {at} " + "x" * 100) for at in range(6)]
+    write_table(
+        tmp_path / "a.csv",
+        ["Query", "Bot_A", "Context", "History"],
+        ["q?", "An answer.", "c", json.dumps(plain(*turns))],
+    )
+    (tmp_path / "config.ini").write_text("[limits]\nmax_history_tokens = 60\n")
+    ended = run_cli("a.csv", "-o", "r.xlsx", "--json", "r.json", **azure(judge))
+    assert ended.code == 0
+    (prompt,) = {request.prompt for request in judge.requests if request.task == "statements"}
+    assert [f"turn {at} " in prompt for at in range(6)] == [False] * 4 + [True] * 2
+    (case,) = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    assert case["Flags"].startswith("history cut: the judge saw the last 2 of 6 earlier turns")
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert (
+        "Earlier turns cut to [limits] max_history_tokens before judging, cases per bot: A 1."
+        in document["end"]["notes"]
+    )
+    assert document["cases"][0]["history"] == plain(*turns), "all of them"
+
+
+def test_a_turn_that_is_too_long_by_itself_is_cut() -> None:
+    case = Case(2, "A", "q", "r", history=(CAR, Turn("user", "word " * 100)))
+    seen = Shortener(None, 10).case(case)
+    assert seen.history == (Turn("user", ("word " * 8)),)
+    assert (
+        Shortener(None, 10).note(case)
+        == "history cut: the judge saw the beginning of the last of 2 earlier turns"
+    )
+    assert Shortener(None, 1000).case(case) == case
+
+
+def test_show_prints_the_last_turns(run_cli: Run, tmp_path: Path) -> None:
+    turns = [Turn(("user", "assistant")[at % 2], f"turn {at}") for at in range(8)]
+    write_table(
+        tmp_path / "a.csv", ["Query", "Bot_A", "History"], ["q?", "An answer.", json.dumps(plain(*turns))]
+    )
+    shown = run_cli("a.csv", "--show").out
+    assert "  'History' (C) -> earlier turns\n" in shown
+    assert "  earlier turns: in 1 row\n" in shown
+    assert "  earlier turns: 8, the last 6:\n    [user] turn 2\n" in shown
+    assert "    [assistant] turn 7\n  query: q?\n" in shown
+
+
+def test_reports_made_again_have_the_turns(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", *ROWS)
+    assert run_cli("a.csv", "--judge", "offline", "-o", "r.xlsx", "--json", "r.json").code == 0
+    assert run_cli("r.json", "--report-only", "-o", "s.xlsx", "--json", "s.json").code == 0
+    first, again = (json.loads((tmp_path / name).read_text())["cases"] for name in ("r.json", "s.json"))
+    assert first == again
+    assert [case["history"] for case in again] == [[], plain(*TURNS)]
