@@ -25,7 +25,14 @@ from rag_eval.configuration.settings import Settings
 from rag_eval.errors import SettingsError, how_to_install
 from rag_eval.judge.transport import Transport
 from rag_eval.metrics.metric import Metric
-from rag_eval.records import EXTRA_METRIC_LABELS, METRIC_LABELS, TOXICITY, CaseResult, RubricOutcome
+from rag_eval.records import (
+    EXTRA_METRIC_LABELS,
+    METRIC_LABELS,
+    SPENT_LABELS,
+    TOXICITY,
+    CaseResult,
+    RubricOutcome,
+)
 from rag_eval.results.summary import RQS
 from rag_eval.retrieval import RetrievalScores, scores_of_case
 from rag_eval.rubric import EvaluationRubric, load_rubric
@@ -34,7 +41,7 @@ from rag_eval.run.parallel import open_evaluation
 from rag_eval.store.leftovers import Scratch, sweep
 from rag_eval.store.reply_store import Store
 from rag_eval.tables.cells import cell_text
-from rag_eval.tables.columns import named_columns
+from rag_eval.tables.columns import named_columns, named_units
 from rag_eval.tables.delimited import TextForm
 from rag_eval.tables.table import Table, read_table
 
@@ -54,10 +61,10 @@ def evaluate(
 
     Columns: row, bot, query, response, rqs, the metrics that are switched on, toxicity, your own metrics,
     failure_modes, recommendation. With a rubric also rubric_passed and rubric_reason; with gold documents also
-    doc_recall, doc_precision and the other retrieval measures. Scores are 0..1. A score that is not applicable or
-    failed is missing (NaN), and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is
-    switched on. The offline judge works in this process, or in `evaluation.processes` worker processes if that is set
-    and `metrics` is empty.
+    doc_recall, doc_precision and the other retrieval measures; with latency and cost in the table also latency (in ms,
+    if the table names its unit) and cost. Scores are 0..1. A score that is not applicable or failed is missing (NaN),
+    and `<metric>_reason` says why. With an LLM judge, the cache stores replies if it is switched on. The offline judge
+    works in this process, or in `evaluation.processes` worker processes if that is set and `metrics` is empty.
 
     Warns about everything that is left out (rows beyond `max_rows`, unused columns, a rubric with the offline judge)
     and about parameters that were adapted to the judge's endpoint. Raises ValueError if the column of one of your
@@ -73,9 +80,9 @@ def evaluate(
     if problem := processes_problem(settings):
         raise SettingsError(f"[evaluation] processes: {problem}")
     sweep([_FRAME])
-    _check_names(metrics)
     rubric = load_rubric(settings.rubric.file) if settings.rubric.file else None
     table = _read(data, settings, rubric)
+    _check_names(metrics, [use.role for use in table.columns if use.role in SPENT_LABELS])
     for warning in filter(None, [beyond_offline(settings), *table.warnings]):
         warnings.warn(warning, stacklevel=2)
     with _judges(settings, rubric) as judges:
@@ -93,9 +100,9 @@ def evaluate(
     return pd.DataFrame(lines)
 
 
-def _check_names(metrics: Sequence[Metric]) -> None:
-    """Raises ValueError if two columns would have the same name."""
-    ours = [RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY]
+def _check_names(metrics: Sequence[Metric], spent: Sequence[str]) -> None:
+    """Raises ValueError if two columns would have one name. `spent` are latency and cost, if the table has them."""
+    ours = [*dict.fromkeys(spent), RQS, *METRIC_LABELS, *EXTRA_METRIC_LABELS, TOXICITY]
     columns = Counter(
         [*_COLUMNS, *ours, *map(_reason_of, ours), *RetrievalScores.of("", (), ()).values(), *_RUBRIC_COLUMNS]
     )
@@ -130,6 +137,7 @@ def _read(data: "str | Path | pd.DataFrame", settings: Settings, rubric: Evaluat
             criteria=[metric.id for metric in rubric.metrics] if rubric else (),
             form=form,
             named=named_columns(dict(settings.columns)),
+            units=named_units(dict(settings.columns)),
         )
 
 
@@ -194,6 +202,7 @@ def _line(result: CaseResult) -> dict[str, Any]:
         "recommendation": result.recommendation,
         **(_rubric(result.rubric) if result.rubric else {}),
         **(retrieval.values() if retrieval else {}),
+        **result.case.spent,
     }
 
 

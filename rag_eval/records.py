@@ -42,6 +42,9 @@ PROMPT_FORMS: Mapping[str, str] = MappingProxyType(
 TOXICITY = "toxicity"
 """Name of the score of the query's own toxicity. It never enters RQS."""
 
+SPENT_LABELS: Mapping[str, str] = MappingProxyType({"latency": "Latency", "cost": "Cost"})
+"""What a bot spends on a response, by name. The input says it, no judge does; it never enters RQS."""
+
 SCORE_LABELS: Mapping[str, str] = MappingProxyType(
     {**METRIC_LABELS, TOXICITY: "Input Toxicity", **EXTRA_METRIC_LABELS}
 )
@@ -84,6 +87,8 @@ class Case:
     """Texts of the row's further columns that were asked for, by their names; '' for a blank cell."""
     labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
     """What each rater of a review said, by rater; `human` is then their median."""
+    spent: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """What the response took, by names of SPENT_LABELS and in the units of the run; only what the input says."""
     stratum: str = ""
     """Of the review's random sample, from which the case was drawn; empty if it was not."""
     source: str = ""
@@ -457,6 +462,8 @@ class RunFacts:
     strata: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Of a review's random sample: cases with a score by bot, stratum and measure. A bot without strata was reviewed,
     but not at random."""
+    spent_units: Mapping[str, str] = field(default_factory=dict)
+    """What the input says of latency and cost, by name: the unit, empty if it names none. Times are in ms."""
     gold_ids: bool = False
     """Whether gold documents decide about Retrieval Failure where they are known."""
     explanations: Mapping[str, str] = field(default_factory=dict)

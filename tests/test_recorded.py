@@ -42,7 +42,8 @@ def test_what_was_read_is_written_byte_for_byte(tmp_path: Path) -> None:
 
 def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
     before, today = RecordedRun.read(FOLDER / "before.json"), RecordedRun.read(RUN)
-    new = {"labels": {}, "stratum": "", "source": "", "source_row": None, "history": (), "conversation": ""}
+    new = {"labels": {}, "spent": {}, "stratum": "", "source": "", "source_row": None}
+    new |= {"history": (), "conversation": ""}
     results = tuple(replace(result, case=replace(result.case, **new)) for result in today.results)
     assert before.results == results
     usage = replace(
@@ -58,6 +59,7 @@ def test_a_run_of_an_earlier_version_is_read_as_it_is_today() -> None:
         "prompts": "",
         "fallbacks": {},
         "strata": {},
+        "spent_units": {},
         "sources": (),
     }
     assert before.facts == replace(today.facts, **new)
@@ -226,6 +228,12 @@ def test_a_case_that_no_report_can_show_is_named(
     [
         (_case(row=10**30), f"row {10**30}, bot Birch: row: 1e+30 is not a row number"),
         (_case(bot="Cedar"), "row 2, bot Cedar: bot: is not among run.bots"),
+        (_case(spent={"cost": -1}), "row 2, bot Birch: spent.cost: -1 is below 0"),
+        (_case(spent={"mood": 1}), "row 2, bot Birch: spent.mood: is not one of latency, cost"),
+        (
+            lambda d: d["run"].update(spent_units={}),
+            "row 2, bot Atlas: spent.latency: is not in run.spent_units",
+        ),
         (
             lambda d: d["run"]["metrics"].remove("faithfulness"),
             "row 2, bot Atlas: scores.faithfulness: is not a metric of the run",

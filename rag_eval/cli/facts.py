@@ -30,9 +30,10 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         enabled_metrics,
         idle_thresholds,
     )
-    from rag_eval.records import EXTRA_METRIC_LABELS, OFFLINE, TOXICITY, RunFacts
+    from rag_eval.records import EXTRA_METRIC_LABELS, OFFLINE, SPENT_LABELS, TOXICITY, RunFacts
     from rag_eval.run.marks import cuts_in, flags_in
     from rag_eval.tables.names import HUMAN
+    from rag_eval.tables.spending import unit_of
 
     toxicity = (TOXICITY,) if settings.metrics.toxicity else ()
     flags = {} if judges.is_proxy else flags_in(table.rows)  # words cannot talk arithmetic round
@@ -67,6 +68,11 @@ def facts_at_start(settings: "Settings", table: "Table", judges: "Judges") -> "R
         has_gold=table.has_documents,
         has_history=bool(table.with_history),
         has_labels=HUMAN in roles,
+        spent_units={
+            column.role: unit_of(column.role, column.unit)
+            for column in table.columns
+            if column.role in SPENT_LABELS
+        },
         gold_ids=settings.diagnostics.gold_ids,
         explanations=judges.explanations,
         flags=flags,

@@ -122,7 +122,7 @@ class Session:
 
     def read_table(self, loaded: "LoadedSettings", form: "TextForm") -> "Table":
         from rag_eval.configuration.sources import Level
-        from rag_eval.tables.columns import named_columns
+        from rag_eval.tables.columns import named_columns, named_units
         from rag_eval.tables.selection import Selection
         from rag_eval.tables.table import describe, read_table
 
@@ -144,6 +144,7 @@ class Session:
                 form=form,
                 on_row=on_row,
                 named=named_columns(columns, mapped),
+                units=named_units(columns),
                 bot_name=options.bot_name or "",
                 selection=selection,
             )

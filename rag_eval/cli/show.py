@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rag_eval.tables.spending import unit_of
 from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ _ROWS, _TURNS, _CHUNKS, _CHARACTERS = 3, 6, 10, 200
 
 def show_rows(table: "Table") -> Iterator[str]:
     """Lines for the terminal. Texts are shortened; what is blank and what is not there are told apart."""
+    units = {use.role: unit_of(use.role, use.unit) for use in table.columns}
     for row in islice(table.rows, _ROWS):
         yield f"Row {row.number}"
         is_shared = len({case.history for case in row.cases}) == 1
@@ -33,6 +35,8 @@ def show_rows(table: "Table") -> Iterator[str]:
             else:
                 yield from _context(case)
             seen = case.chunks
+            for name, value in case.spent.items():
+                yield f"    {name}: {value:,.12g} {units[name]}".rstrip()
     if len(table.rows) > _ROWS:
         yield f"… and {len(table.rows) - _ROWS:,} more rows. Nothing was judged."
     else:

@@ -175,6 +175,7 @@ Headers = Annotated[
     BeforeValidator(_read_headers),
     Field(description="headers of columns with commas between them, where * matches any text, or empty"),
 ]
+Unit = Annotated[str, Field(max_length=20, description="a unit such as ms, s or USD, or empty")]
 OptionalPath = Annotated[Path | None, BeforeValidator(_read_absence), Field(description="a path, or empty")]
 Folder = Annotated[Path, BeforeValidator(_refuse_empty), Field(description="a path, not empty")]
 BaseUrl = Annotated[
@@ -353,6 +354,12 @@ class ColumnNames(_Frozen):
     """The column with the id of the conversation."""
     gold_docs: Header = ""
     retrieved_docs: Header = ""
+    latency: Headers = ()
+    """Latency of each bot; a header names the bot unless there is one column of responses."""
+    latency_unit: Unit = ""
+    cost: Headers = ()
+    """Cost of each response, in money or tokens."""
+    cost_unit: Unit = ""
     ignore: Headers = ()
 
 

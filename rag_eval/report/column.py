@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rag_eval.records import CaseResult, Outcome, RunFacts, Score
+from rag_eval.records import SPENT_LABELS, CaseResult, Outcome, RunFacts, Score
 from rag_eval.report.notes import Note
 from rag_eval.report.styles import LINE_HEIGHT, Look
 from rag_eval.results.summary import Mean
+from rag_eval.texts.display import shorten
 
 if TYPE_CHECKING:
     from rag_eval.report.worksheet import WrittenSheet
@@ -205,6 +206,12 @@ def mean_column(
     )
 
 
+def spent_header(name: str, facts: RunFacts, what: str = "") -> str:
+    """As in 'Median Latency (ms)'; without a unit that nobody named."""
+    unit = shorten(facts.spent_units.get(name, ""), 20)
+    return f"{what} {SPENT_LABELS[name]}{f' ({unit})' if unit else ''}".lstrip()
+
+
 def switched_off(header: str, *, is_folded: bool = False) -> Column[Item]:
     """A grey column, for a metric that the run does not have."""
     return Column(
@@ -233,7 +240,7 @@ def _counts(mean: Mean) -> str:
 _ABOUT_COUNT = (
     "Mean over the same queries as RQS. If it is over other queries, their number follows in brackets."
 )
-_NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE}
+_NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE, Look.AMOUNT}
 _LOOK_OF_OUTCOME = {
     Outcome.SCORED: Look.SCORE,
     Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,

@@ -201,7 +201,7 @@ def bot_columns(facts: RunFacts, summary: Summary, findings: Findings) -> list[C
     )
     return [
         *columns,
-        *extra_bot_columns(facts),
+        *extra_bot_columns(facts, findings),
         *shares,
         *_error_columns(findings.own, lambda bot: bot.rqs),
     ]

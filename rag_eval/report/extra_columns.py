@@ -1,10 +1,11 @@
 """What only some runs have: columns of further measures, and tables of rubric, retrieval, queries and slices."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval.records import (
     METRIC_LABELS,
+    SPENT_LABELS,
     CaseResult,
     CriterionVerdict,
     Outcome,
@@ -17,16 +18,19 @@ from rag_eval.report.column import (
     Cell,
     Column,
     Value,
+    interval_columns,
     look_of,
     mean_cell,
     mean_column,
     name_width,
     plain_column,
+    spent_header,
 )
 from rag_eval.report.notes import Note, NoteKind, note_on
 from rag_eval.report.styles import Look
+from rag_eval.results.findings import Findings
 from rag_eval.results.pass_rates import BotPassRates, PassRate
-from rag_eval.results.summary import BotSummary, Summary
+from rag_eval.results.summary import BotSummary, Spent, Summary, of_queries
 from rag_eval.retrieval import (
     DEFAULT_CUTOFFS,
     LABELS,
@@ -41,6 +45,7 @@ from rag_eval.texts.display import shorten
 if TYPE_CHECKING:
     from rag_eval.report.tables import FinishedRun
     from rag_eval.report.worksheet import WrittenSheet
+    from rag_eval.results.intervals import Interval
 
 FAILED_CRITERIA = "Failed Criteria"
 """Header of the column in which the reasons of a rubric's verdicts stand."""
@@ -60,12 +65,25 @@ def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
         yield from (_retrieval_column(name, LABELS[name]) for name in _MEASURES)
         yield plain_column("Correct Docs", 9, Look.WORD, _correct_docs, "Gold documents that were retrieved.")
         yield plain_column("Missing Docs", 20, Look.TEXT, _missing_docs, "Gold documents that were not.")
+    for name in facts.spent_units:
+        yield plain_column(
+            spent_header(name, facts),
+            9,
+            Look.AMOUNT,
+            _spent_on_case(name),
+            f"{SPENT_LABELS[name]} {_ABOUT_SPENT}",
+        )
 
 
-def extra_bot_columns(facts: RunFacts) -> Iterator[Column[BotSummary]]:
+def extra_bot_columns(facts: RunFacts, findings: Findings) -> Iterator[Column[BotSummary]]:
     """On the sheet "Bot Summary"; rubric and retrieval have tables of their own."""
     for name, label in facts.further.items():
         yield _mean_column(name, label)
+    for name in facts.spent_units:
+        figures = _FIGURES[name].items()
+        yield from (_spent_column(name, spent_header(name, facts, what), *how) for what, how in figures)
+        if any(each.name == name for each in findings.spent):
+            yield from _differences(name, findings)
 
 
 def _mean_column(name: str, label: str) -> Column[BotSummary]:
@@ -74,6 +92,67 @@ def _mean_column(name: str, label: str) -> Column[BotSummary]:
 
     about = _ABOUT_MEASURES.get(name, "")
     return Column(f"Avg {label}", 9.5, cell, about=about, count=lambda bot: bot.further[name].scored)
+
+
+# Latency and cost
+
+_FIGURES: Mapping[str, Mapping[str, tuple[Callable[[Spent], float], str]]] = {
+    "latency": {
+        "Median": (lambda spent: spent.median, "Median latency of the bot's responses."),
+        "P95": (lambda spent: spent.p95, "95th percentile: 19 of 20 responses took no longer."),
+    },
+    "cost": {
+        "Mean": (lambda spent: spent.mean, "Mean cost of the bot's responses."),
+        "Total": (lambda spent: spent.total, "Sum over the responses whose cost is known."),
+    },
+}
+
+
+def _spent_column(name: str, header: str, figure: Callable[[Spent], float], about: str) -> Column[BotSummary]:
+    def cell(bot: BotSummary) -> Cell:
+        spent = bot.spent.get(name)
+        if spent is None:
+            return Cell(None, Look.NOT_APPLICABLE)
+        if spent.count == bot.total_queries:
+            return Cell(figure(spent), Look.AMOUNT)
+        known = Note(f"Known for {of_queries(spent.count, bot.total_queries)}.")
+        return Cell(figure(spent), Look.AMOUNT, known, count=spent.count)
+
+    def count(bot: BotSummary) -> int:
+        return bot.spent[name].count if name in bot.spent else 0
+
+    return Column(header, 9, cell, about=f"{about} {_ABOUT_SPENT_COUNT}", count=count)
+
+
+def _differences(name: str, findings: Findings) -> Iterator[Column[BotSummary]]:
+    header = f"{SPENT_LABELS[name]} vs Winner"
+
+    def cell(bot: BotSummary) -> Cell:
+        found = findings.spent_of(bot.bot, name)
+        return Cell(None, Look.AMOUNT) if found is None else Cell(found.difference, Look.AMOUNT)
+
+    def count(bot: BotSummary) -> int:
+        found = findings.spent_of(bot.bot, name)
+        return found.queries if found else 0
+
+    def interval(bot: BotSummary) -> "Interval | None":
+        found = findings.spent_of(bot.bot, name)
+        return found.interval if found else None
+
+    yield Column(header, 9, cell, about=_ABOUT_DIFFERENCE, count=count)
+    yield from interval_columns(header, 9, Look.AMOUNT, interval, _ABOUT_DIFFERENCE)
+
+
+def _spent_on_case(name: str) -> Callable[[CaseResult], float | None]:
+    return lambda result: result.case.spent.get(name)
+
+
+_ABOUT_SPENT = "of the response, from the input. It does not enter RQS."
+_ABOUT_SPENT_COUNT = "If not all responses have one, their number follows in brackets."
+_ABOUT_DIFFERENCE = (
+    "Mean of this bot minus that of the bot with the highest RQS, over the queries for which both are known. The 95% "
+    "CI allows for all differences; it excludes 0 only if the difference is significant."
+)
 
 
 # Measures beside the five

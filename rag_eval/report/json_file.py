@@ -20,7 +20,7 @@ from rag_eval.report.tables import TABLES, FinishedRun
 from rag_eval.results.causes import BotCauses
 from rag_eval.results.findings import Findings
 from rag_eval.results.human_alignment import Alignment
-from rag_eval.results.paired import Change
+from rag_eval.results.paired import Change, Direction
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.stored import RUN_FORMAT
 from rag_eval.results.summary import BotSummary, Mean, Slice, Standing, Summary
@@ -89,6 +89,7 @@ class JsonReport:
             "bots": [_bot(bot, findings) for bot in summary.bots],
             "leaderboard": _leaderboard(facts, summary, findings),
             "causes": [_causes(each) for each in findings.causes],
+            "spent": [_spent(each) for each in findings.spent],
             "noise": dict(findings.noise),
             "flagged": [
                 {"row": each.case.row, "bot": each.case.bot, "rqs": each.rqs} for each in findings.flagged
@@ -172,11 +173,12 @@ def _slice(each: Slice) -> Json:
 
 
 def _bot_summary(bot: BotSummary) -> Json:
-    return _fields(bot, without=("rqs_values", "metric_values", "failed_by_content")) | {
+    return _fields(bot, without=("rqs_values", "metric_values", "failed_by_content", "spent")) | {
         "rqs": _mean(bot.rqs),
         "metrics": _means(bot.metrics),
         "further": _means(bot.further),
         "toxicity": _mean(bot.toxicity),
+        "spent": {name: _fields(spent, without=["values"]) for name, spent in bot.spent.items()},
     }
 
 
@@ -229,6 +231,21 @@ def _changed(change: Change) -> Json:
         "only_before": change.common.only_before,
         "only_now": change.common.only_now,
         "direction": change.direction,
+    }
+
+
+def _spent(each: Change) -> Json:
+    """How this bot differs from the best one."""
+    is_clear = each.direction in (Direction.BETTER, Direction.WORSE)
+    return {
+        "bot": each.bot,
+        "name": each.name,
+        "mean": each.now,
+        "of_winner": each.before,
+        "difference": each.difference,
+        "interval": _interval(each.interval),
+        "queries": each.queries,
+        "is_significant": is_clear,
     }
 
 

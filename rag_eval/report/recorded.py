@@ -11,7 +11,16 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from rag_eval.errors import InputError
 from rag_eval.metrics.recommendations import advice_by_rule
-from rag_eval.records import INCOMPLETE_FLAG, METRIC_LABELS, TOXICITY, CaseResult, Outcome, RunFacts
+from rag_eval.records import (
+    INCOMPLETE_FLAG,
+    METRIC_LABELS,
+    SPENT_LABELS,
+    TOXICITY,
+    Case,
+    CaseResult,
+    Outcome,
+    RunFacts,
+)
 from rag_eval.results.scoring import failure_modes, rqs
 from rag_eval.results.stored import is_score, read_run_document
 from rag_eval.retrieval import doc_recall
@@ -181,6 +190,7 @@ def _problems(result: CaseResult, facts: RunFacts) -> Iterator[str]:
         yield from _beyond(f"{place}.value", [score.value])
         yield from _beyond(f"{place}.samples", score.samples)
     yield from _beyond("rqs", [result.rqs])
+    yield from _spending_problems(case, facts)
     for member, labels in (("human", case.human), *(("labels", labels) for labels in case.labels.values())):
         yield from _beyond(member, labels.values())
         yield from (
@@ -191,6 +201,17 @@ def _problems(result: CaseResult, facts: RunFacts) -> Iterator[str]:
 
 
 _LAST_ROW = 2**31
+
+
+def _spending_problems(case: Case, facts: RunFacts) -> Iterator[str]:
+    for name in (*facts.spent_units, *case.spent):
+        if name not in SPENT_LABELS:
+            yield f"spent.{shorten(name, 40)}: is not one of {', '.join(SPENT_LABELS)}"
+    for name, value in case.spent.items():
+        if name not in facts.spent_units:
+            yield f"spent.{shorten(name, 40)}: is not in run.spent_units"
+        if value < 0:
+            yield f"spent.{shorten(name, 40)}: {value:.6g} is below 0"
 
 
 def _beyond(place: str, values: Iterable[float | None]) -> Iterator[str]:

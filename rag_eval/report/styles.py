@@ -44,6 +44,8 @@ class Look(StrEnum):
     """A limit of an interval over few queries."""
     COUNT = auto()
     PERCENT = auto()
+    AMOUNT = auto()
+    """A latency or a cost, of any size."""
     MARK = auto()
     NOT_APPLICABLE = auto()
     FAILED = auto()
@@ -97,7 +99,8 @@ class Formats:
         properties = _BASE | _LOOKS[look]
         if words:
             # Shrunk, because a column of means is as wide as a mean without its count.
-            properties |= {"num_format": f'{properties["num_format"]}"{words}"', "shrink": True}
+            parts = (f'{part}"{words}"' for part in properties["num_format"].split(";"))
+            properties |= {"num_format": ";".join(parts), "shrink": True}
         if begins_group is not None:
             properties |= {"bottom": 0, "top": int(begins_group), "top_color": GREY}
         return self._workbook.add_format(properties)
@@ -135,6 +138,7 @@ _LOOKS: dict[Look, dict[str, Any]] = {
     Look.UNRELIABLE: {"num_format": "0.0000", "font_color": GREY, "italic": True, **_NUMBER},
     Look.COUNT: {"num_format": "#,##0", **_NUMBER},
     Look.PERCENT: {"num_format": "0.0%", **_NUMBER},
+    Look.AMOUNT: {"num_format": "[>=100]#,##0;[<=-100]−#,##0;0.0#####", **_NUMBER},
     Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
     Look.NOT_APPLICABLE: {"bg_color": _GREY_FILL},
     Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},

@@ -11,6 +11,7 @@ from rag_eval.results.looks import Seen, stages_of
 from rag_eval.results.paired import Change, CommonQueries
 from rag_eval.results.pass_rates import BotPassRates
 from rag_eval.results.summary import FEWEST_ROWS, Summary
+from rag_eval.results.trade_off import TradeOff, against_best, trade_offs
 from rag_eval.retrieval import RetrievalSummary
 
 if TYPE_CHECKING:
@@ -60,12 +61,20 @@ class Findings:
     """Since the last comparable run of the history; None without one."""
     history: "History | None" = None
     """The runs so far, this one the last; None if none is kept."""
+    spent: tuple[Change, ...] = ()
+    """What the other bots spend next to the best one, see `trade_off.against_best`; none without latency and cost."""
+    trade_offs: Mapping[str, tuple[TradeOff, ...]] = field(default_factory=dict)
+    """RQS and latency, or cost, of the bots that have both, by name."""
     causes: tuple[BotCauses, ...] = ()
     """Why each bot fails, in the order of the bots."""
 
     def causes_of(self, bot: str) -> BotCauses | None:
         """Why this bot fails; None if nothing was counted."""
         return next((causes for causes in self.causes if causes.bot == bot), None)
+
+    def spent_of(self, bot: str, name: str) -> Change | None:
+        """What the bot spends next to the best one; None for that one itself, and where nothing is known."""
+        return next((each for each in self.spent if (each.bot, each.name) == (bot, name)), None)
 
     def rival(self, bot: str) -> "Rival | None":
         """The bot beside the best one; None for the best one itself and for one that is not ranked."""
@@ -117,6 +126,8 @@ def find(
         challengers=challengers,
         changes=changes,
         unlike=unlike,
+        spent=against_best(summary, comparison.winner) if comparison else (),
+        trade_offs=trade_offs(summary, own),
         not_judged=sum(missing[bot] for bot in (comparison.winner, *challengers)) if comparison else 0,
         **beside,
     )

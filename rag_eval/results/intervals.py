@@ -61,6 +61,32 @@ def wilson_interval(passed: int, count: int, *, confidence: float = 0.95) -> Int
     return Interval(max(0.0, middle - half), min(1.0, middle + half))
 
 
+def quantile_interval(
+    values: Sequence[float], share: float, confidence: float = 0.95
+) -> tuple[float | None, float | None]:
+    """Limits of a quantile between two of the values, whatever they are distributed like (Thompson 1936).
+
+    `share` is 0.5 for the median. A limit is None if there are too few values for one: below 72 the 95th percentile has
+    no upper limit of a 95% interval.
+    """
+    ordered, count = sorted(values), len(values)
+    chance, total = (1 - confidence) / 2, 0.0
+    low = high = None
+    # As many values are below the quantile as successes in so many trials; fewer than the first ones never are.
+    first = max(0, math.floor(count * share - 10 * math.sqrt(count * share * (1 - share))))
+    for below in range(first, count + 1):
+        total += math.exp(
+            math.lgamma(count + 1) - math.lgamma(below + 1) - math.lgamma(count - below + 1)
+            + below * math.log(share) + (count - below) * math.log1p(-share)
+        )  # fmt: skip
+        if total <= chance + TINY:
+            low = ordered[below]
+        if total >= 1 - chance - TINY:
+            high = ordered[below] if below < count else None
+            break
+    return low, high
+
+
 def mean_intervals(
     columns: Floats, reaches: Sequence[float], resamples: int, rng: np.random.Generator
 ) -> list[Interval]:

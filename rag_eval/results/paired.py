@@ -10,6 +10,7 @@ from itertools import compress
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from rag_eval.records import SPENT_LABELS
 from rag_eval.results.stored import State
 from rag_eval.texts.display import enumerated
 
@@ -211,7 +212,7 @@ def changes_of(
 ) -> tuple[Change, ...]:
     """The changes by bot and name, tested together. `pairs` have what was then and what is now.
 
-    A difference of up to `least`, by name, counts as none.
+    A difference of up to `least`, by name, counts as none. Of latency and cost less is better.
     """
     from rag_eval.results.comparison import holm, paired_permutation_pvalue
 
@@ -243,9 +244,13 @@ def _change(
     _, (then, now) = pairs.common()
     interval = bootstrap_mean_interval(differences, confidence=1 - alpha)
     seen = direction = _direction(differences, interval, pvalue)
-    if seen in _WORST and len(pairs) > len(then):
+    if (
+        seen in _WORST and len(pairs) > len(then) and key[1] not in SPENT_LABELS
+    ):  # these have no largest value
         worst = [*differences, *_worst(pairs, seen)]
         direction = seen if _decides(worst, seen, alpha) else Direction.UNDECIDED
+    if key[1] in SPENT_LABELS:
+        seen = direction = _OPPOSITE.get(direction, direction)
     return Change(
         bot=key[0],
         name=key[1],
@@ -271,6 +276,9 @@ def _worst(pairs: JoinedValues, seen: Direction) -> list[float]:
 
 _WORST = {Direction.BETTER: (1.0, 0.0), Direction.WORSE: (0.0, 1.0)}
 """What a missing value then, or now, would be if it spoke against the change."""
+
+
+_OPPOSITE = {Direction.BETTER: Direction.WORSE, Direction.WORSE: Direction.BETTER}
 
 
 def _decides(differences: Sequence[float], direction: Direction, alpha: float) -> bool:

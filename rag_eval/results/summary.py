@@ -5,10 +5,19 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, pstdev
+from statistics import fmean, median, pstdev, quantiles
 
 from rag_eval.errors import CONTENT_CODES, NOT_RUN
-from rag_eval.records import METRIC_LABELS, TOXICITY, CaseResult, FailureMode, Look, Outcome, Score
+from rag_eval.records import (
+    METRIC_LABELS,
+    SPENT_LABELS,
+    TOXICITY,
+    CaseResult,
+    FailureMode,
+    Look,
+    Outcome,
+    Score,
+)
 from rag_eval.results.looks import Seen, in_order, key_of, taken
 from rag_eval.results.stored import State
 
@@ -57,6 +66,26 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a bot spent on its responses, as far as the input says it, in the unit of the run."""
+
+    count: int
+    """Cases with a value; at least one."""
+    mean: float
+    total: float
+    median: float
+    p95: float
+    """95th percentile, interpolated between neighbours (Hyndman & Fan 1996, type 7), as in pandas."""
+    values: Sequence[float] = field(repr=False)
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spent":
+        """At least one value."""
+        p95 = quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
+        return cls(len(values), fmean(values), math.fsum(values), median(values), p95, values)
+
+
+@dataclass(frozen=True, slots=True)
 class BotSummary:
     """All cases of one bot."""
 
@@ -80,6 +109,8 @@ class BotSummary:
     """The same for each metric."""
     failed_by_content: int = 0
     """Cases without an RQS because of what they say: blocked by a filter, refused, too long or cut off."""
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    """By names of SPENT_LABELS; absent where no case has a value."""
 
     @property
     def judged_queries(self) -> int:
@@ -128,6 +159,8 @@ class Summary:
     failed on none of them."""
     slices: tuple[Slice, ...]
     """In the order in which they first came; none unless they were asked for."""
+    spent_values: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict, repr=False)
+    """Latency and cost by name and bot: one a row, NaN where the input has none; those of which there are some."""
     reached: int = 0
     """Rows that a run with planned looks came to, whether or not their judge failed."""
     seen: Seen | None = None
@@ -247,6 +280,11 @@ class Summarizer:
                 Slice(name, tuple(columns.summary(bot) for bot, columns in bots.items()))
                 for name, bots in self._slices.items()
             ),
+            spent_values={
+                name: values
+                for name in SPENT_LABELS
+                if (values := {bot: its for bot, each in self._bots.items() if (its := each.spent(name))})
+            },
             reached=reached,
             seen=Seen.of(self._keys, common, looks) if self._looks else None,
             gapped_seen=Seen.of(self._keys, expected, looks) if self._looks else None,
@@ -285,6 +323,8 @@ class _BotColumns:
         self.values = {name: array("d") for name in (RQS, *metrics, TOXICITY, *further)}
         self._further = further
         self.cases = 0
+        self._spent: dict[str, array[float]] = {}
+        """As far as the last case with a value."""
         self._outcomes = {name: bytearray() for name in self.values}
         self._modes: Counter[FailureMode] = Counter()
         self._failures: Counter[str] = Counter()
@@ -292,6 +332,8 @@ class _BotColumns:
         self._toxic = self._empty_contexts = self._empty_answers = self._failed_by_content = 0
 
     def add(self, result: CaseResult) -> None:
+        for name, value in result.case.spent.items():
+            self._add_spent(name, [value])
         self.cases += 1
         for name, score in result.all_scores.items():
             self._add_score(name, score)
@@ -313,10 +355,13 @@ class _BotColumns:
             "outcomes": self._outcomes,
             "modes": self._modes,
             "failures": self._failures,
+            "spent": self._spent,
             "counts": [self._toxic, self._empty_contexts, self._empty_answers, self._failed_by_content],
         }
 
     def merge(self, state: State) -> None:
+        for name, values in state["spent"].items():
+            self._add_spent(name, values)
         self.cases += state["cases"]
         for name, values in state["values"].items():
             self.values[name].extend(values)
@@ -328,6 +373,17 @@ class _BotColumns:
         self._empty_contexts += empty_contexts
         self._empty_answers += empty_answers
         self._failed_by_content += failed_by_content
+
+    def _add_spent(self, name: str, values: Iterable[float]) -> None:
+        """The next values; the cases before them that have none are filled up."""
+        column = self._spent.setdefault(name, array("d"))
+        column.extend([_MISSING] * (self.cases - len(column)))
+        column.extend(values)
+
+    def spent(self, name: str) -> "array[float]":
+        """One value a case, NaN where there is none; empty if no case has one."""
+        column = self._spent.get(name, array("d"))
+        return column + array("d", [_MISSING] * (self.cases - len(column))) if column else column
 
     def has_rqs(self) -> bool:
         return _CODES[Outcome.SCORED] in self._outcomes[RQS]
@@ -357,6 +413,11 @@ class _BotColumns:
             rqs_values=self.present(RQS),
             metric_values={name: self.present(name) for name in means},
             failed_by_content=self._failed_by_content,
+            spent={
+                name: Spent.of(array("d", (value for value in self._spent[name] if not math.isnan(value))))
+                for name in SPENT_LABELS
+                if name in self._spent
+            },
         )
 
     def present(self, name: str, rows: Sequence[int] | None = None) -> "array[float]":

@@ -14,7 +14,7 @@ from rag_eval.configuration.loading import LoadedSettings
 from rag_eval.configuration.settings import Settings
 from rag_eval.configuration.sources import Level, Source
 from rag_eval.errors import InputError
-from rag_eval.records import Row
+from rag_eval.records import SPENT_LABELS, Row
 from rag_eval.shards.folder import (
     RunFolder,
     fingerprint,
@@ -24,6 +24,7 @@ from rag_eval.shards.folder import (
     write_rows,
 )
 from rag_eval.tables.columns import ColumnUse
+from rag_eval.tables.spending import unit_of
 from rag_eval.tables.table import Table
 
 FORMAT = "rag-eval-shards/1"
@@ -203,6 +204,7 @@ class Planner:
         first = self._table
         if first:
             require_same_bots(self.sources[0].name, first, name, table)
+            _require_same_units(self.sources[0].name, first, name, table)
         before = self.rows
         taken = min(most, len(table.rows))
         rows = self._numbered(name, table, before) if not self._is_one_file else iter(table.rows)
@@ -251,6 +253,18 @@ def require_same_bots(first_name: str, first: Table, name: str, table: Table) ->
             f"{name}: has the bots {', '.join(table.bots)}, but {first_name} has {', '.join(first.bots)}; judge files "
             "with other bots, or in another order, in a run of their own"
         )
+
+
+def _require_same_units(first_name: str, first: Table, name: str, table: Table) -> None:
+    """Raises InputError if a file has latency or cost in another unit than the first."""
+    was, now = ({use.role: unit_of(use.role, use.unit) for use in each.columns} for each in (first, table))
+    for role in SPENT_LABELS:
+        if role in was and role in now and was[role] != now[role]:
+            before, after = (f"in {unit}" if unit else "without a unit" for unit in (was[role], now[role]))
+            raise InputError(
+                f"{name}: has the {role} {after}, but {first_name} has it {before}; name one unit in all headers, "
+                f"or in [columns] {role}_unit"
+            )
 
 
 def cut(tables: Iterable[Table], most: int, shard_rows: int) -> Iterator[list[Row]]:

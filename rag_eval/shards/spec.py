@@ -21,7 +21,7 @@ from rag_eval.store.codec import from_plain, to_plain
 _OF_THE_RUN = ("flags", "cut_contexts", "usage")
 """Facts that are counted while the run is judged."""
 
-_TALLIES = 2
+_TALLIES = 3
 """Number of the form that tallies are stored in; parts with tallies of another form are counted again."""
 _COUNTING: Mapping[str, tuple[str, ...]] = {
     "weights": (),

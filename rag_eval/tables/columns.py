@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import NamedTuple
@@ -13,9 +13,11 @@ from rag_eval.tables.names import (
     BOT,
     CONTEXT,
     CONVERSATION,
+    COST,
     GOLD,
     HISTORY,
     ID,
+    LATENCY,
     QUERY,
     REFERENCE,
     RESPONSE,
@@ -48,6 +50,8 @@ ROLES: Mapping[str, str] = {
     "conversation": CONVERSATION,
     "gold_docs": GOLD,
     "retrieved_docs": RETRIEVED,
+    "latency": LATENCY,
+    "cost": COST,
     "ignore": UNUSED,
 }
 """What --map and [columns] call a role."""
@@ -78,6 +82,8 @@ class Asked:
     named: Sequence[Named] = ()
     bot_name: str = ""
     """Of the bot in a table with one column of responses."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Of latency and cost, by role, where somebody gave them."""
 
     def gives(self, role: str, header: str) -> bool:
         """Whether somebody gave the column this role, a word of --map."""
@@ -92,14 +98,16 @@ class ColumnUse:
     header: str
     role: str
     """One of query, reference, response, context, earlier turns, gold documents, retrieved documents, human label,
-    kept, name of the bot, id of the query and id of the conversation, or 'not used'; '… of a bot without a column' is
-    left out of everything as well."""
+    latency, cost, kept, name of the bot, id of the query and id of the conversation, or 'not used'; '… of a bot without
+    a column' is left out of everything as well."""
     bot: str | None = None
     """Whose column it is; None for one that the bots share."""
     metric: str = ""
     """Metric or rubric criterion of a human label."""
     why: str = ""
     """Why it is not used, where that is not plain."""
+    unit: str = ""
+    """Of its numbers; empty if it has none, or names none."""
 
     @property
     def is_used(self) -> bool:
@@ -115,8 +123,9 @@ class ColumnUse:
         """The column and all that is known of its use."""
         about = f" for {self.metric}" if self.metric else ""
         owner = f" of {self.bot}" if self.bot is not None else ""
+        unit = f" in {self.unit}" if self.unit else ""
         why = f" ({self.why})" if self.why and not self.is_used else ""
-        return f"{self} -> {self.role}{about}{owner}{why}"
+        return f"{self} -> {self.role}{about}{owner}{unit}{why}"
 
     def __str__(self) -> str:
         """How messages call the column: header on one line, and letter."""
@@ -146,11 +155,15 @@ class Columns:
     conversation: int | None
     human: Mapping[str, Mapping[str, int]]
     """Human labels by metric, then by bot in the same way."""
+    spent: Mapping[str, Mapping[str, int]]
+    """Latency and cost by role, then by bot in the same way."""
+    guessed: Collection[str]
+    """Letters of those columns of latency and cost that only their names give a role."""
     kept: Mapping[str, int]
     """By the names that were asked for."""
     warnings: tuple[str, ...]
     content: tuple[int, ...]
-    """The used columns that make a row: not human labels and kept texts."""
+    """The used columns that make a row: not human labels, latency, cost and kept texts."""
     shape: str = WIDE
     bot: int | None = None
     """The column that names the bot of each row."""
@@ -221,7 +234,7 @@ MOST_NAMED = 40
 """Columns in one message."""
 
 
-_SEVERAL = {"bot": "bots", "ignore": "ignore"}
+_SEVERAL = {"bot": "bots", "latency": "latency", "cost": "cost", "ignore": "ignore"}
 """Roles of any number of columns, with the key of [columns] for them."""
 
 
@@ -278,7 +291,19 @@ def _named(columns: Mapping[str, str | tuple[str, ...]], options: Sequence[str])
     words = {key: word for word, key in _SEVERAL.items()}
     for key, value in columns.items():
         role = words.get(key, key)
+        if role not in ROLES:  # a unit
+            continue
         for column in (value,) if isinstance(value, str) else value:
             if column:
                 origin = f"--map {column[:60]}={role}" if key in options else f"[columns] {key}"
                 yield Named(column, role, origin)
+
+
+def named_units(columns: Mapping[str, str | tuple[str, ...]]) -> dict[str, str]:
+    """The units of latency and cost in the section [columns], by role; those that are given."""
+    units = {ROLES[key.removesuffix(_UNIT)]: value for key, value in columns.items() if key.endswith(_UNIT)}
+    return {role: unit for role, unit in units.items() if isinstance(unit, str) and unit}
+
+
+_UNIT = "_unit"
+"""End of the keys of [columns] that hold the unit of a role."""

@@ -256,7 +256,8 @@ class _Layout:
         owned = {*columns.responses.values(), *columns.contexts.values(), *columns.retrieved.values()}
         owned |= {*columns.histories.values()}
         labels = {metric: next(iter(its.values())) for metric, its in columns.human.items() if its}
-        owned |= {*labels.values()}
+        spent = {role: next(iter(its.values())) for role, its in columns.spent.items()}
+        owned |= {*labels.values(), *spent.values()}
         self.shared = {index: place for place, index in enumerate(sorted(common - owned))}
         width = len(self.shared)
         self.own: dict[str, dict[int, int]] = {}
@@ -264,9 +265,9 @@ class _Layout:
             self.own[bot] = {index: width + place for place, index in enumerate(sorted(owned))}
             width += len(owned)
         self.width = width
-        self.columns = self._columns(columns, labels)
+        self.columns = self._columns(columns, labels, spent)
 
-    def _columns(self, columns: Columns, labels: Mapping[str, int]) -> Columns:
+    def _columns(self, columns: Columns, labels: Mapping[str, int], spent: Mapping[str, int]) -> Columns:
         def by_bot(indexes: Mapping[str, int]) -> dict[str, int]:
             index = next(iter(indexes.values()), None)
             return {} if index is None else {bot: self.own[bot][index] for bot in self.bots}
@@ -287,6 +288,7 @@ class _Layout:
             human={
                 metric: {bot: self.own[bot][index] for bot in self.bots} for metric, index in labels.items()
             },
+            spent={role: {bot: self.own[bot][index] for bot in self.bots} for role, index in spent.items()},
             kept={name: self._place(index) for name, index in columns.kept.items()},
             used={place: columns.used[index] for place, index in origins.items() if index in columns.used},
             content=tuple(place for place, index in origins.items() if index in columns.content),

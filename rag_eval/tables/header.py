@@ -28,11 +28,13 @@ from rag_eval.tables.names import (
     BOT,
     CONTEXT,
     CONVERSATION,
+    COST,
     GOLD,
     HISTORY,
     HUMAN,
     ID,
     KEPT,
+    LATENCY,
     NAMED,
     QUERY,
     REFERENCE,
@@ -49,6 +51,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.roles import HUMAN_PREFIX, METRICS, bot_of, column_uses
 from rag_eval.tables.sheets import ROWS_OF_TITLES
+from rag_eval.tables.spending import DOUBTS
 from rag_eval.tables.unused import ROWS_SEEN, FirstRows, missing_roles
 
 _Uses = Mapping[int, ColumnUse]
@@ -61,7 +64,7 @@ def read_header(place: str, header: Sequence[Cell], asked: Asked, rows: FirstRow
 
     `rows` are the first ones below it, for columns that could be bots.
     """
-    uses, wrongly_named = column_uses(place, header, asked)
+    uses, wrongly_named = column_uses(place, header, asked, rows.are_numbers)
     uses = {index: _with_turns(use, index, rows, asked) for index, use in uses.items()}
     claims: dict[Claim, list[int]] = defaultdict(list)
     for index, use in uses.items():
@@ -112,10 +115,18 @@ def _columns(uses: _Uses, columns: Mapping[Claim, int], kept: Mapping[str, int],
         histories=_by_bot(columns, responses, HISTORY),
         conversation=columns.get((CONVERSATION, None, "")),
         human={metric: _by_bot(columns, responses, HUMAN, metric) for metric in metrics},
+        spent={role: its for role in (LATENCY, COST) if (its := _by_bot(columns, responses, role))},
+        guessed=[
+            use.letter
+            for use in used.values()
+            if use.role in (LATENCY, COST) and not asked.gives(WORDS[use.role], use.header)
+        ],
         kept=kept,
         warnings=tuple(first_of(list(_warnings(uses)))),
         content=tuple(
-            index for index, use in used.items() if use.role not in (HUMAN, KEPT, ID, CONVERSATION, BOT)
+            index
+            for index, use in used.items()
+            if use.role not in (HUMAN, LATENCY, COST, KEPT, ID, CONVERSATION, BOT)
         ),
         shape=shape,
         bot=columns.get((BOT, None, "")),
@@ -196,6 +207,11 @@ def _warnings(uses: _Uses) -> Iterator[str]:
             role = use.role.removesuffix(OF_NO_BOT)
             shared = f" To use it for all bots, add {map_option(use, 'context')}." if role == CONTEXT else ""
             yield f"Column {use} looks like the {role} of a bot, but no bot has this name; it was not used.{shared}"
+        elif use.role == UNUSED and use.why.startswith(DOUBTS):
+            yield (
+                f"Column {use} looks like a latency or a cost and was not used: {use.why}. To silence this, add "
+                f"{map_option(use, 'ignore')}."
+            )
         elif use.role == UNUSED and after_prefix(use.header, HUMAN_PREFIX):
             yield f"Column {use} looks like a human label, but names no metric; it was not used."
 

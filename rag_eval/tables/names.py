@@ -7,11 +7,12 @@ Names are matched as a whole, whatever their case, width and separators (spaces,
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import NamedTuple
 
+from rag_eval.records import SPENT_LABELS
 from rag_eval.tables.cells import UNSEEN_SPACES
 from rag_eval.texts.words import compatible
 
@@ -19,6 +20,7 @@ QUERY, REFERENCE, RESPONSE, CONTEXT = "query", "reference", "response", "context
 BOT, ID = "name of the bot", "id of the query"
 GOLD, RETRIEVED, HUMAN = "gold documents", "retrieved documents", "human label"
 HISTORY, CONVERSATION = "earlier turns", "id of the conversation"
+LATENCY, COST = SPENT_LABELS
 KEPT, UNUSED = "kept", "not used"
 
 DOCUMENTS = ("docs", "doc ids", "documents")
@@ -177,6 +179,30 @@ PASSAGES = (
     "snippet",
 )
 """Those names of a context that speak of a single passage: the rows of a query then hold one each."""
+SPENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        LATENCY: (
+            "latency", "total_latency", "response_latency", "response_time", "completion_time", "execution_time",
+            "elapsed_time",
+        ),
+        COST: ("cost", "total_cost", "token_cost", "response_cost"),
+    }
+)  # fmt: skip
+"""Names of what a bot spends on a response. They count only where the cells are numbers."""
+TOKENS = ("tokens", "total_tokens", "token_count", "tokens_used")
+"""Names of a cost in tokens. They count only where no column has a cost in money."""
+TIMES: Mapping[str, float] = MappingProxyType(
+    {
+        "ns": 1e-6, "us": 1e-3, "μs": 1e-3, "ms": 1.0, "msec": 1.0, "millis": 1.0, "milliseconds": 1.0, "s": 1e3,
+        "sec": 1e3, "secs": 1e3, "seconds": 1e3, "min": 6e4, "minutes": 6e4,
+    }
+)  # fmt: skip
+"""Units of time in a name, in milliseconds."""
+CURRENCIES = (
+    "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "KRW", "CAD", "AUD", "NZD", "SGD", "HKD", "BRL", "MXN", "SEK",
+    "NOK", "DKK", "PLN", "CZK", "HUF", "TRY", "ZAR",
+)  # fmt: skip
+"""Currencies in a name. In brackets any unit may follow it."""
 _RETRIEVED_FIRST = frozenset(("retrievalcontext", "retrievedcontexts", "retrievedcontext"))
 """Next to a column of one response these come before `context`, which tools that have both use for the ideal one."""
 
@@ -374,6 +400,106 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
         "検索", "检索", "檢索", "上下文",
     ),
 }  # fmt: skip
+
+
+# --- Names of what a bot spends on a response ------------------------------------------------------------------------
+
+
+class Spending(NamedTuple):
+    """One way to read a name."""
+
+    role: str
+    owner: str
+    """Whose it would be: the rest of the name, folded; '' for none."""
+    unit: str
+    rank: tuple[bool, int]
+    """Whether it is in tokens, and where in a record it is (1 for a plain column): the lower one counts."""
+
+
+def spendings_of(header: str) -> list[Spending]:
+    """How a name such as `Latency_Atlas_ms`, `cost (USD)` or `tokenUsage.total` can be read; [] for other names.
+
+    The longest owner comes first: the bot may be called `Atlas_ms`.
+    """
+    if len(header) > _LONGEST_NAME:
+        return []
+    found = _IN_BRACKETS.fullmatch(header)
+    name, unit = (found[1], found[2].strip()) if found else (header, "")
+    readings = _spendings(folded(name), unit, 1)
+    if not _PATH.fullmatch(name):
+        return readings
+    *parents, leaf = name.split(".")
+    if any(word in squeezed(parent) for parent in parents for word in _OF_JUDGES):
+        return []
+    if squeezed(leaf) == "total" and squeezed(parents[-1]).endswith("usage"):
+        leaf = TOKENS[0]
+    of_field = [each for each in _spendings(folded(leaf), unit, len(parents) + 1) if not each.owner]
+    owners = (folded(parents[-1]), "")
+    return [*readings, *(each._replace(owner=owner) for owner in owners for each in of_field)]
+
+
+_IN_BRACKETS = re.compile(r"(.*\S)\s*[(\[]([^()\[\]]{1,20})[)\]]\s*", re.DOTALL)
+_LONGEST_NAME = 1_100
+"""Characters: those of the longest bot, of a quantity and of a unit."""
+_OF_JUDGES = ("grading", "judge", "eval", "assert", "metric", "score")
+"""Parts of the names of records about a judge, whose costs are not those of the bot."""
+
+
+def _spendings(name: str, unit: str, depth: int) -> list[Spending]:
+    """`name` is folded, and is all but the unit in brackets."""
+    readings: list[Spending] = []
+    for role, own, is_tokens in _SPENT:
+        named = unit or (TOKENS[0] if is_tokens else "")
+        found = [(rest, named)] if (rest := _rest(name, own)) is not None else []
+        if not named:
+            found += [(left, word) for left, word in _without_unit(rest or "", role)]
+            found += [
+                (rest, word)
+                for left, word in _without_unit(name, role)
+                if (rest := _rest(left, own)) is not None
+            ]
+            if name.startswith(own) and name.removeprefix(own) in _UNITS[role]:  # as in latencyMs
+                found.append(("", name.removeprefix(own)))
+        readings += [Spending(role, owner, _shown(word), (is_tokens, depth)) for owner, word in found]
+    return readings
+
+
+def _rest(name: str, own: str) -> str | None:
+    """What stands before or after the name of a quantity; None where it has no such place."""
+    if name == own:
+        return ""
+    if name.startswith(f"{own} "):
+        return name.removeprefix(f"{own} ")
+    return name.removesuffix(f" {own}") if name.endswith(f" {own}") else None
+
+
+def _without_unit(rest: str, role: str) -> Iterator[tuple[str, str]]:
+    """What is left without the unit at the end or the beginning, and the unit."""
+    words = rest.split()
+    for place in (-1, 0) if words else ():
+        if words[place] in _UNITS[role]:
+            yield " ".join(words[:-1] if place else words[1:]), words[place]
+
+
+def _shown(unit: str) -> str:
+    known = unit.upper() if unit.upper() in CURRENCIES else folded(unit)
+    return known if known in CURRENCIES or known in TIMES or known in TOKENS else unit
+
+
+_UNITS = {LATENCY: frozenset(TIMES), COST: frozenset((*(each.casefold() for each in CURRENCIES), *TOKENS))}
+_SPENT = sorted(
+    {
+        (role, form, is_tokens)
+        for role, names, is_tokens in (
+            *((role, its, False) for role, its in SPENT.items()),
+            (COST, TOKENS, True),
+        )
+        for name in names
+        for form in (folded(name), squeezed(name))
+    },
+    key=lambda each: (-len(each[1]), each),
+)
+"""Role and name, the longest first, and whether the unit is tokens; `totalCost` is one word."""
 
 
 # --- Names that give evidence of a bot, in columns that nothing else says are responses -------------------------------

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval.errors import TableError
@@ -14,10 +14,12 @@ from rag_eval.tables.names import (
     BOT,
     CONTEXT,
     CONVERSATION,
+    COST,
     DOCUMENTS,
     HISTORY,
     HUMAN,
     ID,
+    LATENCY,
     QUERY,
     RESPONSE,
     RETRIEVED,
@@ -31,8 +33,10 @@ from rag_eval.tables.names import (
     meaning_of,
     names_bots,
     nearest,
+    spendings_of,
     squeezed,
 )
+from rag_eval.tables.spending import SpendingColumn, assigned
 from rag_eval.texts.words import compatible
 
 HUMAN_PREFIX = "Human_"
@@ -63,10 +67,19 @@ class _Column:
     given: Named | None = None
     """What somebody said of it."""
     why: str = ""
+    unit: str = ""
 
 
-def column_uses(place: str, header: Sequence[Cell], asked: Asked) -> tuple[dict[int, ColumnUse], list[str]]:
-    """What each column with a header is used as, by its position, and what is wrong with what was named."""
+def column_uses(
+    place: str,
+    header: Sequence[Cell],
+    asked: Asked,
+    are_numbers: Callable[[int], bool] = lambda index: False,
+) -> tuple[dict[int, ColumnUse], list[str]]:
+    """What each column with a header is used as, by its position, and what is wrong with what was named.
+
+    `are_numbers` says of a column whether its first cells are: by its name alone it has no latency and no cost.
+    """
     columns = {
         index: _Column(cell)
         for index, cell in enumerate(header)
@@ -81,13 +94,16 @@ def column_uses(place: str, header: Sequence[Cell], asked: Asked) -> tuple[dict[
     _take_own_names(columns.values(), asked)
     _take_meanings(columns.values())
     _name_bots(columns.values(), asked)
+    problems += _take_spending(columns, asked, are_numbers)
     # Of bots that differ only in spelling the first stands for all, so that they claim one place.
     bots = {folded(each.owner): each.owner for each in reversed(columns.values()) if each.role == RESPONSE}
     uses = {}
     for index, each in columns.items():
         bot = bots.get(folded(each.owner)) or bots.get(folded(after_prefix(each.owner, asked.prefix)))
         role = each.role + (OF_NO_BOT if each.owner and bot is None else "")
-        uses[index] = ColumnUse(column_letter(index), each.header, role, bot, each.metric, each.why)
+        uses[index] = ColumnUse(
+            column_letter(index), each.header, role, bot, each.metric, each.why, each.unit
+        )
     return uses, problems
 
 
@@ -242,3 +258,42 @@ def _name_bots(columns: Collection[_Column], asked: Asked) -> None:
     for each in columns:
         if len(responses) > 1 and each.role == BOT and not each.given:
             each.role = UNUSED
+
+
+def _take_spending(
+    columns: Mapping[int, _Column], asked: Asked, are_numbers: Callable[[int], bool]
+) -> Iterator[str]:
+    """The columns with latency and cost; yields what is wrong with those that somebody named.
+
+    A column such as `Bot_Atlas_Latency` is not a bot's if there is a bot Atlas, and if its cells are numbers.
+    """
+    found, owners = [], []
+    for index, each in columns.items():
+        given = each.role if each.given and each.role in (LATENCY, COST) else ""
+        is_free = each.given is None and each.role in (UNUSED, RESPONSE)
+        if given or (is_free and spendings_of(each.header) and are_numbers(index)):
+            found.append(SpendingColumn(index, each.header, given))
+        if each.role == RESPONSE:
+            owners.append((index, each.owner))
+    if not found:
+        return
+    candidates = {column.place for column in found}
+    bots = {
+        name: owner
+        for index, owner in owners
+        if index not in candidates
+        for name in (*_short_and_whole(owner, asked.prefix), folded(f"{asked.prefix}{owner}"))
+    }
+    is_shared = len({*bots.values()}) == 1 or any(each.role == BOT for each in columns.values())
+    uses = assigned(found, bots, asked.units, is_shared=is_shared)
+    for column in found:
+        each, use = columns[column.place], uses.get(column.place)
+        if use is None:
+            continue
+        if not use.why:
+            each.role, each.owner, each.unit, each.metric = use.role, use.owner, use.unit, ""
+        elif column.role:
+            each.role = UNUSED
+            yield f"column '{each.header[:60]}' cannot be the {use.role} that it was given: {use.why}"
+        elif each.role == UNUSED:
+            each.why = use.why

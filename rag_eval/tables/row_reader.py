@@ -26,10 +26,10 @@ from rag_eval.tables.chunking import (
     split_cell,
     why_broken,
 )
-from rag_eval.tables.columns import WIDE, Columns
+from rag_eval.tables.columns import WIDE, Columns, ColumnUse, map_option
 from rag_eval.tables.document_ids import parse_documents, rank_documents
 from rag_eval.tables.grouping import Unit
-from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, holds_several
+from rag_eval.tables.names import QUERY, REFERENCE, RESPONSE, UNUSED, holds_several
 from rag_eval.tables.nested import before_query, is_list_of_texts, query_of_chat, role_text, turns_of
 from rag_eval.tables.remarks import (
     ALTERNATIVES,
@@ -41,6 +41,7 @@ from rag_eval.tables.remarks import (
     counted,
 )
 from rag_eval.tables.rows import Lines
+from rag_eval.tables.spending import Numbers, scale_of
 from rag_eval.texts.display import without_half_pairs
 
 Value = TypeVar("Value")
@@ -104,6 +105,10 @@ class RowReader:
         self._broken: dict[int, list[tuple[int, str]]] = defaultdict(list)
         """By column: rows whose cell begins like a list and is none, and why."""
         self._with_lists: set[int] = set()
+        self._numbers_of: dict[str, Numbers] = {}
+        """By the letter of a column with latency or cost."""
+        self._not_numbers: dict[str, str] = {}
+        """By letter: why a column that only its name gives such a role has none."""
         self._remarks = Remarks()
         self._repeats = Repeats()
         self._first_dropped = ""
@@ -118,7 +123,11 @@ class RowReader:
         self.columns = columns
         self._names = columns.names
         self._has_passages = has_passages
-        self._used = sorted(columns.used)
+        self._spent = sorted({index for its in columns.spent.values() for index in its.values()})
+        for index in self._spent:
+            use = columns.used[index]
+            self._numbers_of.setdefault(use.letter, Numbers(scale_of(use.role, use.unit)))
+        self._used = sorted(columns.used.keys() - {*self._spent} | {*columns.kept.values()})
         self._contexts = sorted({*columns.contexts.values()})
         self._documents = sorted(columns.documents)
         # In the order in which a line has them.
@@ -135,7 +144,7 @@ class RowReader:
         self._judged = [*self._roles, *self._contexts, *self._documents]
         self._takes_ids = columns.gold is not None and not columns.retrieved
         self._histories = sorted({*columns.histories.values()})
-        self._width = max(self._used, default=-1) + 1
+        self._width = max(columns.used, default=-1) + 1
         self._alone = frozenset(() if columns.shape == WIDE else columns.responses.values())
         self._as_they_are = {
             index for index in self._used if index not in self._plural and index not in self._alone
@@ -185,6 +194,8 @@ class RowReader:
         values: list[Any] = [number, *self.lines.share(found)]
         if columns.human:
             values.append(self._labels(number, texts))
+        if self._spent:
+            values.append(self._spendings(number, cells))
         if self._takes_ids:
             ids = [context.ids for context in contexts]
             self.has_ids = self.has_ids or any(ids)
@@ -224,6 +235,12 @@ class RowReader:
                 self._remarks.add(BROKEN_LIST, self._names[index], number)
         yield from self._remarks.warnings()
         yield from self._repeats.warnings()
+        roles = {use.letter: use.role for use in self.columns.used.values()}
+        for use in self.left_out():
+            yield (
+                f"Column {use} looks like the {roles[use.letter]} of a bot and was not used: {use.why}. To silence "
+                f"this, add {map_option(use, 'ignore')}."
+            )
         if self.dropped_items:
             yield (
                 f"{counted(self.dropped_items, 'item')} of JSON lists of chunks dropped, being null or blank; "
@@ -303,6 +320,53 @@ class RowReader:
                 if (label := found.get(index)) is not None
             ]
         return labels
+
+    def _spendings(self, number: int, cells: Sequence[Cell]) -> list[tuple[int, str]]:
+        """The cells with latency and cost: position and text of those that hold something."""
+        found = []
+        for index in self._spent:
+            if is_blank(cell := cells[index]):
+                continue
+            letter, row = self.columns.used[index].letter, self._numbers.get(index, number)
+            numbers = self._numbers_of[letter]
+            problem = cell.problem if isinstance(cell, BadCell) else numbers.add(row, str(cell))
+            if not problem:
+                found.append((index, str(cell)))
+            elif letter in self.columns.guessed:
+                self._not_numbers.setdefault(letter, f"row {row}: {problem}")
+            else:
+                self._report(number, index, problem)
+        return found
+
+    def report_doubtful_numbers(self) -> None:
+        """Numbers that are not known to be whole or not: an error, unless only the name says that they are some."""
+        for index, use in self.columns.used.items():
+            numbers = self._numbers_of.get(use.letter)
+            if numbers is None or use.letter in self._not_numbers or not (doubt := numbers.doubt()):
+                continue
+            row, problem = doubt
+            if use.letter in self.columns.guessed:
+                self._not_numbers[use.letter] = f"row {row}: {problem}"
+            else:
+                self.report(row, index, problem, self._names)
+
+    def left_out(self) -> Iterator[ColumnUse]:
+        """The columns that have no latency or cost although their names say so. To be asked after the last row."""
+        seen = set()
+        for use in self.columns.used.values():
+            if use.letter in self._not_numbers and use.letter not in seen:
+                seen.add(use.letter)
+                why = self._not_numbers[use.letter].replace(": ", ", ", 1)
+                yield ColumnUse(use.letter, use.header, UNUSED, why=why)
+
+    @property
+    def numbers(self) -> dict[int, Numbers]:
+        """By position: the columns with latency and cost, without those that were left out."""
+        return {
+            index: self._numbers_of[use.letter]
+            for index, use in self.columns.used.items()
+            if use.letter in self._numbers_of and use.letter not in self._not_numbers
+        }
 
     def _parsed(self, number: int, index: int, text: str, parse: Callable[[str], Value]) -> Value | None:
         """The cell's value; None for one that cannot be parsed, which is reported.

@@ -1,7 +1,7 @@
 """The rows of a file, kept on disk as they were read, and the rows of cases that are made of them."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -9,6 +9,7 @@ from rag_eval.errors import TableError
 from rag_eval.records import Case, Row, Turn
 from rag_eval.store.codec import Spool
 from rag_eval.tables.columns import Columns
+from rag_eval.tables.spending import Numbers
 
 _SHARED = 200
 """Characters from which on a value is worth sharing."""
@@ -101,15 +102,17 @@ class Lines:
 class Rows(Sequence[Row]):
     """The rows of a table, kept on disk. They can be walked over as often as wanted; each time they are made anew."""
 
-    def __init__(self, lines: Lines, columns: Columns) -> None:
+    def __init__(self, lines: Lines, columns: Columns, numbers: Mapping[int, Numbers]) -> None:
+        """`numbers` are the columns with latency and cost, by position; those without any values are absent."""
         self._lines = lines
         self._columns = columns
+        self._numbers = numbers
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def __iter__(self) -> Iterator[Row]:
-        make = _RowMaker(self._columns).row
+        make = _RowMaker(self._columns, self._numbers).row
         return map(make, self._lines)
 
     def __getitem__(self, index: Any) -> Any:
@@ -122,7 +125,7 @@ class Rows(Sequence[Row]):
 class _RowMaker:
     """Makes rows of lines."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, numbers: Mapping[int, Numbers]) -> None:
         self._bots = tuple(columns.responses)
         contexts, documents = sorted({*columns.contexts.values()}), sorted(columns.documents)
         self._has_reference = columns.reference is not None
@@ -143,6 +146,12 @@ class _RowMaker:
         self._takes_ids = columns.gold is not None and not columns.retrieved
         histories = sorted({*columns.histories.values()})
         self._history_of = [_position(histories, columns.histories.get(bot), 0) for bot in self._bots]
+        self._numbers = numbers
+        self._spent_of = [
+            [(role, its[bot]) for role, its in columns.spent.items() if its.get(bot) in numbers]
+            for bot in self._bots
+        ]
+        self._after_labels = self._after_kept + bool(self._metrics) if columns.spent else None
 
     def row(self, values: list[Any]) -> Row:
         number, query = values[:2]
@@ -154,7 +163,7 @@ class _RowMaker:
         first = 2 + self._has_reference
         gold = None if self._gold is None else values[self._gold]
         kept = dict(zip(self._kept, values[self._first_kept :], strict=False))
-        humans = self._humans(values)
+        humans, spent = self._humans(values), self._spendings(values)
         ids = values[-1] if self._takes_ids else ()
         cases = []
         for place, bot in enumerate(self._bots):
@@ -177,6 +186,7 @@ class _RowMaker:
                     columns=kept,
                     history=self._history(place, turns),
                     conversation=conversation,
+                    spent=spent[place],
                 )
             )
         return Row(number, query, tuple(cases))
@@ -196,6 +206,16 @@ class _RowMaker:
         for bot, metric, label in values[self._after_kept]:
             humans[bot][self._metrics[metric]] = label
         return humans
+
+    def _spendings(self, values: list[Any]) -> Sequence[dict[str, float]]:
+        if self._after_labels is None:
+            none: dict[str, float] = {}
+            return [none] * len(self._bots)
+        texts = {index: text for index, text in values[self._after_labels] if index in self._numbers}
+        return [
+            {role: self._numbers[index].value(texts[index]) for role, index in its if index in texts}
+            for its in self._spent_of
+        ]
 
 
 def _tuple(value: Any) -> tuple[str, ...]:

@@ -101,6 +101,7 @@ def read_table(
     bot_name: str = "",
     selection: Selection = EVERYTHING,
     header_row: int | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Table:
     """Read the first visible sheet, or the named one. Raises TableError with every problem that was found.
 
@@ -109,9 +110,12 @@ def read_table(
     one context cell separates its chunks. `keep` names further columns whose texts the cases carry, `criteria` the
     criteria of a rubric that human labels may speak of. `form` is how a text file is written. `on_row` is called after
     each row, so that somebody can be told that a large file is being read. `named` gives columns roles, `bot_name`
-    names the bot of a table with one column of responses, `selection` says which rows are wanted.
+    names the bot of a table with one column of responses, `selection` says which rows are wanted. `units` are those of
+    latency and cost, by role, where the header does not name them.
     """
-    asked = Asked(prefix=prefix, keep=keep, criteria=criteria, named=named, bot_name=bot_name)
+    asked = Asked(
+        prefix=prefix, keep=keep, criteria=criteria, named=named, bot_name=bot_name, units=units or {}
+    )
     with open_sheet(path, sheet, form, header_row) as opened:
         place = place_of(path, opened.name)
         number, header = next(opened.rows, (0, ()))
@@ -273,17 +277,19 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
     shape, units = _units(opened, walk, reader)
     cut_rows = reader.read_all(sampled(units, selection.random_rows), max_rows, on_row)
     reader.report_broken_lists()
+    reader.report_doubtful_numbers()
     last_row = (
         reader.last_row if shape == WIDE or not walk.numbers else walk.numbers[-1]
     ) or opened.header_row
     merged = tuple(merge_warnings(sheet.merged, columns, opened.header_row, last_row))
     _raise_problems(opened, reader, merged, is_selected=bool(selection and walk.numbers))
+    left_out = {use.letter: use for use in reader.left_out()}
     return Table(
         path=opened.path,
         sheet=sheet.name,
-        columns=tuple(columns.uses.values()),
+        columns=tuple(left_out.get(use.letter, use) for use in columns.uses.values()),
         bots=tuple(reader.columns.responses),
-        rows=Rows(reader.lines, reader.columns),
+        rows=Rows(reader.lines, reader.columns, reader.numbers),
         blank_rows=walk.blank_between(opened.header_row, last_row),
         cut_rows=cut_rows,
         chunks=reader.chunks,

@@ -46,6 +46,7 @@ from rag_eval.tables.names import (
 )
 from rag_eval.tables.nested import turns_of
 from rag_eval.tables.roles import bot_of
+from rag_eval.tables.spending import is_number
 
 ROWS_SEEN = 50
 _LONG = 80
@@ -101,6 +102,13 @@ class FirstRows:
             except ValueError:
                 return False
         return True
+
+    def are_numbers(self, index: int) -> bool:
+        """Whether there are cells in the column, and at least half of them are numbers."""
+        cells = [cell for _, row in self._rows if not is_blank(cell := cell_at(row, index))]
+        return bool(cells) and 2 * sum(isinstance(cell, str) and is_number(cell) for cell in cells) >= len(
+            cells
+        )
 
     def _seen(self, index: int | None) -> _Seen:
         found = ("" if index is None else cell_at(cells, index) for _, cells in self._rows)

@@ -1,5 +1,6 @@
 """Texts and numbers as a reader sees them: nothing that XML forbids or longer than a cell, and one way to round."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -83,6 +84,18 @@ def decimals(value: float | None, digits: int = 2, *, is_signed: bool = False) -
     number = _rounded(value, digits)
     sign = "−" if number < 0 else "+" if is_signed and number > 0 else ""
     return f"{sign}{abs(number):f}"
+
+
+def amount(value: float) -> str:
+    """An amount of any size with at least three digits that count: '1,240', '12.4', '0.0021'; a minus is U+2212."""
+    size = math.floor(math.log10(abs(value))) if value else 0
+    digits = min(max(0, 2 - size), _MOST_DIGITS)
+    shown = f"{_rounded(abs(value), digits):,f}"
+    whole, dot, fraction = shown.partition(".")
+    return f"{'−' if value < 0 else ''}{whole}{dot}{fraction.rstrip('0')}".rstrip(".")
+
+
+_MOST_DIGITS = 9
 
 
 def _rounded(value: float, digits: int) -> Decimal:

@@ -24,7 +24,7 @@ from rag_eval.results.verdict import (
     verdict,
     verdict_on,
 )
-from rag_eval.texts.display import decimals, digits_beside, percent, printable, shorten
+from rag_eval.texts.display import amount, decimals, digits_beside, percent, printable, shorten
 
 BOT_NAME = 200
 """Characters of a bot's name in the leaderboard and in the table of cases."""
@@ -350,13 +350,17 @@ def _td(cell: Cell) -> str:
         return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
     if cell.look is Look.PERCENT:
         shown = percent(value)
+    elif cell.look is Look.AMOUNT:
+        shown = amount(value)
     else:
         shown = f"{value:,}".replace("-", "−") if isinstance(value, int) else decimals(value)
     count = "" if cell.count is None else f" <small>({cell.count:,})</small>"
     return f'<td class="num">{shown}{count}</td>'
 
 
-_NUMBERS = frozenset({Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.NOT_APPLICABLE})
+_NUMBERS = frozenset(
+    {Look.SCORE, Look.RQS, Look.COUNT, Look.PERCENT, Look.MARK, Look.AMOUNT, Look.NOT_APPLICABLE}
+)
 
 
 # About

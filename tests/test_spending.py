@@ -1,0 +1,554 @@
+"""Latency and cost of the bots: which columns they are, what their cells say, and every figure against pandas."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Run, azure, read_sheet, with_json_and_page
+from fake_judge import FakeJudge, error
+from files import BAD, CONTEXT, GOOD, HEADER, write_table
+from scipy import stats
+
+from rag_eval.errors import InputError
+from rag_eval.frames import evaluate
+from rag_eval.results.intervals import quantile_interval
+from rag_eval.results.summary import Spent
+from rag_eval.tables.columns import Named
+from rag_eval.tables.table import Table, describe, read_table
+from rag_eval.texts.display import amount
+
+BOTS = ("Good", "Bad")
+LATENCIES: Mapping[str, Sequence[float | None]] = {
+    "Good": [1200, 900.5, None, 40, 2500, 1800, 77, 1300, 1250, 1100],
+    "Bad": [300, 310, 280.25, 1, None, None, 350, 290, 305, 4000],
+}
+COSTS: Mapping[str, Sequence[float | None]] = {
+    "Good": [0.004, 0.0052, 0.0041, None, 0.0049, 0.004, 0.0047, 0.0051, 0.0043, 0.0044],
+    "Bad": [0.001, 0.0012, 0, 0.0009, 1e-05, 0.001, 0.0013, 0.0011, 0.0008, 0.001],
+}
+
+
+def lines(*, with_spending: bool = True) -> list[list[object]]:
+    """A header and ten rows of two bots, with what their responses took."""
+    extra = [f"Latency_{bot} (ms)" for bot in BOTS] + [f"Cost_{bot}_USD" for bot in BOTS]
+    found: list[list[object]] = [[*HEADER, *(extra if with_spending else [])]]
+    for n in range(10):
+        texts = [
+            f"What is the capital of France, question {n}?",
+            GOOD,
+            f"{GOOD} Says {n}.",
+            f"{BAD} {n}.",
+            CONTEXT,
+        ]
+        numbers = [LATENCIES[bot][n] for bot in BOTS] + [COSTS[bot][n] for bot in BOTS]
+        found.append([*texts, *(numbers if with_spending else [])])
+    return found
+
+
+def spending(table: Table) -> list[dict[str, float]]:
+    return [dict(case.spent) for row in table.rows for case in row.cases]
+
+
+def roles(table: Table) -> dict[str, tuple[str, str | None, str]]:
+    return {use.header: (use.role, use.bot, use.unit) for use in table.columns}
+
+
+# --- Which columns they are ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "role", "unit", "value"),
+    [
+        ("Latency_Atlas", "latency", "", 2.5),
+        ("latency atlas (ms)", "latency", "ms", 2.5),
+        ("Atlas_Latency_s", "latency", "s", 2500.0),
+        ("Latency_ms_Atlas", "latency", "ms", 2.5),
+        ("Bot_Atlas_Latency [sec]", "latency", "sec", 2500.0),
+        ("Bot_Atlas.latency_ms", "latency", "ms", 2.5),
+        ("Response Time Atlas (μs)", "latency", "μs", 0.0025),
+        ("Cost_Atlas", "cost", "", 2.5),
+        ("Atlas total cost EUR", "cost", "EUR", 2.5),
+        ("cost_usd_atlas", "cost", "USD", 2.5),
+        ("Cost_Atlas (ct)", "cost", "ct", 2.5),
+        ("Tokens_Atlas", "cost", "tokens", 2.5),
+    ],
+)
+def test_a_column_of_one_bot_has_the_unit_of_its_name(
+    tmp_path: Path, header: str, role: str, unit: str, value: float
+) -> None:
+    table = read_table(
+        write_table(tmp_path / "in.xlsx", ["Query", "Bot_Atlas", "Bot_Birch", header], ["q", "a", "b", 2.5])
+    )
+    assert roles(table)[header] == (role, "Atlas", unit)
+    assert spending(table) == [{role: pytest.approx(value)}, {}]
+    assert f"  '{header}' (D) -> {role} of Atlas{f' in {unit}' if unit else ''}" in describe(table)
+
+
+@pytest.mark.parametrize(
+    ("header", "role", "unit"),
+    [
+        ("latency", "latency", ""),
+        ("latencyMs", "latency", "ms"),
+        ("latency_s", "latency", "s"),
+        ("completion_time", "latency", ""),
+        ("cost", "cost", ""),
+        ("totalCost", "cost", ""),
+        ("cost (USD)", "cost", "USD"),
+        ("total_tokens", "cost", "tokens"),
+        ("response.tokenUsage.total", "cost", "tokens"),
+        ("usage.total_tokens", "cost", "tokens"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["one bot", "a row per bot"])
+def test_next_to_one_column_of_responses_no_bot_needs_to_be_named(
+    tmp_path: Path, header: str, role: str, unit: str, shape: str
+) -> None:
+    names = ["question", "answer", header] + (["model"] if shape == "a row per bot" else [])
+    rows = (
+        [["q", "a", 7, "A"], ["q", "b", 9, "B"]]
+        if shape == "a row per bot"
+        else [["q", "a", 7], ["r", "b", 9]]
+    )
+    table = read_table(write_table(tmp_path / "in.csv", names, *rows))
+    assert roles(table)[header] == (role, None, unit)
+    scale = 1000.0 if unit == "s" else 1.0
+    assert spending(table) == [{role: 7 * scale}, {role: 9 * scale}]
+
+
+def test_a_row_per_passage_has_the_numbers_of_its_response_once(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.csv",
+        ["question", "answer", "passage", "latency_ms"],
+        ["q", "a", "one", 7],
+        ["q", "a", "two", ""],
+        ["r", "b", "three", 9],
+    )
+    assert spending(read_table(path)) == [{"latency": 7.0}, {"latency": 9.0}]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "warning"),
+    [
+        ("Cost", ["Prices", "Fees"], ""),
+        ("Cost", ["1", "Fees"], "row 3, 'Fees' is not a number"),
+        ("latency_ms", [-5, 7], "row 2, '-5' is below 0"),
+        ("latency_ms", ["1.5", "2,5"], "row 3, '2,5' has another decimal separator than '1.5' in row 2"),
+        ("latency_ms", ["1,240", "2,310"], "row 2, '1,240' could be 1240 or 1.24"),
+        ("latency_ms", ["inf", 3], "row 2, 'inf' is not a number"),
+        ("latency_ms", ["1e99", 3], "row 2, '1e99' is too large"),
+        ("Cost_Center", [4711, 4712], ""),
+        ("gradingResult.tokensUsed.total", [5, 6], ""),
+        ("costs", [5, 6], ""),
+    ],
+)
+def test_a_guess_does_no_harm(tmp_path: Path, header: str, cells: list[object], warning: str) -> None:
+    """The file is read as without the column; a warning says why one that was nearly it is not used."""
+    rows = [["q", "a", cells[0]], ["r", "b", cells[1]]]
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", header], *rows)
+    without = write_table(tmp_path / "without.csv", ["Query", "Bot_A"], *(row[:2] for row in rows))
+    table = read_table(path)
+    assert spending(table) == [{}, {}]
+    assert roles(table)[header][0] == "not used"
+    assert [row.cases for row in table.rows] == [row.cases for row in read_table(without).rows]
+    found = [each for each in table.warnings if "was not used" in each]
+    assert (len(found), warning in "".join(found)) == (int(bool(warning)), True)
+    if warning:
+        assert found[0].endswith(f"To silence this, add --map {header}=ignore.")
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        (("Cost_A EUR", "Cost_B_USD"), "different units ('EUR' and 'USD')"),
+        (("Latency_A", "Latency_B_ms"), "different units ('ms' and no unit)"),
+        (("Cost_A", "Cost_A_USD"), "another column could be it as well"),
+    ],
+)
+def test_columns_that_contradict_each_other_are_not_used(
+    tmp_path: Path, headers: tuple[str, str], why: str
+) -> None:
+    table = read_table(
+        write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_B", *headers], ["q", "a", "b", 1, 2])
+    )
+    assert spending(table) == [{}, {}]
+    assert len([each for each in table.warnings if why in each]) == 2
+
+
+def test_a_column_that_names_no_bot_belongs_to_none_of_several(tmp_path: Path) -> None:
+    table = read_table(
+        write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_B", "latency_ms"], ["q", "a", "b", 5])
+    )
+    assert spending(table) == [{}, {}]
+    assert "  'latency_ms' (D) -> not used (it names no bot, as Latency_<bot> does)" in describe(table)
+    assert table.warnings == ()
+
+
+def test_money_goes_before_tokens_and_a_plain_column_before_a_field(tmp_path: Path) -> None:
+    record = {
+        "question": "q",
+        "answer": "a",
+        "cost": 0.5,
+        "tokens": 900,
+        "meta": {"cost": 3},
+        "latencyMs": 12,
+    }
+    path = tmp_path / "in.jsonl"
+    path.write_text(f"{json.dumps(record)}\n")
+    assert spending(read_table(path)) == [{"latency": 12.0, "cost": 0.5}]
+
+
+def test_a_bot_may_be_called_like_a_unit_or_a_quantity(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.csv",
+        ["Query", "Bot_S", "Bot_Cost", "Latency_S", "Latency_Cost", "Cost_S"],
+        ["q", "It is here.", "It is there.", 1, 2, 3],
+    )
+    assert spending(read_table(path)) == [{"latency": 1.0, "cost": 3.0}, {"latency": 2.0}]
+
+
+def test_an_answer_that_is_a_number_stays_a_response(tmp_path: Path) -> None:
+    """`Bot_Sum_Cost` is a bot unless there is a bot `Sum`."""
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_Sum_Cost"], ["2+2?", "4", "5"])
+    assert read_table(path).bots == ("A", "Sum_Cost")
+
+
+# --- Given roles --------------------------------------------------------------------------------------------------
+
+
+def given(*columns: str, role: str = "latency") -> list[Named]:
+    return [Named(column, role, f"--map {column}={role}") for column in columns]
+
+
+def test_a_given_role_needs_no_known_name_and_may_have_a_given_unit(tmp_path: Path) -> None:
+    path = write_table(
+        tmp_path / "in.csv",
+        ["Query", "Bot_A", "Bot_B", "Dauer_A", "B: Dauer ms"],
+        ["q", "a", "b", "1,5", "2"],
+    )
+    table = read_table(path, named=given("*Dauer*"), units={"latency": "s"})
+    assert spending(table) == [{"latency": 1500.0}, {"latency": 2000.0}]
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv", ".jsonl"])
+def test_a_cell_that_is_no_number_is_an_error_with_its_place(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path, suffix: str
+) -> None:
+    path = write_table(
+        tmp_path / f"in{suffix}",
+        ["Query", "Bot_A", "Bot_B", "Latency_A", "Cost_B"],
+        ["q", "a", "b", 12, 3],
+        ["r", "a", "b", "slow", -4],
+    )
+    ended = run_cli(
+        path, "--map", "Latency_A=latency", "--map", "Cost_B=cost", "--judge", "azure", **azure(judge)
+    )
+    place, row = (
+        ("in.xlsx, sheet 'Sheet'", 3) if suffix == ".xlsx" else (f"in{suffix}", 3 - (suffix == ".jsonl"))
+    )
+    assert ended.code == 2
+    assert (
+        f"{place}, row {row}, column 'Latency_A' (D): 'slow' is not a number; write one such as 1240 or 0.5, or clear "
+        "the cell" in ended.err
+    )
+    assert (
+        f"{place}, row {row}, column 'Cost_B' (E): '-4' is below 0; correct it or clear the cell" in ended.err
+    )
+    assert judge.requests == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "columns", "problem"),
+    [
+        (
+            ("Dauer", "x"),
+            ("Dauer",),
+            "column 'Dauer' cannot be the latency that it was given: it names no bot",
+        ),
+        (
+            ("Dauer_A", "Zeit_A"),
+            ("Dauer_A", "Zeit_A"),
+            "could each be the latency of bot 'A'; rename or remove all",
+        ),
+        (("latency_A_ms", "Latency_B"), ("latency_*",), "different units ('ms' and no unit)"),
+        (("Dauer_A", "x"), ("Dauer_A", "Zeit_*"), "'Zeit_*' is not a column"),
+    ],
+)
+def test_a_given_role_that_cannot_be_is_an_error(
+    tmp_path: Path, headers: tuple[str, str], columns: tuple[str, ...], problem: str
+) -> None:
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Bot_B", *headers], ["q", "a", "b", 1, 2])
+    with pytest.raises(InputError) as caught:
+        read_table(path, named=given(*columns))
+    assert problem in str(caught.value)
+
+
+def test_roles_and_units_of_the_configuration(run_cli: Run, tmp_path: Path) -> None:
+    write_table(
+        tmp_path / "in.csv",
+        ["Query", "Bot_A", "Bot_B", "Zeit_A", "Zeit_B", "Preis_B"],
+        ["q", "a", "b", 1, 2, 3],
+    )
+    (tmp_path / "config.ini").write_text(
+        "[columns]\nlatency = Zeit_*\nlatency_unit = s\ncost = Preis_B\ncost_unit = EUR\n"
+    )
+    ended = run_cli("in.csv", "--show", "--judge", "offline")
+    assert ended.code == 0, ended.err
+    assert "  A\n    response: a\n    context: no column\n    latency: 1,000 ms\n" in ended.out
+    assert "    latency: 2,000 ms\n    cost: 3 EUR\n" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (("1240", "0.5", "1e-05", "+3", ".5", "7."), (1240, 0.5, 1e-05, 3, 0.5, 7)),
+        (("1,5", "0,25", "1.240,5"), (1.5, 0.25, 1240.5)),
+        (("1,240.5", "12,000", "1'000"), (1240.5, 12000, 1000)),
+        (("0,500", "1,240"), (0.5, 1.24)),
+        (("1.234", "2.5"), (1.234, 2.5)),
+        (("1 240", "1\u202f240,5"), (1240, 1240.5)),
+        (("1.234", "5"), (1.234, 5)),
+        ((" 5 ", "", "6"), (5, None, 6)),
+    ],
+)
+def test_numbers_are_read_as_people_and_programs_write_them(
+    tmp_path: Path, texts: tuple[str, ...], values: tuple[float | None, ...]
+) -> None:
+    path = write_table(tmp_path / "in.csv", ["Query", "Bot_A", "Cost"], *(["q", "a", text] for text in texts))
+    found = [each.get("cost") for each in spending(read_table(path, named=given("Cost", role="cost")))]
+    assert found == [value if value is None else pytest.approx(value) for value in values]
+
+
+# --- Figures ------------------------------------------------------------------------------------------------------
+
+
+def expected(name: str, bot: str) -> dict[str, float]:
+    values = pd.Series({"latency": LATENCIES, "cost": COSTS}[name][bot], dtype=float)
+    return {
+        "count": int(values.count()),
+        "mean": values.mean(),
+        "total": values.sum(),
+        "median": values.median(),
+        "p95": values.quantile(0.95),
+    }
+
+
+def long_lines() -> list[list[object]]:
+    """The same cases, one row for each."""
+    found: list[list[object]] = [
+        ["question", "ground_truth", "answer", "model", "context", "latencyMs", "cost (USD)"]
+    ]
+    for n, line in enumerate(lines()[1:]):
+        for place, bot in enumerate(BOTS):
+            found.append([line[0], line[1], line[2 + place], bot, line[4], LATENCIES[bot][n], COSTS[bot][n]])
+    return found
+
+
+def comma_lines() -> list[list[object]]:
+    def comma(value: object) -> object:
+        return str(value).replace(".", ",") if isinstance(value, float) and value != 1e-05 else value
+
+    head, *rows = lines()
+    return [
+        head,
+        *([*row[:5], *("0,00001" if cell == 1e-05 else comma(cell) for cell in row[5:])] for row in rows),
+    ]
+
+
+FORMS = {
+    "in.xlsx": lines,
+    "in.jsonl": lines,
+    "comma.csv": comma_lines,
+    "long.csv": long_lines,
+    "long.json": long_lines,
+}
+
+
+def write_form(folder: Path, name: str) -> Path:
+    return write_table(folder / name, *FORMS[name](), separator=";" if name == "comma.csv" else "")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_figure_is_what_pandas_makes_of_the_input(run_cli: Run, tmp_path: Path, name: str) -> None:
+    path = write_form(tmp_path, name)
+    ended = run_cli(path, "-o", "r.xlsx", "--judge", "offline", "--json", "r.json", "--csv", "csv")
+    assert ended.code == 0, ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["run"]["spent_units"] == {"latency": "ms", "cost": "USD"}
+    check_figures(document)
+    rows = {row["Bot"]: row for row in read_sheet(tmp_path / "r.xlsx", "Bot Summary")}
+    csv = pd.read_csv(tmp_path / "csv" / "bot-summary.csv", encoding="utf-8-sig").set_index("Bot")
+    for bot in BOTS:
+        latency, cost = expected("latency", bot), expected("cost", bot)
+        shown = {
+            "Median Latency (ms)": latency["median"],
+            "P95 Latency (ms)": latency["p95"],
+            "Mean Cost (USD)": cost["mean"],
+            "Total Cost (USD)": cost["total"],
+        }
+        for header, value in shown.items():
+            assert rows[bot][header] == pytest.approx(value, rel=1e-12), header
+            assert csv.loc[bot, header] == pytest.approx(value, rel=1e-12), header
+            assert csv.loc[bot, f"{header} Scored"] == (latency if "Latency" in header else cost)["count"]
+    cases = read_sheet(tmp_path / "r.xlsx", "Per-Query Metrics")
+    for bot in BOTS:
+        its = [case for case in cases if case["Bot"] == bot]
+        assert [case["Latency (ms)"] for case in its] == list(LATENCIES[bot])
+        assert [case["Cost (USD)"] for case in its] == list(COSTS[bot])
+
+
+def check_figures(document: Mapping[str, Any]) -> None:
+    for bot in document["bots"]:
+        for name in ("latency", "cost"):
+            assert bot["spent"][name] == pytest.approx(expected(name, bot["bot"]), rel=1e-12), (
+                bot["bot"],
+                name,
+            )
+
+
+def test_the_difference_to_the_best_bot_is_over_the_queries_of_both(run_cli: Run, tmp_path: Path) -> None:
+    write_form(tmp_path, "in.xlsx")
+    run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--json", "r.json")
+    found = {each["name"]: each for each in json.loads((tmp_path / "r.json").read_text())["spent"]}
+    for name, table in (("latency", LATENCIES), ("cost", COSTS)):
+        both = pd.DataFrame(table, dtype=float).dropna()
+        its = found[name]
+        assert (its["bot"], its["queries"]) == ("Bad", len(both))
+        assert (its["mean"], its["of_winner"]) == pytest.approx((both["Bad"].mean(), both["Good"].mean()))
+        assert its["difference"] == pytest.approx((both["Bad"] - both["Good"]).mean())
+        assert its["interval"][0] < its["difference"] < its["interval"][1]
+    # Bad is cheaper for every query; whether it is faster hangs on one slow response.
+    assert [found[name]["is_significant"] for name in ("latency", "cost")] == [False, True]
+    assert found["latency"]["interval"][1] >= 0 > found["cost"]["interval"][1]
+    row = {row["Bot"]: row for row in read_sheet(tmp_path / "r.xlsx", "Bot Summary")}
+    assert row["Good"]["Cost vs Winner"] is None
+    assert [row["Bad"][f"Cost vs Winner{end}"] for end in ("", " 95 % low", " 95 % high")] == pytest.approx(
+        [found["cost"]["difference"], *found["cost"]["interval"]]
+    )
+
+
+@pytest.mark.parametrize("how", ["shards", "several files", "processes", "report again"])
+def test_the_figures_do_not_depend_on_how_the_run_is_made(rag_eval: Run, tmp_path: Path, how: str) -> None:
+    run = with_json_and_page(rag_eval)
+    head, *rows = lines()
+    if how == "several files":
+        names = ["1.csv", "2.csv"]
+        for name, part in zip(names, (rows[:4], rows[4:]), strict=True):
+            write_table(tmp_path / name, head, *part)
+        assert run(*names, "-o", "out", "--judge", "offline").code == 0
+    else:
+        write_table(tmp_path / "in.xlsx", head, *rows)
+        command = ["in.xlsx", "--judge", "offline"]
+        command += (
+            ["-o", "out", "--shard-rows", 3] if how == "shards" else ["-o", "r.xlsx", "--json", "r.json"]
+        )
+        command += ["--processes", 2] if how == "processes" else []
+        assert run(*command).code == 0
+    if how == "report again":
+        assert rag_eval("r.json", "--report-only", "-o", "again.xlsx", "--json", "again.json").code == 0
+        assert read_sheet(tmp_path / "again.xlsx", "Bot Summary") == read_sheet(
+            tmp_path / "r.xlsx", "Bot Summary"
+        )
+    place = {"shards": "out/report.json", "several files": "out/report.json", "report again": "again.json"}
+    check_figures(json.loads((tmp_path / place.get(how, "r.json")).read_text()))
+
+
+def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
+    for number, unit in enumerate(("USD", "EUR")):
+        write_table(tmp_path / f"{number}.csv", ["Query", "Bot_A", f"Cost_A_{unit}"], [f"q{number}", "a", 1])
+    ended = rag_eval("0.csv", "1.csv", "-o", "out", "--judge", "offline")
+    assert ended.code == 2
+    assert (
+        "1.csv: has the cost in EUR, but 0.csv has it in USD; name one unit in all headers, or in [columns] cost_unit"
+        in ended.err
+    )
+
+
+def test_a_frame_has_the_columns_too(tmp_path: Path) -> None:
+    head, *rows = lines()
+    scores = evaluate(pd.DataFrame(rows, columns=[str(name) for name in head]))
+    for bot in BOTS:
+        its = scores[scores["bot"] == bot]
+        for name, table in (("latency", LATENCIES), ("cost", COSTS)):
+            np.testing.assert_array_equal(its[name].to_numpy(float), np.array(table[bot], dtype=float))
+
+
+def test_responses_count_whether_or_not_the_judge_scored_them(
+    run_cli: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    judge.always = lambda request: (
+        error(400, "content_filter", "filtered", "prompt") if "question 4" in request.prompt else None
+    )
+    write_form(tmp_path, "in.xlsx")
+    ended = run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "azure", "--json", "r.json", **azure(judge))
+    assert ended.code == 3, ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert [bot["rqs"]["failed"] for bot in document["bots"]] == [1, 1]
+    check_figures(document)
+
+
+def test_nothing_else_changes_because_of_the_columns(run_cli: Run, judge: FakeJudge, tmp_path: Path) -> None:
+    """The same requests, and the same cells in all other columns."""
+    asked, sheets = [], []
+    for with_spending in (False, True):
+        name = f"{with_spending}.xlsx"
+        write_table(tmp_path / name, *lines(with_spending=with_spending))
+        ended = run_cli(name, "-o", f"r{name}", "--judge", "azure", "--fresh", **azure(judge))
+        assert ended.code == 0, ended.err
+        asked.append(sorted(json.dumps(request.body, sort_keys=True) for request in judge.requests))
+        judge.requests.clear()
+        sheets.append(
+            {each: read_sheet(tmp_path / f"r{name}", each) for each in ("Per-Query Metrics", "Bot Summary")}
+        )
+    assert asked[0] == asked[1]
+    for name, rows in sheets[0].items():
+        for row, other in zip(rows, sheets[1][name], strict=True):
+            assert row == {header: other[header] for header in row}, name
+            assert {header for header in other if header not in row} == {
+                header for header in other if "Latency" in header or "Cost" in header
+            }
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 19, 20, 21, 100])
+def test_quantiles_are_those_of_pandas(count: int) -> None:
+    values = np.random.default_rng(count).gamma(2.0, 400.0, count)
+    spent = Spent.of(values.tolist())
+    series = pd.Series(values)
+    assert (spent.median, spent.p95, spent.mean, spent.total) == pytest.approx(
+        (series.median(), series.quantile(0.95), series.mean(), series.sum()), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 20, 71, 72, 500])
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_limits_of_a_quantile_leave_out_as_much_as_they_may(count: int, share: float) -> None:
+    """By the binomial distribution of how many values are below the quantile."""
+    values = sorted(np.random.default_rng(count).gamma(2.0, 400.0, count).tolist())
+    low, high = quantile_interval(values, share)
+    below = stats.binom(count, share)
+    lows = [n for n in range(count) if below.cdf(n) <= 0.025]
+    highs = [n for n in range(count) if below.cdf(n) >= 0.975]
+    assert low == (values[max(lows)] if lows else None)
+    assert high == (values[min(highs)] if highs else None)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"),
+        (0.0021, "0.0021"),
+        (0.00213333, "0.00213"),
+        (1240.4, "1,240"),
+        (12.345, "12.3"),
+        (1.0, "1"),
+        (1000.0, "1,000"),
+        (-0.5, "−0.5"),
+        (3e-12, "0"),
+        (123456.7, "123,457"),
+    ],
+)
+def test_amounts_of_any_size_have_three_digits(value: float, shown: str) -> None:
+    assert amount(value) == shown
