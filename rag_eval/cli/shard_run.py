@@ -49,6 +49,8 @@ class ShardedRun:
         self.cost = 0.0
         """Of them, as far as it is known."""
         self.folder = folder
+        self._known_marks: dict[int, State] = {}
+        """By shard, of those that are still to be judged by an LLM."""
         self._settings = settings
         self.judging: str
         """Fingerprint of everything that scores depend on, beside the rows."""
@@ -187,7 +189,8 @@ class ShardedRun:
         judging = fingerprint([self.judging, self.plan.shards[number].input])
         if self.judges.is_proxy or about.get("judging") == judging:
             return about
-        return marks_in(self._settings, read_rows(self.folder.input(number)))
+        self._known_marks[number] = marks_in(self._settings, read_rows(self.folder.input(number)))
+        return self._known_marks[number]
 
     def find_done(self) -> None:
         """Look for the shards whose parts are there; their tallies are brought up to the settings."""
@@ -278,7 +281,9 @@ class ShardedRun:
             if spec is None:
                 return
             waiting.popleft()
-            yield {"folder": str(self.folder.root.absolute()), "spec": spec.model_dump(mode="json")}
+            known = self._known_marks.get(spec.number)
+            task = {"folder": str(self.folder.root.absolute()), "spec": spec.model_dump(mode="json")}
+            yield task | ({"marks": known} if known else {})
 
 
 def engine_of(options: Options, settings: "Settings", shards: int) -> "LocalEngine | RayEngine":

@@ -62,12 +62,12 @@ class ShardOutcome:
 def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
     """Judge one shard unless that is done, and write its part. Returns a ShardOutcome, in values that JSON knows.
 
-    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows. The keys of the
-    judge come from the environment of this process.
+    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows; and "marks" if those
+    of the rows are known. The keys of the judge come from the environment of this process.
     """
     wanted = ShardSpec.model_validate(task["spec"])
     try:
-        outcome = _Shard(RunFolder(Path(task["folder"])), wanted).judge()
+        outcome = _Shard(RunFolder(Path(task["folder"])), wanted, task.get("marks")).judge()
     except RagEvalError as error:  # as a value, which comes through to whoever runs this elsewhere
         outcome = ShardOutcome(
             wanted.number,
@@ -139,9 +139,10 @@ def count_shard(folder: RunFolder, spec: ShardSpec) -> bool:
 
 
 class _Shard:
-    def __init__(self, folder: RunFolder, spec: ShardSpec) -> None:
+    def __init__(self, folder: RunFolder, spec: ShardSpec, marks: State | None = None) -> None:
         self._folder = folder
         self._spec = spec
+        self._marks = marks
         self._warnings: list[str] = []
 
     def judge(self) -> ShardOutcome:
@@ -175,7 +176,7 @@ class _Shard:
         self._use_grant()
         settings = with_own_keys(spec.settings_of_shard())
         judges = self._open_judges(settings)
-        marks = marks_in(settings, () if judges.is_proxy else rows)
+        marks = self._marks or marks_in(settings, () if judges.is_proxy else rows)
         facts = with_marks(spec.facts_of_run(), [marks])
         evaluation = Evaluation(judges, settings)
         failed = _Failures()
