@@ -62,8 +62,8 @@ class ShardOutcome:
 def judge_shard(task: Mapping[str, Any]) -> dict[str, Any]:
     """Judge one shard unless that is done, and write its part. Returns a ShardOutcome, in values that JSON knows.
 
-    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows; and "marks" if those
-    of the rows are known. The keys of the judge come from the environment of this process.
+    `task` has the "folder" of the run and a "spec", which is a ShardSpec in values that JSON knows; and "marks" if
+    those of the rows are known. The keys of the judge come from the environment of this process.
     """
     wanted = ShardSpec.model_validate(task["spec"])
     try:
