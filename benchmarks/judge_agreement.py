@@ -1,17 +1,21 @@
 """How well a judge agrees with people, next to baselines, as the tables of docs/background/offline-judge-quality.md.
 
     python benchmarks/judge_agreement.py FIXTURES_DIR [--judge offline|azure|openai] [--config FILE] [--rows N]
+    python benchmarks/judge_agreement.py FIXTURES_DIR --before OTHER_CHECKOUT
 
 FIXTURES_DIR holds one JSON-lines file a metric, as its own README describes. Nothing of it is written anywhere,
 but the replies of an LLM judge, which are kept in [cache] directory, so that a second run pays nothing twice. An
 LLM judge is configured as for the main program; --rows N takes the first N examples of each metric.
 Intervals are 95%, from 1,000 resamples of whole source groups (a conversation, article or question), because
-rows of one group are not independent.
+rows of one group are not independent. With --before, the offline judges of two checkouts see the same rows: the tables
+have AUC and balanced accuracy of both, each at its own threshold, per data set, and the mean difference with its
+interval from resamples of whole data sets.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,6 +47,17 @@ PROBES = Path(__file__).resolve().parent.parent / "tests" / "languages.jsonl"
 Row = dict[str, Any]
 
 
+_WORKER = """
+import sys
+root, benchmarks, folder = sys.argv[1:]
+sys.path.insert(0, root)
+import rag_eval.metrics.catalogue
+sys.path.insert(0, benchmarks)
+from judge_agreement import print_scores
+print_scores(folder)
+"""
+
+
 class Judged(NamedTuple):
     """One labelled example and what every method says to it."""
 
@@ -61,7 +76,11 @@ def main() -> None:
     parser.add_argument("--judge", choices=["offline", "azure", "openai"], default="offline")
     parser.add_argument("--config", type=Path)
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--before", type=Path, metavar="OTHER_CHECKOUT")
     options = parser.parse_args()
+    if options.before:
+        _compare(options.before.resolve(), options.folder)
+        return
     loaded = load_settings(options.config, {"judge.provider": options.judge}, os.environ, Path.cwd())
     loaded.require_credentials()
     judging = Judging(_judges(loaded.settings), loaded.settings.evaluation.workers)
@@ -80,6 +99,65 @@ def main() -> None:
     if judging.is_proxy:
         print("\n### Languages\n")
         _print_languages(judging)
+
+
+def print_scores(folder: str) -> None:
+    """Thresholds and examples of the offline judge that is imported, as JSON."""
+    loaded = load_settings(None, {"judge.provider": "offline"}, {}, Path.cwd())
+    judging = Judging(_judges(loaded.settings), loaded.settings.evaluation.workers)
+    found = {}
+    for metric in METRIC_LABELS:
+        rows = list(_rows(Path(folder), metric))
+        judge = _whole_rankings if metric == "context_precision" else JUDGES[metric]
+        found[metric] = [
+            (one.dataset, one.group, one.label, one.positive, one.scores[JUDGE])
+            for one in judge(rows, judging)
+        ]
+        if metric == "context_precision":
+            found["relevance of a chunk"] = [
+                (one.dataset, one.group, one.label, one.positive, one.scores[JUDGE])
+                for one in _judge_chunks(rows, judging)
+            ]
+    print(json.dumps([{**CALIBRATED_THRESHOLDS, "relevance of a chunk": USEFUL_FROM}, found]))
+
+
+def _compare(before: Path, folder: Path) -> None:
+    here = Path(__file__).resolve().parent
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", _WORKER, str(root), str(here), str(folder.resolve())],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        for root in (before, here.parent)
+    ]
+    (old_thresholds, old), (new_thresholds, new) = map(json.loads, told)
+    for metric in new:
+        thresholds = old_thresholds[metric], new_thresholds[metric]
+        datasets = [
+            _by_dataset(Judged(*row[:4], {JUDGE: row[4]}) for row in found[metric] if row[3] is not None)
+            for found in (old, new)
+        ]
+        print(f"\n### {metric}\n\n| data set | n | AUC | balanced accuracy |\n|---|---|---|---|")
+        differences = []
+        for dataset in datasets[1]:
+            areas = [_auc(each[dataset], JUDGE) for each in datasets]
+            accuracies = [
+                _balanced_accuracy(each[dataset], at) for each, at in zip(datasets, thresholds, strict=True)
+            ]
+            cells = [f"{was:.3f} → {now:.3f}" for was, now in (areas, accuracies)]
+            print(f"| {dataset} | {len(datasets[1][dataset])} | {' | '.join(cells)} |")
+            if not np.isnan(areas).any():
+                differences.append((areas[1] - areas[0], accuracies[1] - accuracies[0]))
+        means = np.array(differences)
+        draws = np.random.default_rng(11).integers(len(means), size=(RESAMPLES, len(means)))
+        low, high = np.percentile(means[draws].mean(axis=1), (2.5, 97.5), axis=0)
+        cells = [
+            f"{mean:+.4f} [{a:+.4f}, {b:+.4f}]"
+            for mean, a, b in zip(means.mean(axis=0), low, high, strict=True)
+        ]
+        print(f"| **mean change** | | {' | '.join(cells)} |")
 
 
 def _judges(settings: Settings) -> Judges:
