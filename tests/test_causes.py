@@ -364,7 +364,7 @@ PARAPHRASED = [  # a query, its ground truth, and a chunk that says it in other 
     (
         "How long is a loan?",
         "A loan lasts four weeks and can be extended twice.",
-        "Books may be kept for four weeks; readers can extend the loan two times.",
+        "Books may be kept for four weeks; readers can extend that two times.",
     ),
     (
         "When does the museum open?",

@@ -573,7 +573,7 @@ def test_the_wrong_kind_of_answer_is_worth_half():
 def test_a_short_response_is_judged_with_the_chunk_sentence_it_comes_from():
     alone = value("answer_relevancy", case("1889", query="When was the Eiffel Tower completed?", chunks=None))
     sourced = value("answer_relevancy", case("1889", query="When was the Eiffel Tower completed?"))
-    assert alone == 0.0
+    assert alone == 0.5  # it is a date
     assert sourced > 0.3
 
 

@@ -10,8 +10,10 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.faithfulness import statements_of
 from rag_eval.metrics.metric import APART, NO_REFERENCE, REPEATS, Metric, MetricInfo, left_out_evidence
+from rag_eval.metrics.offline.brief import carrying, given_names, small_stems, stance
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.grounding import WORD_WEIGHT, ground
+from rag_eval.metrics.offline.kinds import expected_kind, numerals
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_exactly, find_similar, query_stems, raised
 from rag_eval.metrics.omissions import fuller_reply, once_each, unmatched_statements
@@ -112,6 +114,10 @@ ASKED_IN_SHORT, ASKED_IN_LONG = 0.9, 0.5
 """What a word of the query weighs in a short and in a long reference; any other weighs 1."""
 MOST_GAIN = 1.4
 """The balance of what is found and what is added is at most so many times what is found."""
+MOST_WORDS_OF_A_SHORT_REFERENCE = 8
+"""Content words. In a longer one every word counts."""
+WRONG_NUMBER_FACTOR = 0.5
+"""What is left if the response has none of the numbers of a short reference."""
 _HALF_WAY = 50
 _MOST_LENIENCE = 2.0
 
@@ -126,6 +132,8 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         answer = _answer(case)
         if not answer:
             return Score.scored(self.name, 0.0, REPEATS)
+        if polar := _polar(case.reference or "", answer, case.query):
+            return polar
         reference, response = read_claim(case.reference or "").whole, read_claim(answer).whole
         asked = query_stems(case.query)
         apart = "" if answer == case.response else APART
@@ -134,8 +142,11 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         length = count_words(reference.content)
         textual = min(1.0, max(0.0, (length - SHORT) / (LONG - SHORT)))
         find = find_similar if textual < 1 else find_exactly  # a text has words enough
-        found = find(reference.stems, response.stems)
+        wanted = _wanted(reference, response, case) if textual < 1 else reference.stems
+        found = find(wanted, response.stems)
         value = found.share_beside(asked, ASKED_IN_SHORT) if textual < 1 else 0.0
+        if _lacks_number(wanted - asked, found.missing, case.query):
+            value *= WRONG_NUMBER_FACTOR
         evidence = [_reference_evidence(reference, found.missing, apart)]
         if textual:
             balance, extra = _balance(reference, response, found.exactly().share_beside(asked, ASKED_IN_LONG))
@@ -151,6 +162,45 @@ class _OfflineAnswerCorrectness(_AnswerCorrectness):
         found = find_similar(wanted, set(stems_of(response.text)))
         evidence = _reference_evidence(reference, found.missing, apart)
         return Score.scored(self.name, found.share, evidence=(evidence,))
+
+
+def _polar(reference: str, answer: str, query: str) -> Score | None:
+    """The score if the query is for yes or no and the reference says nothing else, or the answer says the opposite."""
+    wanted = stance(reference, query)
+    said = stance(answer, query) if wanted else None
+    if not wanted or not said:
+        return None
+    is_opposite = wanted.affirms != said.affirms
+    if not is_opposite and not wanted.is_bare:
+        return None
+    verdict = "contradicted" if is_opposite else "found"
+    reason = "the response says the opposite" if is_opposite else ""
+    seen = Evidence("reference", reference, verdict, not is_opposite, reason)
+    return Score.scored(_AnswerCorrectness.name, float(not is_opposite), evidence=(seen,))
+
+
+def _wanted(reference: Reading, response: Reading, case: Case) -> AbstractSet[str]:
+    """The words of a short reference that say something to the query: "1912" of "in the year 1912".
+
+    Without the given names of whom it asks for if the response only has the family name.
+    """
+    if len(reference.content) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+        return reference.stems
+    light = small_stems(case.query)
+    if missing := reference.stems - response.stems:
+        light |= missing & (carrying(case.query) | given_names(reference.text, case.query, (response.text,)))
+    return reference.stems - light or reference.stems
+
+
+def _lacks_number(wanted: AbstractSet[str], missing: AbstractSet[str], query: str) -> bool:
+    """Whether the query asks for a number or a date, and none of those of a short reference is found."""
+    if not missing or len(wanted) > MOST_WORDS_OF_A_SHORT_REFERENCE:
+        return False
+    own = numerals(wanted)
+    if not own or not own <= missing:
+        return False
+    kind = expected_kind(query)
+    return kind is not None and kind.is_number
 
 
 def _answer(case: Case) -> str:

@@ -1,11 +1,9 @@
 """Answer relevancy: whether the response addresses the query."""
 
 import json
-import re
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from rag_eval.judge.calls import Call, Message, room_for
 from rag_eval.metrics import ragas_prompts as prompts
@@ -13,21 +11,20 @@ from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.conversation import with_history
 from rag_eval.metrics.metric import APART, DECLINES, EVASIVE, REPEATS, Metric, MetricInfo
+from rag_eval.metrics.offline.brief import carrying, stance
 from rag_eval.metrics.offline.echo import without_echo
+from rag_eval.metrics.offline.kinds import expected_kind
 from rag_eval.metrics.offline.refusal import is_refusal
 from rag_eval.metrics.offline.scripts import count_words, is_pair
 from rag_eval.metrics.offline.wording import find_similar, query_stems, raised
 from rag_eval.records import Case, Evidence, FailureMode, Score
 from rag_eval.texts.words import (
-    STOP_WORDS,
     Reading,
     has_words,
-    normalise,
     quote,
     read,
     read_claim,
     stems_of,
-    words,
 )
 
 
@@ -117,6 +114,12 @@ def _closeness_prompt(case: Case, question: str) -> tuple[Message, ...]:
 
 MOST_WORDS_OF_A_SHORT_RESPONSE = 8
 """Up to so many content words a response is judged together with the chunk sentence that it comes from."""
+MOST_WORDS_OF_A_BARE_ANSWER = 3
+"""The same for an answer that need not take up the query if it is of the kind that the query asks for."""
+BARE_SHARE = 0.5
+"""What that is worth."""
+YES_OR_NO_SHARE = 0.5
+"""What yes or no with something else behind it is worth, to a query for either."""
 WRONG_KIND_FACTOR = 0.5
 """What is left of the score when the query asks for a number, a date or a name, and the response has none."""
 PAIRS_RAISED_BY = 0.5
@@ -138,17 +141,22 @@ class _OfflineAnswerRelevancy(_AnswerRelevancy):
         answer = without_echo(case.response, case.query)
         response = read_claim(answer).whole
         said = response.stems or set(stems_of(answer))
-        if settled := _worthless(response, said, case):
+        polar = stance(answer, case.query)
+        if not polar and (settled := _worthless(response, said, case)):
             return Score.scored(self.name, 0.0, settled)
         found = find_similar(asked, said)
         share, missing = found.share, found.missing
+        if polar:
+            share, missing = max(share, 1.0 if polar.is_bare else YES_OR_NO_SHARE), frozenset()
         if not case.query.isascii() and any(map(is_pair, asked)):
             share = raised(share, PAIRS_RAISED_BY)
         if share < 1:
             share = max(share, _share_by_source(asked, said, case.chunks))
         evidence = _evidence(case.query, missing, is_cut=answer != case.response)
         kind = expected_kind(case.query)
-        if kind is None or kind.is_given(answer, case.query):
+        if kind and share < BARE_SHARE and _is_bare(said, case) and kind.is_given(answer, case.query):
+            share = BARE_SHARE
+        if kind is None or not kind.is_certain or kind.is_given(answer, case.query):
             return Score.scored(self.name, share, evidence=evidence)
         reason = f"the query asks for a {kind.name}, the response gives none"
         return Score.scored(self.name, share * WRONG_KIND_FACTOR, reason, evidence)
@@ -162,6 +170,20 @@ def _worthless(response: Reading, said: set[str], case: Case) -> str:
         return DECLINES
     known = read(case.query).stems if response.stems else set(stems_of(case.query))
     return "the response only has words of the query" if said <= known else ""
+
+
+def _is_bare(said: set[str], case: Case) -> bool:
+    """Whether the response is a short answer, and no sentence of the chunks is closer to the query than its source."""
+    asked, own = query_stems(case.query), said - carrying(case.query)
+    if count_words(own - asked) > MOST_WORDS_OF_A_BARE_ANSWER:
+        return False
+    closest, of_source = 0.0, 0.0
+    for sentence in _sentences(case.chunks or ()):
+        share = find_similar(asked, sentence.stems).share
+        closest = max(closest, share)
+        if len(own & sentence.stems) >= _LEAST_SHARE_OF_SOURCE * len(own):
+            of_source = max(of_source, share)
+    return of_source >= closest
 
 
 def _share_by_source(asked: AbstractSet[str], said: set[str], chunks: tuple[str, ...] | None) -> float:
@@ -188,68 +210,6 @@ def _evidence(query: str, missing: AbstractSet[str], *, is_cut: bool) -> tuple[E
     reason = f"not taken up{APART if is_cut else ''}: {quote(read(query), missing)}" if missing else ""
     verdict = "partly addressed" if missing else "addressed"
     return (Evidence("query", query, verdict, not missing, reason),)
-
-
-class _Kind(NamedTuple):
-    """A kind of answer: its name, the queries that ask for it, and whether a response to a query gives it."""
-
-    name: str
-    asked: re.Pattern[str]
-    is_given: Callable[[str, str], bool]
-
-
-@lru_cache(maxsize=2)
-def expected_kind(query: str) -> _Kind | None:
-    """What the query asks for, or None when its wording does not tell. English wording only."""
-    wording = normalise(query)
-    return next((kind for kind in _KINDS if kind.asked.search(wording)), None)
-
-
-def _gives_name(response: str, query: str) -> bool:
-    """A capitalised word that is neither in the query nor a function word; other scripts pass."""
-    if not response.isascii():
-        return True
-    capitalised = (name.lower() for name in _CAPITALISED.findall(response))
-    return any(name not in STOP_WORDS and name not in _words_of(query) for name in capitalised)
-
-
-@lru_cache(maxsize=2)
-def _words_of(query: str) -> frozenset[str]:
-    return frozenset(words(query))
-
-
-_NUMBER = re.compile(
-    r"\d|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty"
-    r"|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|several|percent)\b"
-)
-_DATE = re.compile(
-    r"\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|century|decade)\b"
-)
-_CAPITALISED = re.compile(r"\b[A-Z][\w'\-]+")
-_KINDS = (
-    _Kind(
-        "number",
-        re.compile(
-            r"\bhow (?:many|much|long|far|old|often|tall|big|large|high|deep)\b"
-            r"|\b(?:what|which) (?:percent|percentage|number|amount)\b"
-        ),
-        lambda response, _: bool(_NUMBER.search(normalise(response))),
-    ),
-    _Kind(
-        "date",
-        re.compile(r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century|decade)\b"),
-        lambda response, _: bool(_DATE.search(normalise(response))),
-    ),
-    _Kind(
-        "name",
-        re.compile(
-            r"\b(?:who|whom|whose|where)\b|\b(?:what|which) (?:city|country|state|place|county|town|river|team|company"
-            r"|person|actor|singer|band)\b"
-        ),
-        _gives_name,
-    ),
-)
 
 
 INFO = MetricInfo(

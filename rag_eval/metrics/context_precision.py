@@ -11,6 +11,7 @@ from rag_eval.metrics import ragas_prompts as prompts
 from rag_eval.metrics import reply_types as replies
 from rag_eval.metrics.case_verdicts import CaseVerdicts
 from rag_eval.metrics.metric import NO_CONTEXT, Metric, MetricInfo
+from rag_eval.metrics.offline.brief import in_short
 from rag_eval.metrics.offline.echo import without_echo
 from rag_eval.metrics.offline.scripts import count_words
 from rag_eval.metrics.offline.wording import find_similar, query_stems
@@ -87,7 +88,8 @@ class _OfflineContextPrecision(_ContextPrecision):
 
     async def judge(self, case: Case) -> Score:
         target = case.reference or without_echo(case.response, case.query) or case.response
-        return _score(self.name, case.query, target, case.chunks or ())
+        chunks = case.chunks or ()
+        return _score(self.name, case.query, in_short(target, case.query, chunks), chunks)
 
 
 def chunk_relevance(query: str, target: str | None, chunks: Sequence[str]) -> list[float]:
@@ -117,7 +119,7 @@ def average_precision(verdicts: Sequence[int]) -> float:
 
 
 @lru_cache(maxsize=2)  # the bots of a row often share query, reference and chunks
-def _score(name: str, query: str, target: str, chunks: tuple[str, ...]) -> Score:
+def _score(name: str, query: str, target: str | None, chunks: tuple[str, ...]) -> Score:
     relevance = chunk_relevance(query, target, chunks)
     useful = [value >= USEFUL_FROM for value in relevance]
     evidence = [

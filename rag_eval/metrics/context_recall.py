@@ -87,14 +87,14 @@ class _OfflineContextRecall(_ContextRecall):
     )
 
     async def judge(self, case: Case) -> Score:
-        return _score(self.name, case.reference or "", case.chunks or ())
+        return _score(self.name, case.query, case.reference or "", case.chunks or ())
 
 
 @lru_cache(maxsize=2)  # the bots of a row often share reference and chunks
-def _score(name: str, reference: str, chunks: tuple[str, ...]) -> Score:
+def _score(name: str, query: str, reference: str, chunks: tuple[str, ...]) -> Score:
     if not has_words(reference):
         return Score.not_applicable(name, "the ground truth contains no words")
-    parts = support(reference, chunks).sentences
+    parts = support(reference, chunks, query=query).sentences
     evidence = tuple(one.evidence("reference sentence", "found", "missing") for one in parts)
     # By length, so that a sentence cut in two, or a word behind the last full stop, changes little.
     lengths = [len(one.sentence.content) or 1 for one in parts]

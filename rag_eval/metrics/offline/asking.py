@@ -6,9 +6,10 @@ English has its list in `rag_eval.texts.words`. A language is recognised by thes
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
-from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
+from rag_eval.texts.words import STOP_WORDS, WRITTEN_WORD, normalise, stem, words
 
 _SPACED = {
     "ar": """من ما ماذا متى أين كيف كم لماذا هل أي | هو هي هذا هذه ذلك الذي التي الذين في على إلى عن مع أو ثم
@@ -192,10 +193,19 @@ _YES_OR_NO = """
 """
 """Asking words, in normal form, of queries for yes or no, and those that do not tell what a query asks for."""
 _ASKING_YES_OR_NO = frozenset(_YES_OR_NO.split())
+_YES = "yes|ja|oui|si|sim|tak|да|evet|نعم|हाँ|हां|예|네|co|vang|ya"
+_NO = "no|nein|nee|nej|non|nao|nie|нет|hayır|لا|नहीं|아니요|아니오|khong|tidak"
 _YES_OR_NO_ANSWER = re.compile(
-    r"\W*(?:(?:yes|no|ja|nein|nee|nej|oui|non|si|sim|nao|tak|nie|да|нет|evet|hayır|نعم|لا|हाँ|हां|नहीं|예|네|아니요|아니오"
-    r"|co|khong|vang|ya|tidak)(?:\s*[^\w\s]|\s*$)|是|对|對|不|没|沒|はい|いいえ|ใช่|ไม่)"
+    rf"\W*(?:(?:(?P<yes>{_YES})|{_NO})(?:\s*[^\w\s]|\s*$)|(?P<unspaced>是|对|對|はい|ใช่)|不|没|沒|いいえ|ไม่)"
 )
+YES_OR_NO = frozenset(map(stem, words(f"{_YES} {_NO}")))
+NEGATING = frozenset(
+    words("""
+        nicht kein keine keinen keinem keiner nie ohne | pas ni jamais aucun aucune sans | no nunca sin ningún ninguna |
+        non senza nessun nessuna | não sem nenhum | niet geen | nie bez | не нет без | değil yok | ليس غير | नहीं
+    """)
+)
+"""Negations of other languages than English, in normal form."""
 _UNSPACED_SPEAKING = (
     "[您你]的(?:问题|問題)|的(?:问题|問題)|问题|問題|[您你][问問]的?|[您你]?想知道"
     "|(?:について|という|に関する)?の?ご?質問(?:です)?が?|お尋ね|お問い合わせ|か?を?知りたい(?:のですね|のですか|とのこと)?"
@@ -243,3 +253,20 @@ def wants_yes_or_no(asking: Iterable[str]) -> bool:
 def says_yes_or_no(answer: str) -> bool:
     """Whether that is the first word and stands apart, other than in "no information"."""
     return _YES_OR_NO_ANSWER.match(normalise(answer)) is not None
+
+
+def beginning_yes_or_no(answer: str) -> tuple[bool | None, str]:
+    """Whether an answer begins with yes (or no), and the rest of it in normal form; None and all of it otherwise."""
+    text = normalise(answer)
+    match = _YES_OR_NO_ANSWER.match(text)
+    if match is None:
+        return None, text
+    return bool(match["yes"] or match["unspaced"]), text[match.end() :]
+
+
+@lru_cache(maxsize=32)
+def asking_of(text: str) -> Sequence[str]:
+    """Its first asking word, or the asking wordings of a script without spaces."""
+    own = WRITTEN_WORD.findall(normalise(text))
+    listed = ENGLISH_ASKING if not ENGLISH_ASKING.isdisjoint(own) else ASKING_WORDS & small_words_of(own)
+    return next(([word] for word in own if word in listed), None) or unspaced_asking(text)

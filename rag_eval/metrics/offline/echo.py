@@ -17,17 +17,15 @@ from typing import NamedTuple
 
 from rag_eval.metrics.offline.asking import (
     ANNOUNCING,
-    ASKING_WORDS,
-    ENGLISH_ASKING,
     OPENING_VERBS,
     SPEAKING,
     SPEAKING_STEMS,
     SURROUNDING,
+    asking_of,
     asks_whether,
     places_of_speaking,
     says_yes_or_no,
     small_words_of,
-    unspaced_asking,
     unspaced_speaking,
     wants_yes_or_no,
     without_unspaced_announcing,
@@ -202,7 +200,7 @@ def _is_suspect(text: Reading, part: _Part) -> bool:
     if not text.text.isascii() and unspaced_speaking(text.text):
         return True
     is_asking = any(mark in text.text for mark in _QUESTION_MARKS)
-    asking = () if is_asking else _asking(part.text)
+    asking = () if is_asking else asking_of(part.text)
     if wants_yes_or_no(asking) and asks_whether(text.text):
         if len(SURROUNDING & text.stems) > 1:
             return True
@@ -243,15 +241,7 @@ def _parts(query: str) -> list[_Part]:
         return [whole]
     parts = [_Part(one.text, one.stems & asked, _joined(one.content)) for one in read_sentences(query)]
     parts = [one for one in parts if len(one.content) >= _LEAST_OF_PART * len(asked)]
-    return [whole, *(one for one in parts if len(one.content) > 1 or _asking(one.text))]
-
-
-@lru_cache(maxsize=32)
-def _asking(text: str) -> Sequence[str]:
-    """Its first asking word, or the asking wordings of a script without spaces."""
-    own = (_LETTERS if text.isascii() else WRITTEN_WORD).findall(normalise(text))
-    listed = ENGLISH_ASKING if not ENGLISH_ASKING.isdisjoint(own) else ASKING_WORDS & small_words_of(own)
-    return next(([word] for word in own if word in listed), None) or unspaced_asking(text)
+    return [whole, *(one for one in parts if len(one.content) > 1 or asking_of(one.text))]
 
 
 def _spans(said: Sequence[Reading], suspects: Sequence[bool], text: str) -> Iterator[tuple[int, int]]:
@@ -283,7 +273,7 @@ def _read_query(query: str) -> _Query:
     if len(texts) > 1:  # the whole is never a statement
         whole = _read_question(query, list(chain.from_iterable(every)))
         questions.append(whole._replace(asks=True, is_long=True))
-    asking = [word for text in texts for word in _asking(text)]
+    asking = [word for text in texts for word in asking_of(text)]
     stems = frozenset[str]().union(*(one.stems for one in questions))
     small = STOP_WORDS | small_words_of(chain.from_iterable(every))
     return _Query(questions, stems, small, asking, sum(map(_count_speaking, texts, every)))
@@ -295,7 +285,7 @@ def _count_speaking(text: str, own: Sequence[str]) -> int:
     In "I want to ask what it costs", they only lead into the query itself.
     """
     places = places_of_speaking(text, own)
-    asking = _asking(text)
+    asking = asking_of(text)
     if not places:
         return 0
     opens = not OPENING_VERBS.isdisjoint(own[:1]) and _FIRST_PERSON.isdisjoint(own)
@@ -304,7 +294,7 @@ def _count_speaking(text: str, own: Sequence[str]) -> int:
 
 
 def _read_question(text: str, own: Sequence[str]) -> _Question:
-    asks = bool(_asking(text)) or not OPENING_VERBS.isdisjoint(own[:1])
+    asks = bool(asking_of(text)) or not OPENING_VERBS.isdisjoint(own[:1])
     stems = list(map(stem, own))
     is_long = count_words(own) >= _LONG
     return _Question(frozenset(stems), _joined(stems), _letters(text), asks, is_long)

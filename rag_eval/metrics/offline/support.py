@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
+from rag_eval.metrics.offline.brief import Stance, polar_support, stance, understood
 from rag_eval.metrics.offline.grounding import Grounding, ground, ground_part
 from rag_eval.records import Evidence
 from rag_eval.texts.words import NEGATION, Reading, names, numbers, quote, read_all, read_claim
@@ -79,11 +80,22 @@ class _Support(NamedTuple):
     sentences: Sequence[_SentenceSupport]
 
 
-def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset()) -> _Support:
-    """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it."""
+def support(
+    text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = frozenset(), query: str = ""
+) -> _Support:
+    """How well the chunks support a text; numbers and names `stated` elsewhere are not held against it.
+
+    A short text is an answer to the query, if there is one.
+    """
     claim, evidence = read_claim(text), read_all(chunks)
-    whole = ground(claim.whole, evidence)
-    parts = [(part, ground_part(part, whole)) for part in claim.sentences] or [(claim.whole, whole)]
+    said = stance(text, query)
+    if said and said.is_word:
+        return _polar(said, claim.whole, query, chunks)
+    light = understood(text, query, chunks)
+    if light.stems:
+        stated = stated | light.stems
+    whole = ground(claim.whole, evidence, light)
+    parts = [(part, ground_part(part, whole, light)) for part in claim.sentences] or [(claim.whole, whole)]
     may_be_wrong = numbers(whole.missing - stated)
     told = frozenset(numbers(claim.whole.stems) if may_be_wrong else ())
     denied = find_denied(chunks)
@@ -93,6 +105,16 @@ def support(text: str, chunks: tuple[str, ...], stated: AbstractSet[str] = froze
         sentences.append(_SentenceSupport(part, grounding, faults, grounding.share * faults.factor))
     faults = _Faults(*map(sum, zip(*(one.faults for one in sentences), strict=True)))
     return _Support(whole.share * faults.factor, whole.share, sentences)
+
+
+def _polar(said: Stance, text: Reading, query: str, chunks: tuple[str, ...]) -> _Support:
+    """How well the chunks support a text that only says yes or no."""
+    share, is_opposite, missing = polar_support(said.affirms, query, chunks)
+    value = share * PENALTY if is_opposite else share
+    grounding = Grounding(share, missing, frozenset())
+    denials, omissions = (0, 1) if said.affirms else (1, 0)
+    faults = _Faults(0, 0, 0, 0, 1, is_opposite * denials, is_opposite * omissions)
+    return _Support(value, share, [_SentenceSupport(text, grounding, faults, value)])
 
 
 def _faults(

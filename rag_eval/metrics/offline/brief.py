@@ -1,0 +1,217 @@
+"""What a short answer says together with its query: "Yes." to "Is parking free?", "Goethe" to "Who wrote Faust?".
+
+It leaves out what is understood, and carries words that say nothing new: "it costs", "in the year". Words of a long
+answer are taken as they are.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
+
+from rag_eval.metrics.offline.asking import (
+    NEGATING,
+    OPENING_VERBS,
+    YES_OR_NO,
+    asking_of,
+    beginning_yes_or_no,
+    small_words_of,
+    wants_yes_or_no,
+)
+from rag_eval.metrics.offline.grounding import NOTHING_UNDERSTOOD, Understood
+from rag_eval.metrics.offline.kinds import asks_for_person, expected_kind
+from rag_eval.metrics.offline.scripts import count_words
+from rag_eval.metrics.offline.wording import find_similar
+from rag_eval.texts.words import NEGATION, STOP_WORDS, has_words, read_claim, sentences, stem, stems_of, words
+
+SHORT = 6
+"""Content words. In a text of so many, a missing word that is understood does not count at all."""
+LONG = 10
+"""In a text of so many, it counts like any other; between them in proportion."""
+_LONGEST = 200
+"""Characters. A longer text is not short."""
+
+
+def understood(text: str, query: str, others: Sequence[str]) -> Understood:
+    """Which words of a text need not be found in the others: those of the query, and those that carry an answer.
+
+    Only if the query asks for something, and the text says more than these words.
+    """
+    if len(text) > _LONGEST:
+        return NOTHING_UNDERSTOOD
+    own = read_claim(text).whole
+    weight = min(1.0, max(0.0, (count_words(own.content) - SHORT) / (LONG - SHORT)))
+    if weight == 1:
+        return NOTHING_UNDERSTOOD
+    light = said_by_asking(query) | given_names(text, query, others)
+    return Understood(light, weight) if own.stems - light else NOTHING_UNDERSTOOD
+
+
+@lru_cache(maxsize=2)
+def said_by_asking(query: str) -> frozenset[str]:
+    """Stems of the words of a query that asks for something, and of those that may carry the answer to it.
+
+    What a query for yes or no says is not understood: it may be wrong.
+    """
+    if polar_stems(query):
+        return carrying(query) | YES_OR_NO
+    asking = asking_of(query)
+    if not asking or wants_yes_or_no(asking) or not _is_one_question(query, asking):
+        return frozenset()
+    return frozenset(stems_of(query)) | carrying(query)
+
+
+@lru_cache(maxsize=2)
+def carrying(query: str) -> frozenset[str]:
+    """Stems of words that may carry the answer: small words of the query's language, and by the expected kind."""
+    kind = expected_kind(query)
+    return small_stems(query) | (kind.carrying if kind else frozenset())
+
+
+@lru_cache(maxsize=2)
+def small_stems(query: str) -> frozenset[str]:
+    """Stems of the small words of the query's language but negations; none for English, whose texts have none left."""
+    return frozenset(map(stem, small_words_of(words(query)) - NEGATING))
+
+
+def given_names(name: str, query: str, others: Iterable[str]) -> frozenset[str]:
+    """Stems of the given names of whom the query asks for, if one of the others has the family name without any."""
+    parts = name.strip(_MARKS).split()
+    if not 2 <= len(parts) <= _MOST_NAMES or not asks_for_person(query):
+        return frozenset()
+    small = [part for part in parts if not part[0].isupper()]
+    is_name = parts[-1] not in small or len(small) == len(parts)  # in small letters, any may be a name
+    if not is_name or not _PARTICLES | set(parts if len(small) == len(parts) else ()) >= set(small):
+        return frozenset()
+    if not STOP_WORDS.isdisjoint(map(str.lower, parts)):
+        return frozenset()
+    asked = frozenset(words(query))
+    if not asked.isdisjoint(words(parts[-1])):
+        return frozenset()
+    known = frozenset(words(name)) | asked | STOP_WORDS
+    if not any(_has_family_name(parts[-1], other, known) for other in others):
+        return frozenset()
+    return frozenset(stems_of(" ".join(parts[:-1]))) - frozenset(stems_of(parts[-1]))
+
+
+def in_short(target: str, query: str, chunks: Sequence[str]) -> str | None:
+    """What to look for in chunks: the family name of whom the query asks for, nothing more for a yes or no."""
+    said = stance(target, query)
+    if said and said.is_bare:
+        return None
+    return target.split()[-1] if given_names(target, query, chunks) else target
+
+
+def _has_family_name(family: str, text: str, known: frozenset[str]) -> bool:
+    """Whether the text has it without the given name of another person before it, or a longer name."""
+    pieces = text.split()
+    is_lower = text.islower()
+    wanted = stems_of(family)
+    for place, piece in enumerate(pieces):
+        if stems_of(piece) != wanted:
+            continue
+        before = pieces[place - 1] if place else ""
+        after = next(iter(pieces[place + 1 :]), "")
+        is_other = _is_name(before, known, is_lower=is_lower) and before[-1] not in _ENDS
+        is_longer = piece[-1] not in _ENDS and _is_name(after, known, is_lower=is_lower)
+        if not is_other and not is_longer:
+            return True
+    return False
+
+
+def _is_name(piece: str, known: frozenset[str], *, is_lower: bool) -> bool:
+    """Whether it may be a part of a name that is not known. In a text without capitals, any word may."""
+    return bool(piece) and (is_lower or piece[0].isupper()) and not known.issuperset(words(piece))
+
+
+# Yes or no
+
+
+@lru_cache(maxsize=2)
+def polar_stems(query: str) -> AbstractSet[str]:
+    """Stems of what a query for yes or no is about; none for any other query, and for one that negates or chooses."""
+    if not _ASKS.search(query) or len(sentences(query)) > 1:
+        return frozenset()
+    asked = _IS_IT_THAT.sub(" ", query)
+    own = set(words(asked))
+    if not (own.isdisjoint(_OR) and own.isdisjoint(NEGATING)) or NEGATION in stems_of(asked):
+        return frozenset()
+    if not wants_yes_or_no(asking_of(asked)):
+        return frozenset()
+    small = small_words_of(words(asked))
+    return frozenset(stem(word) for word in own if word not in STOP_WORDS and word not in small)
+
+
+def _is_one_question(query: str, asking: Sequence[str]) -> bool:
+    """Whether it has a question mark or begins with an asking word, and is one sentence: a chat says more."""
+    return (_ASKS.search(query) is not None or words(query)[:1] == [*asking]) and len(sentences(query)) == 1
+
+
+class Stance(NamedTuple):
+    """What a text says to a query for yes or no."""
+
+    affirms: bool
+    is_bare: bool
+    """It says nothing else than words of the query."""
+    is_word: bool = False
+    """It says nothing else."""
+
+
+def stance(text: str, query: str) -> Stance | None:
+    """None for another query, and for a text that says neither."""
+    asked = polar_stems(query) if "?" in query or "？" in query else None
+    if not asked:
+        return None
+    affirms, rest = beginning_yes_or_no(text)
+    if affirms is not None:
+        return Stance(affirms, _content(rest, query) <= asked | {NEGATION}, is_word=not has_words(rest))
+    own = words(text)
+    if len(text) > _LONGEST or _ASKS.search(text) or own in ([], words(query)) or own[0] in OPENING_VERBS:
+        return None
+    content = _content(text, query)
+    if find_similar(asked, content).share < 1:
+        return None
+    return Stance(not _negates(text, query, asked), is_bare=content <= asked | {NEGATION})
+
+
+def polar_support(affirms: bool, query: str, chunks: tuple[str, ...]) -> tuple[float, bool, AbstractSet[str]]:
+    """How far (0..1) a sentence of the chunks says the query's words, if it says them; and which words it lacks.
+
+    The flag says whether it says the opposite: it negates them, and the answer is yes, or the other way round.
+    """
+    asked = polar_stems(query)
+    best = (0.0, False, asked)
+    for chunk in chunks:
+        for sentence in read_claim(chunk).sentences:
+            found = find_similar(asked, sentence.stems)
+            if found.share > best[0]:
+                is_opposite = _negates(sentence.text, query, asked) == affirms
+                best = (found.share, is_opposite, found.missing)
+    return best
+
+
+def _content(text: str, query: str) -> set[str]:
+    small = small_words_of(words(query))
+    return {stem(word) for word in words(text) if word not in STOP_WORDS and word not in small}
+
+
+def _negates(text: str, query: str, asked: AbstractSet[str]) -> bool:
+    """Whether a negation is before one of the asked words, with at most one word between them."""
+    small = (STOP_WORDS | small_words_of(words(query))) - NEGATING
+    own = [word for word in words(text) if word not in small]
+    for place, word in enumerate(own):
+        if word in NEGATING or stem(word) == NEGATION:
+            following = {stem(each) for each in own[place + 1 : place + 3]}
+            if following and len(find_similar(following, asked).missing) < len(following):
+                return True
+    return False
+
+
+_MOST_NAMES = 5
+_MARKS = " .,;:!?\"'“”"
+_PARTICLES = frozenset(words("von van de da di la le der den del dos du zu bin ibn al"))
+_ENDS = ".,;:!?"
+_ASKS = re.compile(r"[?？]\W*$")
+_IS_IT_THAT = re.compile(r"\best[- ]ce qu[e'’]", re.IGNORECASE)
+_OR = frozenset(("or", "oder", "ou"))

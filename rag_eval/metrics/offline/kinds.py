@@ -1,0 +1,170 @@
+"""What kind of answer the wording of a query asks for: a number, a date, a person or a place."""
+
+import re
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import NamedTuple
+
+from rag_eval.texts.words import STOP_WORDS, normalise, stem, words
+
+
+class _Kind(NamedTuple):
+    """A kind of answer: its name, the queries that ask for it, and whether a response to a query gives it."""
+
+    name: str
+    asked: re.Pattern[str]
+    is_given: Callable[[str, str], bool]
+    carrying: AbstractSet[str]
+    """Stems of words that an answer of this kind may have and that say nothing new: "in the year 1912"."""
+    is_number: bool = False
+    """Whether it is written with a number, as a date is."""
+    is_certain: bool = True
+    """Whether the wordings of such answers are known well enough to say that a response is none."""
+
+
+@lru_cache(maxsize=2)
+def expected_kind(query: str) -> _Kind | None:
+    """What the query asks for, or None when its wording does not tell. English, German, French and Spanish."""
+    wording = normalise(query)
+    if _TRIGGERS.isdisjoint(
+        _WORD.findall(wording)
+    ):  # told fast: most often the query asks for something else
+        return None
+    return next((kind for kind in _KINDS if kind.asked.search(wording)), None)
+
+
+@lru_cache(maxsize=2)
+def asks_for_person(query: str) -> bool:
+    """Whether its wording does, in one of eight languages."""
+    return _WHO.search(normalise(query)) is not None
+
+
+def numerals(stems: AbstractSet[str]) -> AbstractSet[str]:
+    """Those of the stems that are numbers, in digits or in German, French or Spanish words."""
+    return {one for one in stems if one[0].isdigit() or one in _NUMERALS}
+
+
+def _gives_name(response: str, query: str) -> bool:
+    """A capitalised word that is neither in the query nor a function word; other scripts pass."""
+    if not response.isascii():
+        return True
+    capitalised = (name.lower() for name in _CAPITALISED.findall(response))
+    return any(name not in STOP_WORDS and name not in _words_of(query) for name in capitalised)
+
+
+@lru_cache(maxsize=2)
+def _words_of(query: str) -> frozenset[str]:
+    return frozenset(words(query))
+
+
+def _stems(listed: str) -> frozenset[str]:
+    return frozenset(map(stem, words(listed)))
+
+
+_TRIGGERS = frozenset(
+    words("""
+        how what which when who whom whose where was preis prix precio wie wieviel wieviele combien cuanto cuanta
+        cuantos cuantas wann quand cuando welchem quelle que wer wem wen wessen quien quienes qui wo donde ou
+    """)
+)
+"""A query without any of them asks for no known kind."""
+_WORD = re.compile(r"\w+")
+_NUMERALS = frozenset(
+    words("""
+        zwei drei vier fünf sechs sieben acht neun zehn elf zwölf deux trois quatre cinq sept huit neuf dix onze
+        douze dos tres cuatro cinco seis siete ocho nueve diez doce
+    """)
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|sixty"
+    r"|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|several|percent)\b"
+)
+_DATE = re.compile(
+    r"\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday|century|decade)\b"
+)
+_FOREIGN_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(sorted(_NUMERALS))})\b")
+_FOREIGN_DATE = re.compile(
+    r"\d|\b(?:januar|februar|marz|april|mai|juni|juli|august|september|oktober|november|dezember|janvier|fevrier|mars"
+    r"|avril|juin|juillet|aout|septembre|octobre|novembre|decembre|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
+    r"|septiembre|octubre|noviembre|diciembre|\w+tag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes"
+    r"|miercoles|jueves|viernes|sabado|domingo)\b"
+)
+_CAPITALISED = re.compile(r"\b[A-Z][\w'\-]+")
+_WHO = re.compile(
+    r"\b(?:who|whom|whose|wer|wem|wen|wessen|qui|quien|quienes|chi|quem|kto|kogo|кто|кого|кем)\b"
+    r"|\b(?:what|which) (?:person|actor|author|singer)\b"
+)
+_OF_NUMBERS = _stems("""
+    cost costs costing price take takes last lasts amount amounts total have has
+    kostet kosten kostete beträgt dauert hat es gibt
+    coûte coûtent coûtait dure durent a il y
+    cuesta cuestan costaba vale dura tarda tiene hay
+""")
+_OF_DATES = _stems("year date day month jahr jahre datum tag année an date jour mois año fecha día mes")
+_OF_PLACES = _stems("city town country place state stadt ort land ville pays lieu ciudad país lugar")
+_KINDS = (
+    _Kind(
+        "number",
+        re.compile(
+            r"\bhow (?:many|much|long|far|old|often|tall|big|large|high|deep)\b"
+            r"|\b(?:what|which) (?:percent|percentage|number|amount)\b"
+        ),
+        lambda response, _: bool(_NUMBER.search(normalise(response))),
+        _OF_NUMBERS,
+        is_number=True,
+    ),
+    _Kind(
+        "date",
+        re.compile(r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century|decade)\b"),
+        lambda response, _: bool(_DATE.search(normalise(response))),
+        _OF_DATES,
+        is_number=True,
+    ),
+    _Kind("name", re.compile(r"\b(?:who|whom|whose)\b"), _gives_name, frozenset()),
+    _Kind(
+        "name",
+        re.compile(
+            r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town|river|team|company"
+            r"|person|actor|singer|band)\b"
+        ),
+        _gives_name,
+        _OF_PLACES,
+    ),
+    _Kind(
+        "number",
+        re.compile(
+            r"\bwhat\b.*\b(?:costs?|price|fee|fare|charge)\b|\bwas kostet|\bpreis\b|\bprix\b|\bprecio\b"
+            r"|\bwie ?(?:viele?|lange|alt|gross|hoch|weit|oft)\b|\bcombien\b|\bcuant[oa]s?\b"
+        ),
+        lambda response, _: bool(
+            _FOREIGN_NUMBER.search(normalise(response)) or _NUMBER.search(normalise(response))
+        ),
+        _OF_NUMBERS,
+        is_number=True,
+        is_certain=False,
+    ),
+    _Kind(
+        "date",
+        re.compile(r"\b(?:wann|quand|cuando)\b|\b(?:welchem jahr|quelle annee|que ano)\b"),
+        lambda response, _: bool(_FOREIGN_DATE.search(normalise(response))),
+        _OF_DATES,
+        is_number=True,
+        is_certain=False,
+    ),
+    _Kind(
+        "name",
+        re.compile(r"\b(?:wer|wem|wen|wessen|quien|quienes)\b|^\W*qui\b"),
+        _gives_name,
+        frozenset(),
+        is_certain=False,
+    ),
+    _Kind(
+        "name",
+        re.compile(r"\b(?:wo|donde)\b|\bou (?:se|est|sont|peut|puis|va)\b"),
+        _gives_name,
+        _OF_PLACES,
+        is_certain=False,
+    ),
+)

@@ -1,0 +1,163 @@
+"""Short answers to everyday questions: right ones pass every metric, wrong ones are red where it counts.
+
+`short_answers.jsonl` has questions in four languages, each with right answers, wrong ones, and right ones with one
+wrong word. The rules were made without those that are held out.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval.metrics.catalogue import CALIBRATED_THRESHOLDS, offline_metrics
+from rag_eval.records import METRIC_LABELS, Case
+
+ROWS: list[dict[str, Any]] = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "short_answers.jsonl").read_text(encoding="utf-8").splitlines()
+]
+LANGUAGES = sorted({row["language"] for row in ROWS})
+
+
+def values(query: str, response: str, reference: str | None, *chunks: str) -> dict[str, float]:
+    case = Case(2, "A", query, response, reference, chunks)
+    found = {
+        metric.name: asyncio.run(metric.measure(case)).value for metric in offline_metrics(METRIC_LABELS)
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def red(*texts: str) -> set[str]:
+    """The metrics that are red for a query, a response, a ground truth and chunks."""
+    return {name for name, value in values(*texts).items() if value < CALIBRATED_THRESHOLDS[name]}
+
+
+def answers(rows: Iterable[dict[str, Any]], *kinds: str) -> Iterator[tuple[str, str, str, str]]:
+    for row in rows:
+        for response in (response for kind in kinds for response in row[kind]):
+            yield (row["query"], response, row["ground_truth"], *row["chunks"])
+
+
+def share_right(rows: Iterable[dict[str, Any]]) -> float:
+    passed = [not red(*texts) for texts in answers(rows, "right")]
+    return sum(passed) / len(passed)
+
+
+def share_wrong(rows: Iterable[dict[str, Any]]) -> float:
+    caught = [not red(*texts).isdisjoint(CAUGHT_BY) for texts in answers(rows, "wrong", "one_word")]
+    return sum(caught) / len(caught)
+
+
+CAUGHT_BY = {"faithfulness", "answer_correctness"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_right_short_answers_pass_and_wrong_ones_are_red(language: str) -> None:
+    rows = [row for row in ROWS if row["language"] == language and not row["held_out"]]
+    assert share_right(rows) >= 0.9
+    assert share_wrong(rows) >= 0.9
+
+
+def test_questions_that_no_rule_was_made_for_fare_nearly_as_well() -> None:
+    rows = [row for row in ROWS if row["held_out"]]
+    assert share_right(rows) >= 0.85
+    assert share_wrong(rows) >= 0.9
+
+
+FAUST = ("Who wrote Faust?", "Johann Wolfgang von Goethe", "Faust is a play by Goethe.")
+PARKING = ("Is parking free?", "Yes", "Parking is free.")
+
+
+@pytest.mark.parametrize(
+    ("question", "response"),
+    [
+        (FAUST, "Goethe"),
+        (("What does a lost card cost?", "5 euros", "Replacement: 5 euros."), "5 euros."),
+        (PARKING, "Yes."),
+        (PARKING, "Yes, parking is free."),
+        (PARKING, "Parking is free."),
+        (("When was it founded?", "In 1912.", "Founded 1912."), "In the year 1912."),
+    ],
+)
+def test_everyday_answers_pass_every_metric(question: tuple[str, str, str], response: str) -> None:
+    query, reference, chunk = question
+    assert red(query, response, reference, chunk) == set()
+
+
+def test_a_year_that_is_not_in_the_chunks_is_not_supported_though_the_answer_is_right() -> None:
+    query, reference, chunk = FAUST
+    assert red(query, "Goethe wrote it in 1808.", reference, chunk) == {"faithfulness"}
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["August Goethe", "the Goethe Institute", "Wolfgang"],
+)
+def test_a_family_name_stands_for_the_whole_name_only_without_that_of_another(response: str) -> None:
+    query, reference, chunk = FAUST
+    assert values(query, response, reference, chunk)["answer_correctness"] < 0.8
+    assert values(query, "by Goethe", reference, chunk)["answer_correctness"] > 0.9
+
+
+def test_a_family_name_that_the_query_has_tells_nobody_apart() -> None:
+    query = "Who was the wife of Robert Schumann?"
+    assert "answer_correctness" in red(query, "Anna Schumann", "Clara Schumann", "She was a pianist.")
+
+
+def test_a_family_name_counts_only_if_the_query_asks_for_a_person() -> None:
+    assert values("Which city is it in?", "York", "New York", "It is in York.")["answer_correctness"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk", "right", "wrong"),
+    [
+        ("Are dogs allowed?", "Dogs are allowed.", "Yes", "No"),
+        ("Are dogs allowed?", "Dogs are not allowed.", "No", "Yes"),
+        ("Sind Hunde erlaubt?", "Hunde sind nicht erlaubt.", "Nein", "Ja"),
+        ("Les chiens sont-ils admis ?", "Les chiens ne sont pas admis.", "Non", "Oui"),
+        ("¿Se admiten perros?", "No se admiten perros.", "No", "Sí"),
+        ("Is it open on Sundays?", "It is open daily, but not on Sundays.", "No", "Yes"),
+        ("Is it open?", "It is open daily, but not on Sundays.", "Yes", "No"),
+    ],
+)
+def test_yes_and_no_are_supported_by_chunks_that_say_so(
+    query: str, chunk: str, right: str, wrong: str
+) -> None:
+    assert red(query, right, right, chunk) == set()
+    assert red(query, wrong, right, chunk) >= CAUGHT_BY
+
+
+def test_words_of_a_query_for_yes_or_no_are_not_understood() -> None:
+    chunk = "The museum is open from Monday to Friday."
+    value = values("Is the museum open on Sunday?", "The museum is open on Sunday.", None, chunk)[
+        "faithfulness"
+    ]
+    assert value < CALIBRATED_THRESHOLDS["faithfulness"]
+
+
+def test_what_is_understood_counts_more_the_longer_the_answer_is() -> None:
+    """There is no length at which the score falls."""
+    words = "euros for adults and pensioners, students, soldiers, nurses, teachers, firemen, sailors"
+    chunk = f"Replacement: 5 {words}"
+    found = [
+        values(
+            "What does a lost card cost?", f"A lost card costs 5 {' '.join(words.split()[:n])}", None, chunk
+        )
+        for n in range(1, len(words.split()) + 1)
+    ]
+    scores = [each["faithfulness"] for each in found]
+    assert scores[0] == 1.0
+    assert min(scores) < 0.8
+    assert all(abs(one - other) < 0.2 for one, other in pairwise(scores))
+
+
+def test_another_number_makes_a_short_answer_wrong_and_a_chat_is_no_question() -> None:
+    query = "Combien de temps dure la visite ?"
+    assert "answer_correctness" in red(query, "La visite dure trois heures.", "Deux heures", "Bonjour")
+    chat = "I like skating and fishing on the ice. That is why winter is the best season!"
+    value = values(chat, "Fishing on the ice relaxes.", None, "It relaxes.")["faithfulness"]
+    assert value < CALIBRATED_THRESHOLDS["faithfulness"]
