@@ -499,6 +499,23 @@ def test_how_many_queries_are_compared_is_said_beside_how_many_there_are(
     assert run_cli("in.xlsx", "-o", "few.xlsx", *gate, "--config", "few.ini").code == 0
 
 
+def test_a_margin_lets_means_fall_and_the_gate_and_the_json_name_it(run_cli: Run, tmp_path: Path) -> None:
+    sheet_of(tmp_path / "in.xlsx", good=True)
+    run_cli("in.xlsx", "-o", "old.xlsx", "--judge", "offline")
+    sheet_of(tmp_path / "in.xlsx", good=False)
+    gate = ("--judge", "offline", "--baseline", "old.xlsx", "--fail-on-regression", "--json", "run.json")
+    assert run_cli("in.xlsx", "-o", "new.xlsx", *gate).code == 1
+    (tmp_path / "margin.ini").write_text("[evaluation]\nregression_margin = 1\n")
+    ended = run_cli("in.xlsx", "-o", "new.xlsx", *gate, "--config", "margin.ini")
+    assert ended.code == 0
+    assert (
+        "no mean is significantly worse than the baseline by more than 1 ([evaluation] regression_margin)"
+        in ended.out
+    )
+    used = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["configuration"]["evaluation"]
+    assert used["regression_margin"]["value"] == 1
+
+
 def boxes(path: Path) -> set[str]:
     """The lines of the boxes of text that float over the sheets."""
     with zipfile.ZipFile(path) as archive:

@@ -201,6 +201,38 @@ def test_a_bot_without_a_worse_mean_passes_if_enough_of_the_baseline_is_compared
     assert (result.passed, result.reason, result.gate.title) == (passed, reason, "no_regression")
 
 
+@pytest.mark.parametrize(
+    ("difference", "margin", "passed"),
+    [
+        (-0.04, 0.05, True),
+        (-0.05, 0.05, True),  # as computed from 0.5 − 0.45 it is a little more
+        (-0.06, 0.05, False),
+        (-0.001, 0.0, False),
+    ],
+)
+def test_a_mean_may_fall_by_the_margin(difference: float, margin: float, passed: bool) -> None:
+    findings = Findings(
+        {}, {}, None,
+        changes=(
+            _change("A", "rqs", difference, Direction.WORSE), _change("A", "faithfulness", -0.9, Direction.SAME)
+        ),
+        common={"A": CommonQueries(before=3, now=3, both=3)},
+    )  # fmt: skip
+    (result,) = regression_gates(findings, "A", 0.5, margin)
+    assert result.passed is passed
+    words = " by more than 0.05 ([evaluation] regression_margin)" if margin else ""
+    assert f"significantly worse than the baseline{words}" in result.reason
+
+
+@pytest.mark.parametrize(("difference", "passed"), [(-0.04, True), (-0.06, False)])
+def test_a_fall_that_may_be_worse_than_the_margin_is_not_decided(difference: float, passed: bool) -> None:
+    change = _change("A", "rqs", difference, Direction.UNDECIDED, is_reversible=True)
+    findings = Findings({}, {}, None, changes=(change,), common={"A": CommonQueries(before=3, now=3, both=3)})
+    (result,) = regression_gates(findings, "A", 0.5, 0.05)
+    assert result.passed is passed
+    assert ("could not be decided" in result.reason) is not passed
+
+
 def test_scores_that_failed_now_are_no_evidence_against_worse() -> None:
     """12 of 20 are worse, and 8 failed: if these were perfect, nothing would be worse."""
     names = {(f"q{row}", "gt", "A", 0): {"rqs": 0.8} for row in range(2, 22)}

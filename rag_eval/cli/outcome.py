@@ -220,7 +220,9 @@ def pass_gates(
         findings = outcome.findings
         if findings.changes is None:  # --baseline latest found no run to compare with
             findings = replace(findings, not_comparable="the history has no comparable earlier run")
-        results += regression_gates(findings, facts.bots, settings.evaluation.min_common)
+        results += regression_gates(
+            findings, facts.bots, settings.evaluation.min_common, settings.evaluation.regression_margin
+        )
     for result in results:
         line = f"Gate {'passed' if result.passed else 'FAILED'}: {result.bot}: {result.reason}"
         say(line, fg="green") if result.passed else warn(line)

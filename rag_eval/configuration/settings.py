@@ -416,6 +416,8 @@ class _Evaluation(_Frozen):
     """Shares of the rows after which --until-clear looks whether the answer is clear; it always looks at the end."""
     min_common: Share = 0.5
     """Share of the baseline's queries that this run must have for a verdict on regressions."""
+    regression_margin: Share = 0.0
+    """--fail-on-regression fails only if a mean has fallen significantly, and by more than this."""
 
     @property
     def workers(self) -> int:

@@ -97,19 +97,22 @@ def is_decided(gate: Gate, bot: BotSummary, min_coverage: float, confidence: flo
     return interval is not None and (_reaches(interval.low, gate.least) or interval.high < gate.least - 1e-9)
 
 
-def regression_gates(findings: "Findings", bots: Sequence[str], min_common: float) -> tuple[GateResult, ...]:
+def regression_gates(
+    findings: "Findings", bots: Sequence[str], min_common: float, margin: float = 0.0
+) -> tuple[GateResult, ...]:
     """One for each bot: no mean of it is worse than in the baseline. Nothing to compare is nothing passed, and neither
-    is less than the share `min_common` of the baseline's queries."""
+    is less than the share `min_common` of the baseline's queries. A mean that falls by up to `margin` (0..1) is not
+    worse."""
     results = []
     for bot in bots:
         common = findings.common.get(bot, CommonQueries(before=0, now=0, both=0))
         changes = [change for change in findings.changes or () if change.bot == bot]
-        reason = findings.not_comparable or _too_few(common, min_common) or _worse(changes)
+        reason = findings.not_comparable or _too_few(common, min_common) or _worse(changes, margin)
         if reason or not changes:
             reason = reason or "no query has a score in both runs"
             results.append(GateResult(bot, _NO_REGRESSION, passed=False, reason=reason))
         else:
-            reason = f"no mean is significantly worse than the baseline ({_of_baseline(common)})"
+            reason = f"no mean is {_significantly_worse(margin)} ({_of_baseline(common)})"
             results.append(GateResult(bot, _NO_REGRESSION, passed=True, reason=reason))
     return tuple(results)
 
@@ -134,17 +137,24 @@ def _of_baseline(common: CommonQueries) -> str:
     )
 
 
-def _worse(changes: Sequence[Change]) -> str:
+def _worse(changes: Sequence[Change], margin: float) -> str:
     """Which means are worse or, as scores are missing, perhaps worse, in words; empty if none is."""
-    worse = [_shown(change) for change in changes if change.direction is Direction.WORSE]
+    fallen = [change for change in changes if change.difference < -margin - 1e-9 * bool(margin)]
+    worse = [_shown(change) for change in fallen if change.direction is Direction.WORSE]
     if worse:
-        return f"significantly worse than the baseline: {', '.join(worse)}"
-    perhaps = [_shown(change) for change in changes if change.is_reversible and change.difference < 0]
+        return f"{_significantly_worse(margin)}: {', '.join(worse)}"
+    perhaps = [_shown(change) for change in fallen if change.is_reversible]
     if not perhaps:
         return ""
     return (
-        f"could not be decided: {', '.join(perhaps)} would be significantly worse than the baseline, but scores that "
+        f"could not be decided: {', '.join(perhaps)} would be {_significantly_worse(margin)}, but scores that "
         "only one of the two runs has could change that"
+    )
+
+
+def _significantly_worse(margin: float) -> str:
+    return "significantly worse than the baseline" + (
+        f" by more than {margin:g} ([evaluation] regression_margin)" if margin else ""
     )
 
 
