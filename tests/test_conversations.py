@@ -10,6 +10,7 @@ from conftest import Run, azure, read_sheet
 from fake_judge import FakeJudge, Request
 from files import write_table
 
+from rag_eval.errors import TableError
 from rag_eval.records import Case, Turn
 from rag_eval.tables.cells import JsonText
 from rag_eval.tables.nested import turns_of
@@ -349,3 +350,117 @@ def test_reports_made_again_have_the_turns(run_cli: Run, tmp_path: Path) -> None
     first, again = (json.loads((tmp_path / name).read_text())["cases"] for name in ("r.json", "s.json"))
     assert first == again
     assert [case["history"] for case in again] == [[], plain(*TURNS)]
+
+
+# One row per message
+
+MESSAGES = [
+    ["conversation_id", "turn", "role", "content", "context"],
+    ["c1", "1", "system", "Be brief.", ""],
+    ["c1", "2", "user", CAR.content, ""],
+    ["c2", "1", "user", "What is a dock?", "A dock holds a bike."],
+    ["c1", "3", "assistant", NICE.content, "It has a 1.8 litre engine."],
+    ["c2", "2", "assistant", "It holds a bike.", ""],
+    ["c1", "4", "user", WHICH.content, ""],
+    ["c1", "5", "assistant", "0W-20.", "Engines of 1.8 litre need 0W-20 oil."],
+    ["c1", "6", "assistant", "Anything else?", ""],
+    ["c2", "3", "user", "And a helmet?", ""],
+]
+
+
+def test_each_answer_to_a_question_is_a_case_with_the_turns_before_it(tmp_path: Path) -> None:
+    """Conversations may take turns in the file; a cell that the answer leaves blank is that of its question."""
+    table = read_table(write_table(tmp_path / "a.csv", *MESSAGES))
+    cases = [row.cases[0] for row in table.rows]
+    assert [
+        (case.row, case.conversation, case.query, case.response, case.history, case.chunks) for case in cases
+    ] == [
+        (5, "c1", CAR.content, NICE.content, (), ("It has a 1.8 litre engine.",)),
+        (6, "c2", "What is a dock?", "It holds a bike.", (), ("A dock holds a bike.",)),
+        (8, "c1", WHICH.content, "0W-20.", TURNS, ("Engines of 1.8 litre need 0W-20 oil.",)),
+    ]
+    assert (table.shape, table.blank_rows) == ("one row per message", 0)
+    assert table.warnings == (
+        "Messages of bots that do not follow a question and were not judged: 1.",
+        "Questions without an answer after them, which were not judged: 1.",
+    )
+
+
+def test_each_bot_goes_on_with_its_own_answers(tmp_path: Path) -> None:
+    """Whether the bots share the messages of the user, or each has the whole conversation; queries may be repeated."""
+    said = ["Hello?", "Yes.", "Yes."]
+    shared: list[list[str]] = [["session_id", "sender", "text", "model"]]
+    apart: list[list[str]] = list(shared)
+    for number, text in enumerate(said):
+        shared += [["s", "user", text, ""], *(["s", "assistant", f"{bot}{number}", bot] for bot in "AB")]
+    for bot in "AB":
+        for number, text in enumerate(said):
+            apart += [["s", "user", text, bot], ["s", "assistant", f"{bot}{number}", bot]]
+    for rows in (shared, apart):
+        table = read_table(write_table(tmp_path / "a.csv", *rows))
+        assert [row.query for row in table.rows] == said
+        for row in table.rows:
+            for case in row.cases:
+                place = (
+                    said.index(row.query) if row.number == table.rows[1].number else len(case.history) // 2
+                )
+                before = [
+                    turn
+                    for number in range(place)
+                    for turn in (Turn("user", said[number]), Turn("assistant", f"{case.bot}{number}"))
+                ]
+                assert (case.response, list(case.history)) == (f"{case.bot}{place}", before)
+
+
+def test_one_row_per_message_gives_the_figures_of_one_row_per_answer(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "m.csv", *MESSAGES)
+    rows = [["conversation_id", "query", "answer", "context", "history"]]
+    for row in read_table(tmp_path / "m.csv").rows:
+        (case,) = row.cases
+        chunks, turns = json.dumps(case.chunks), json.dumps(plain(*case.history))
+        rows.append([case.conversation, case.query, case.response, chunks, turns])
+    write_table(tmp_path / "a.csv", *rows)
+    found = []
+    for name in ("m", "a"):
+        assert (
+            run_cli(f"{name}.csv", "--judge", "offline", "--json", f"{name}.json", "--bot-name", "Bot").code
+            == 0
+        )
+        cases = json.loads((tmp_path / f"{name}.json").read_text())["cases"]
+        found.append([{key: value for key, value in case.items() if key != "row"} for case in cases])
+    assert found[0] == found[1]
+
+
+def changed(row: int, column: int, cell: str) -> list[list[str]]:
+    rows = [list(each) for each in MESSAGES]
+    rows[row][column] = cell
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (changed(6, 1, "1"), "row 7, column 'turn' (B): '1' is before '3' of row 5; sort the messages of each"),
+        (changed(4, 0, " "), "row 5, column 'conversation_id' (A): is blank, but the row has a message; fill it in"),
+        ([*MESSAGES, *[["c9", "1", "user", "q", ""]] * 50, ["c9", "2", "narrator", "x", ""]],
+         "row 61, column 'role' (C): 'narrator' is not a speaker such as user or assistant"),
+        ([row[1:] for row in MESSAGES], "names the speakers ('system' and 'user'); add --map COLUMN=conversation for"),
+    ],
+    ids=["order", "blank", "speaker", "no id"],
+)  # fmt: skip
+def test_messages_that_cannot_be_placed_are_refused(
+    rows: list[list[str]], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TableError) as caught:
+        read_table(write_table(tmp_path / "a.csv", *rows))
+    assert problem in str(caught.value)
+
+
+def test_columns_of_messages_may_be_named(run_cli: Run, tmp_path: Path) -> None:
+    rows = [["Fall", "turn", "who", "Text der Nachricht", "context"], *MESSAGES[1:]]
+    write_table(tmp_path / "a.csv", *rows)
+    assert run_cli("a.csv", "--show").code == 2
+    shown = run_cli("a.csv", "--show", "--map", "Fall=conversation", "--map", "Text der Nachricht=query")
+    assert shown.code == 0
+    assert "read as one row per message" in shown.out
+    assert "query: Which oil does it need?" in shown.out

@@ -1321,7 +1321,6 @@ _TURNED = [list(each) for each in zip(*(row[:4] for row in _PLAIN), strict=True)
 @pytest.mark.parametrize(
     ("rows", "shape"),
     [
-        (_MESSAGES, "each row is one message, because column 'role' (B) names the speakers"),
         ([["id", "sender", "message"], *_MESSAGES[1:]], "each row is one message, because column 'sender' (B)"),
         (_TURNED, "each query is a column, because column A contains names of roles ('Ground_Truth', 'Bot_Atlas'"),
         ([["", *_TURNED[0][1:]], *_TURNED[1:]], "each query is a column, because column A contains names of roles"),
@@ -1346,17 +1345,6 @@ def test_the_first_refusal_names_the_shape_of_a_table(rows: Rows, shape: str, tm
         turned.to_csv(path, index=False, header=False)
         with suppress(TableError):  # where a bot has no prefix
             assert len(read_table(path).rows) == len(rows[0]) - 1
-
-
-def test_the_commands_for_a_row_per_message_write_a_file_that_is_read(tmp_path: Path) -> None:
-    text = (Path(__file__).parent.parent / "docs" / "input.md").read_text(encoding="utf-8")
-    commands = text.partition("### One row per message")[2].partition("```python\n")[2].partition("```")[0]
-    write_table(tmp_path / "messages.csv", *_MESSAGES)
-    subprocess.run([sys.executable, "-c", commands], check=True, cwd=tmp_path)
-    cases = [row.cases[0] for row in read_table(tmp_path / "pairs.csv").rows]
-    assert [(case.query, case.response) for case in cases] == [
-        (item.query, item.responses[0]) for item in ITEMS
-    ]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,11 @@ def is_speakers(words: Collection[str]) -> bool:
     )
 
 
+def is_speaker(word: str) -> bool:
+    """Whether somebody of a chat is called so: the user, the bot, the system or a tool."""
+    return word.strip().lower() in (*_USERS, *_BOTS, *_OTHERS)
+
+
 def role_of(speaker: str) -> str:
     """USER or ASSISTANT; '' for anybody else."""
     word = speaker.strip().lower()

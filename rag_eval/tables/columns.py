@@ -28,11 +28,12 @@ from rag_eval.tables.names import (
     squeezed,
 )
 
-WIDE, ONE, LONG, PASSAGES = (
+WIDE, ONE, LONG, PASSAGES, MESSAGES = (
     "one row per query, one column per bot",
     "one row per query, one bot",
     "one row per query and bot",
     "one row per passage",
+    "one row per message",
 )
 """Shapes of a table."""
 
@@ -171,6 +172,8 @@ class Columns:
     """Columns that tell queries apart."""
     has_passages: bool = False
     """Whether the name of the context says that it is one passage."""
+    queries: Mapping[str, int] = field(default_factory=dict)
+    """By bot, where rows of several bots are joined: the cell with the query as it came in the bot's own row."""
     joined_by_bar: bool = False
     """Whether contexts are texts with a single `|` between the chunks."""
 

@@ -11,12 +11,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from rag_eval.errors import TableError
-from rag_eval.records import Turn
+from rag_eval.records import USER, Turn
 from rag_eval.tables.bounds import MAX_BOT_NAME, MAX_BOTS
 from rag_eval.tables.cells import BadCell, Cell, JsonText, Message, cell_at
 from rag_eval.tables.columns import LONG, ONE, PASSAGES, Columns
 from rag_eval.tables.document_ids import parse_ids
-from rag_eval.tables.names import folded
+from rag_eval.tables.names import QUERY, folded
+from rag_eval.tables.nested import query_of_chat, role_text
 from rag_eval.tables.rows import Lines
 
 Rows = Iterator[tuple[int, Sequence[Cell]]]
@@ -82,21 +83,38 @@ class _Grouping:
         """Columns of ids with some value in several rows: the others tell rows apart, not queries."""
 
     def take(self, number: int, cells: Sequence[Cell]) -> None:
-        values = [cell_at(cells, index) for index in self._used]
+        values = [
+            _asked(cell) if index == self._columns.query else cell
+            for index in self._used
+            for cell in [cell_at(cells, index)]
+        ]
         self._lines.add([number, *map(_stored, values)])
         for index, seen in self._ids.items():
             digest = _digest(cell_at(cells, index))
             if digest in seen:
                 self._repeats.add(index)
             seen.add(digest)
-        query = cell_at(cells, self._columns.query)
-        parts = [_digest(query)] + [_digest(cell_at(cells, index)) for index in self._ids]
+        query = _asked(cell_at(cells, self._columns.query))
+        parts = [_digest(query, *self._place_of(query))] + [
+            _digest(cell_at(cells, index)) for index in self._ids
+        ]
         if not self._is_long and not self._columns.has_passages:
             others = (self._answer, self._columns.reference)
             parts.append(_digest(*(cell_at(cells, index) for index in others if index is not None)))
         self._keys.append(b"".join(parts))
         if self._columns.bot is not None:
             self._add_bot(cell_at(cells, self._columns.bot))
+
+    def _place_of(self, query: Cell) -> list[str]:
+        """What tells a query apart from the same one at another place of a conversation.
+
+        Of several bots only the number of questions before it: they may have answered these differently.
+        """
+        earlier = query.earlier if isinstance(query, Message) else ()
+        if self._is_long:
+            questions = sum(turn.role == USER for turn in earlier)
+            return [str(questions)] if questions else []
+        return [turn.content for turn in earlier]
 
     def _add_bot(self, cell: Cell) -> None:
         if isinstance(cell, str) and cell:
@@ -190,6 +208,8 @@ class _Grouping:
                 continue
             for index, place in layout.own[name].items():
                 put(place, *self._of_bot(index, its, name, has_passages))
+            if name in layout.queries:
+                put(layout.queries[name], its[0], its[0].cells[self._columns.query])
         return Unit(lines[0].number, cells, {p: n for p, n in numbers.items() if n != lines[0].number})
 
     @property
@@ -264,7 +284,11 @@ class _Layout:
         for bot in bots:
             self.own[bot] = {index: width + place for place, index in enumerate(sorted(owned))}
             width += len(owned)
-        self.width = width
+        self.queries = (
+            {bot: width + place for place, bot in enumerate(bots)} if columns.bot is not None else {}
+        )
+        """Where the query is as each bot got it, with the turns before it."""
+        self.width = width + len(self.queries)
         self.columns = self._columns(columns, labels, spent)
 
     def _columns(self, columns: Columns, labels: Mapping[str, int], spent: Mapping[str, int]) -> Columns:
@@ -282,6 +306,7 @@ class _Layout:
             gold=None if columns.gold is None else self.shared[columns.gold],
             conversation=None if columns.conversation is None else self.shared[columns.conversation],
             histories=by_bot(columns.histories),
+            queries=self.queries,
             responses=by_bot(columns.responses),
             contexts=by_bot(columns.contexts),
             retrieved=by_bot(columns.retrieved),
@@ -316,6 +341,11 @@ def _digest(*cells: Cell) -> bytes:
         text = " ".join(cell.split()) if isinstance(cell, str) else f"\0{cell.problem}"
         whole.update(text.encode("utf-8", "surrogatepass") + b"\0")
     return whole.digest()
+
+
+def _asked(cell: Cell) -> Cell:
+    """The query in a cell, with the turns before it if it is a chat."""
+    return role_text(QUERY, cell)[0] if isinstance(cell, JsonText) else query_of_chat(cell)
 
 
 def _stored(cell: Cell) -> Any:

@@ -24,6 +24,7 @@ from rag_eval.tables.columns import (
     listed,
     map_option,
 )
+from rag_eval.tables.messages import speakers_in
 from rag_eval.tables.names import (
     BOT,
     CONTEXT,
@@ -163,7 +164,7 @@ def _roles(cells: Sequence[Cell], asked: Asked) -> dict[int, str]:
     return {index: use.role for index, use in uses.items() if use.is_used}
 
 
-def _looks_like_header(cells: Sequence[Cell], asked: Asked) -> bool:
+def is_readable(cells: Sequence[Cell], asked: Asked) -> bool:
     """Whether the row names a query and a bot."""
     return {QUERY, RESPONSE} <= {*_roles(cells, asked).values()}
 
@@ -296,7 +297,7 @@ def whole_header(
         texts = [str(cell) for cell in cells if cell]
         if texts and all(map(_IMPORT_ID.match, texts)):
             worded = rows[0][1]
-            if count == 2 and _looks_like_header(worded, asked) and not _looks_like_header(header, asked):
+            if count == 2 and is_readable(worded, asked) and not is_readable(header, asked):
                 return worded, count, False
             return header, count, False
     second = rows[0][1] if rows else ()
@@ -396,7 +397,7 @@ def other_shape(
         return unnamed, bool(unnamed) and not asked.named
     for number, cells in rows[:ROWS_OF_TITLES]:
         ways = [cells, *(str(cells[0]).split(each) for each in separators if len(cells) == 1)]
-        if any(_may_be_names(way) and _looks_like_header(way, asked) for way in ways):
+        if any(_may_be_names(way) and is_readable(way, asked) for way in ways):
             sentence = (
                 f"{place}: row {header_row} was taken for the header, being the first that is not blank, but row "
                 f"{number} looks like it; delete the rows above row {number}, or add --header-row {number}"
@@ -478,12 +479,12 @@ def _row_per_message(place: str, header: Sequence[Cell], rows: Sequence[Row], ro
         return ""
     for index, name in enumerate(header):
         found = dict.fromkeys(str(cell) for _, cells in rows if (cell := cell_at(cells, index)))
-        speakers = {speaker.strip().lower() for speaker in found}
-        if name and is_speakers(speakers):
+        if name and is_speakers(speakers_in(rows, index)):
             use = ColumnUse(column_letter(index), str(name), "")
             shown = " and ".join(f"'{each[:60]}'" for each in islice(found, 2))
             return (
-                f"{place}: each row is one message, because column {use} names the speakers ({shown}); put each "
-                "question and its answer in one row: docs/input.md, 'One row per message', has the commands"
+                f"{place}: each row is one message, because column {use} names the speakers ({shown}); add "
+                "--map COLUMN=conversation for the column with the id of the conversation, and --map COLUMN=query for "
+                "that with the text of the message"
             )
     return ""

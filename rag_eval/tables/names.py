@@ -342,6 +342,11 @@ def is_chat(header: str) -> bool:
     return squeezed(header.rpartition(".")[2]) in CHATS
 
 
+def is_conversation(header: str) -> bool:
+    """Whether the name is that of an id of a conversation, in a table of which each row is a message."""
+    return squeezed(header.rpartition(".")[2]) in _OF_CONVERSATIONS
+
+
 def is_passage(header: str) -> bool:
     return squeezed(header.rpartition(".")[2]) in _PASSAGES
 
@@ -381,6 +386,9 @@ _TRUTHS = frozenset(
 )
 """Names of a response that are those of a ground truth in other files."""
 _PASSAGES = _squeezed_all(PASSAGES)
+_OF_CONVERSATIONS = _squeezed_all(
+    (*CONVERSATIONS, "session_id", "conversation", "dialogue", "session", "thread")
+)
 _OF_NUMBERS = ("usage", "used", "tokens", "cost", "stats", "scores")
 """Ends of the names of fields that hold numbers about a call: `tokenUsage.completion` is no response."""
 _ABOUT_ANSWERS = ("has", "is", "no")

@@ -204,22 +204,29 @@ class RowReader:
         self.lines.add(values)
 
     def _talk(self, number: int, cells: Sequence[Cell], texts: Mapping[int, str]) -> list[Any] | None:
-        """Id of the conversation, the turns before the query in its own cell, and those of each other column."""
+        """Id of the conversation, and the turns before the query: of each bot, or once if all have the same."""
         columns = self.columns
         query = texts[columns.query]
-        said = [self._before.pop(columns.query, ())]
-        for index in self._histories:
-            cell = cells[index]
-            turns = None if isinstance(cell, BadCell) else self._parsed(number, index, cell, turns_of)
-            said.append(before_query(turns or (), query))
+        shared = self._before.pop(columns.query, ())
+        own = {index: self._turns(number, index, cells[index], query) for index in self._histories}
+        said = []
+        for bot in columns.responses:
+            asked = cells[columns.queries[bot]] if columns.queries else None
+            before = asked.earlier if isinstance(asked, Message) else shared
+            said.append(own.get(columns.histories.get(bot, -1)) or before)
         conversation = "" if columns.conversation is None else texts[columns.conversation].strip()
         if not any(said):
             return [conversation] if conversation else None
         self.with_history += 1
+        kept = said[:1] if all(each == said[0] for each in said) else said
         return [
             conversation,
-            *([[turn.role, without_half_pairs(turn.content)] for turn in each] for each in said),
+            *([[turn.role, without_half_pairs(turn.content)] for turn in turns] for turns in kept),
         ]
+
+    def _turns(self, number: int, index: int, cell: Cell, query: str) -> tuple[Turn, ...]:
+        turns = None if isinstance(cell, BadCell) else self._parsed(number, index, cell, turns_of)
+        return before_query(turns or (), query)
 
     def report_broken_lists(self) -> None:
         """What begins like a list and is none is an error where other cells of the column are lists."""

@@ -144,8 +144,6 @@ class _RowMaker:
         self._metrics = tuple(columns.human)
         self._after_kept = self._first_kept + len(self._kept)
         self._takes_ids = columns.gold is not None and not columns.retrieved
-        histories = sorted({*columns.histories.values()})
-        self._history_of = [_position(histories, columns.histories.get(bot), 0) for bot in self._bots]
         self._numbers = numbers
         self._spent_of = [
             [(role, its[bot]) for role, its in columns.spent.items() if its.get(bot) in numbers]
@@ -184,19 +182,12 @@ class _RowMaker:
                     retrieved_ids=retrieved_ids,
                     human=humans[place],
                     columns=kept,
-                    history=self._history(place, turns),
+                    history=turns[place] if len(turns) > 1 else turns[0] if turns else (),
                     conversation=conversation,
                     spent=spent[place],
                 )
             )
         return Row(number, query, tuple(cases))
-
-    def _history(self, place: int, turns: Sequence[tuple[Turn, ...]]) -> tuple[Turn, ...]:
-        """Of the bot's column, else those before the query, which come first."""
-        if not turns:
-            return ()
-        own = self._history_of[place]
-        return (turns[1 + own] if own is not None else ()) or turns[0]
 
     def _humans(self, values: list[Any]) -> Sequence[dict[str, float]]:
         if not self._metrics:

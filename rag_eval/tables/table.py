@@ -15,10 +15,21 @@ from rag_eval.tables.cells import Cell, column_letter
 from rag_eval.tables.chunking import (
     AUTO,
 )
-from rag_eval.tables.columns import ROLES, WIDE, Asked, Columns, ColumnUse, Named, map_option, matches
+from rag_eval.tables.columns import (
+    MESSAGES,
+    ROLES,
+    WIDE,
+    Asked,
+    Columns,
+    ColumnUse,
+    Named,
+    map_option,
+    matches,
+)
 from rag_eval.tables.delimited import FOUND_OUT, TextForm
 from rag_eval.tables.grouping import Unit, group
-from rag_eval.tables.header import other_shape, read_header, turned_table, whole_header
+from rag_eval.tables.header import is_readable, other_shape, read_header, turned_table, whole_header
+from rag_eval.tables.messages import Messages, find_messages
 from rag_eval.tables.names import (
     QUERY,
     REFERENCE,
@@ -124,6 +135,7 @@ def read_table(
             raise TableError(unreadable or f"{place}: is empty; expected a header and rows below it")
         is_given = header_row is not None or not number  # records have no row with headers
         last, header, opened = _whole_header(number, header, opened, asked, is_given=is_given)
+        messages, header, opened, asked = _with_answers(place, header, opened, asked)
         header, opened, asked = _with_fields(path, header, opened, asked, (form, header_row, last))
         first = list(islice(opened.rows, ROWS_SEEN))
         opened = replace(opened, rows=chain(first, opened.rows))
@@ -148,7 +160,7 @@ def read_table(
         lines = Lines(path.name, path.stat().st_size, shares=opened.shares_texts)
         reader = RowReader(place, columns, delimiter, criteria, opened.room, lines)
         unused = UnusedColumns(columns, asked, rows)
-        known = _Opened(path, place, opened, last, header, columns, unused, selection)
+        known = _Opened(path, place, opened, last, header, columns, unused, selection, messages)
         return _table_of(known, reader, max_rows, on_row)
 
 
@@ -166,6 +178,19 @@ def _whole_header(
     if may_be_case:
         note = f"Row {last} repeats the header and was not read as a case; to read it, add --header-row {number}."
     return last, header, replace(opened, rows=rows, warnings=(*opened.warnings, note))
+
+
+def _with_answers(
+    place: str, header: Sequence[Cell], opened: Sheet, asked: Asked
+) -> tuple[Messages | None, Sequence[Cell], Sheet, Asked]:
+    """The table with a row for each answer, if its rows are messages; any other table as it is."""
+    first = list(islice(opened.rows, ROWS_SEEN))
+    opened = replace(opened, rows=chain(first, opened.rows))
+    messages = None if is_readable(header, asked) else find_messages(place, header, first, asked, opened.room)
+    if messages is None:
+        return None, header, opened, asked
+    rows = messages.rows(opened.rows)
+    return messages, messages.header, replace(opened, rows=rows), messages.asked(asked)
 
 
 def _with_fields(
@@ -269,6 +294,8 @@ class _Opened(NamedTuple):
     columns: Columns
     unused: UnusedColumns
     selection: Selection
+    messages: Messages | None = None
+    """If each row of the file is one."""
 
 
 def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callable[[], None]) -> Table:
@@ -284,13 +311,18 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
     merged = tuple(merge_warnings(sheet.merged, columns, opened.header_row, last_row))
     _raise_problems(opened, reader, merged, is_selected=bool(selection and walk.numbers))
     left_out = {use.letter: use for use in reader.left_out()}
+    blank_rows = walk.blank_between(opened.header_row, last_row)
+    messages = opened.messages
+    if messages:
+        shape = MESSAGES
+        blank_rows -= bisect_right(messages.others, last_row)
     return Table(
         path=opened.path,
         sheet=sheet.name,
         columns=tuple(left_out.get(use.letter, use) for use in columns.uses.values()),
         bots=tuple(reader.columns.responses),
         rows=Rows(reader.lines, reader.columns, reader.numbers),
-        blank_rows=walk.blank_between(opened.header_row, last_row),
+        blank_rows=blank_rows,
         cut_rows=cut_rows,
         chunks=reader.chunks,
         layout=sheet.layout,
@@ -302,6 +334,7 @@ def _table_of(opened: _Opened, reader: RowReader, max_rows: int, on_row: Callabl
             *opened.unused.warnings(),
             *_odd_values(sheet, columns),
             *reader.warnings(),
+            *(messages.warnings() if messages else ()),
             *short_warnings([number for number in sheet.short if number <= last_row]),
             *merged,
         ),
