@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Run, azure, read_sheet, with_json_and_page
+from defusedxml import ElementTree
 from fake_judge import FakeJudge, error
 from files import BAD, CONTEXT, GOOD, HEADER, write_table
 from scipy import stats
+from test_scoring import WEIGHTS, flat, result
 
+from rag_eval import frames
 from rag_eval.errors import InputError
-from rag_eval.frames import evaluate
+from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
 from rag_eval.results.intervals import quantile_interval
-from rag_eval.results.summary import Spent
+from rag_eval.results.summary import Spent, Summarizer, Summary
 from rag_eval.tables.columns import Named
 from rag_eval.tables.table import Table, describe, read_table
 from rag_eval.texts.display import amount
@@ -469,7 +473,7 @@ def test_files_of_a_run_have_one_unit(rag_eval: Run, tmp_path: Path) -> None:
 
 def test_a_frame_has_the_columns_too(tmp_path: Path) -> None:
     head, *rows = lines()
-    scores = evaluate(pd.DataFrame(rows, columns=[str(name) for name in head]))
+    scores = frames.evaluate(pd.DataFrame(rows, columns=[str(name) for name in head]))
     for bot in BOTS:
         its = scores[scores["bot"] == bot]
         for name, table in (("latency", LATENCIES), ("cost", COSTS)):
@@ -552,3 +556,204 @@ def test_limits_of_a_quantile_leave_out_as_much_as_they_may(count: int, share: f
 )
 def test_amounts_of_any_size_have_three_digits(value: float, shown: str) -> None:
     assert amount(value) == shown
+
+
+# --- Gates --------------------------------------------------------------------------------------------------------
+
+
+def with_spent(spent: Mapping[str, Sequence[float | None]]) -> Summary:
+    """A bot whose responses all have an RQS of 0.9, and these numbers."""
+    summarizer = Summarizer(["A"], WEIGHTS, toxicity_threshold=0.5)
+    for number in range(len(next(iter(spent.values())))):
+        each = result("A", number + 2, flat(0.9))
+        numbers = {name: value for name, its in spent.items() if (value := its[number]) is not None}
+        summarizer.add(replace(each, case=replace(each.case, spent=numbers)))
+    return summarizer.summary()
+
+
+EVEN = [float(number) for number in range(1, 101)]
+
+
+@pytest.mark.parametrize(
+    ("gate", "values", "gate_on", "passed", "reason"),
+    [
+        (
+            "latency_p95=95.05",
+            EVEN,
+            GateOn.MEAN,
+            True,
+            "latency_p95 95.05 (100 of 100 queries); it must be at most 95.05 (--gate-on mean)",
+        ),
+        (
+            "latency_p95=95",
+            EVEN,
+            GateOn.MEAN,
+            False,
+            "latency_p95 95.1 (100 of 100 queries); it must be at most 95 (--gate-on mean)",
+        ),
+        (
+            "latency_p95=100",
+            EVEN,
+            GateOn.INTERVAL,
+            True,
+            "latency_p95 95.1 (95% CI 90 to 100, 100 of 100 queries); the upper limit must be at most 100 (--gate-on "
+            "interval)",
+        ),
+        (
+            "latency_p95=99",
+            EVEN,
+            GateOn.INTERVAL,
+            False,
+            "latency_p95 95.1 (95% CI 90 to 100, 100 of 100 queries); the upper limit must be at most 99 (--gate-on "
+            "interval)",
+        ),
+        (
+            "latency_p95=5000",
+            EVEN[:71],
+            GateOn.INTERVAL,
+            False,
+            "latency_p95 67.5 (71 of 71 queries): too few for an upper limit, which needs 72 queries; --gate-on mean "
+            "compares the figure itself, of any number of queries",
+        ),
+        (
+            "latency_median=60",
+            EVEN[:71],
+            GateOn.INTERVAL,
+            True,
+            "latency_median 36 (95% CI 27 to 45, 71 of 71 queries); the upper limit must be at most 60 (--gate-on "
+            "interval)",
+        ),
+        (
+            "cost=0.02",
+            [0.02] * 5,
+            GateOn.INTERVAL,
+            True,
+            "cost 0.02 (95% CI 0.02 to 0.02, 5 of 5 queries); the upper limit must be at most 0.02 (--gate-on "
+            "interval)",
+        ),
+        (
+            "cost=0.02",
+            [0.0200001] * 5,
+            GateOn.MEAN,
+            False,
+            "cost 0.0200001 (5 of 5 queries); it must be at most 0.02 (--gate-on mean)",
+        ),
+        ("cost=1", [0.02] * 4, GateOn.INTERVAL, False, "cost 0.02 (4 of 4 queries): too few for an interval"),
+        (
+            "cost=1",
+            [0.02, None],
+            GateOn.MEAN,
+            False,
+            "cost 0.02 (1 of 2 queries): the input has a value for too few queries",
+        ),
+        ("cost=1", [None, None], GateOn.MEAN, False, "cost is not known for any query"),
+    ],
+)
+def test_an_upper_gate_looks_at_the_figure_or_at_the_upper_end_of_its_interval(
+    gate: str, values: Sequence[float | None], gate_on: GateOn, passed: bool, reason: str
+) -> None:
+    name = "cost" if gate.startswith("cost") else "latency"
+    (found,) = evaluate(parse_gates([], [gate]), with_spent({name: values}), gate_on, 0.95)
+    assert (found.passed, found.reason) == (passed, reason)
+    assert found.gate.title == gate.replace("=", " <= ")
+
+
+@pytest.mark.parametrize(
+    ("gate", "values", "is_clear"),
+    [
+        ("cost=3", [1.0, 2.0, 1.0, 2.0, 1.0], True),
+        ("cost=0.5", [1.0, 2.0, 1.0, 2.0, 1.0], True),
+        ("cost=1.5", [1.0, 2.0, 1.0, 2.0, 1.0], False),
+        ("latency_p95=500", EVEN[:71], False),
+        ("latency_p95=500", EVEN[:72], True),
+        ("latency_p95=5", EVEN[:71], True),
+    ],
+)
+def test_an_upper_gate_is_decided_if_its_interval_is_on_one_side(
+    gate: str, values: Sequence[float], is_clear: bool
+) -> None:
+    (bot,) = with_spent({"cost" if gate.startswith("cost") else "latency": values}).bots
+    (found,) = parse_gates([], [gate])
+    assert is_decided(found, bot, 0.95, 0.95) is is_clear
+
+
+def test_every_wrong_upper_gate_is_named_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_gates(["latency_p95=0.5"], ["cost", "rqs=0.5", "cost=-1", "cost=many", "latency_p95=inf"])
+    told = str(caught.value)
+    names = "latency_median, latency_p95, cost"
+    for problem in (
+        "--fail-under latency_p95=0.5: unknown metric 'latency_p95'; expected one of rqs, ",
+        "--fail-over cost: expected NAME=VALUE, such as latency_p95=3000",
+        f"--fail-over rqs=0.5: unknown figure 'rqs'; expected one of {names}",
+        "--fail-over cost=-1: VALUE must be a number from 0 on, not '-1'",
+        "--fail-over cost=many: VALUE must be a number from 0 on, not 'many'",
+        "--fail-over latency_p95=inf: VALUE must be a number from 0 on, not 'inf'",
+    ):
+        assert problem in told
+
+
+@pytest.mark.parametrize("how", ["one file", "shards", "batch", "report again"])
+def test_a_gate_on_what_the_input_does_not_have_costs_nothing(
+    rag_eval: Run, judge: FakeJudge, tmp_path: Path, how: str
+) -> None:
+    write_table(tmp_path / "in.xlsx", *lines(with_spending=False))
+    command = ["in.xlsx", "--judge", "azure", *(["--shard-rows", 3, "-o", "out"] if how == "shards" else [])]
+    if how == "report again":
+        assert rag_eval("in.xlsx", "--judge", "offline", "--json", "r.json").code == 0
+        command = ["r.json", "--report-only", "-o", "again.xlsx"]
+    command += ["--batch"] if how == "batch" else []
+    (tmp_path / "config.ini").write_text("[batch]\ndeployment = batches\n")
+    ended = rag_eval(*command, "--fail-over", "cost=0.02", "--fail-under", "rqs=0.1", **azure(judge))
+    assert ended.code == 2
+    assert (
+        "--fail-over cost=0.02: the input has no cost of the bots; add a column Cost_<bot>, or name one with --map "
+        "COLUMN=cost" in ended.err
+    )
+    assert judge.requests == []
+
+
+def test_gates_of_both_kinds_are_told_everywhere(run_cli: Run, tmp_path: Path) -> None:
+    write_form(tmp_path, "in.xlsx")
+    (tmp_path / "config.ini").write_text("[evaluation]\nmin_coverage = 0.9\n")
+    gates = ("--fail-under", "rqs=0.5", "--fail-over", "cost=0.002", "--fail-over", "latency_median=2000")
+    outputs = ("-o", "r.xlsx", "--junit", "g.xml", "--markdown", "r.md")
+    ended = run_cli("in.xlsx", "--judge", "offline", "--gate-on", "mean", *gates, *outputs)
+    assert ended.code == 1
+    failed = "cost 0.00452 (9 of 10 queries); it must be at most 0.002 (--gate-on mean)"
+    assert f"Gate FAILED: Good: {failed}" in ended.err
+    assert (
+        "Gate passed: Bad: cost 0.000831 (10 of 10 queries); it must be at most 0.002"
+        in ended.err + ended.out
+    )
+    few = "latency_median 303 (8 of 10 queries): the input has a value for too few queries"
+    assert f"Gate FAILED: Bad: {few}" in ended.err
+    assert f"**FAILED**: Good: {failed}" in (tmp_path / "r.md").read_text().replace("\\", "")
+    suite = ElementTree.fromstring((tmp_path / "g.xml").read_bytes())
+    found = {
+        (case.get("classname"), case.get("name")): case.find("failure") is None
+        for case in suite.iter("testcase")
+    }
+    assert found == {
+        ("Good", "rqs >= 0.5"): True,
+        ("Bad", "rqs >= 0.5"): False,
+        ("Good", "cost <= 0.002"): False,
+        ("Bad", "cost <= 0.002"): True,
+        ("Good", "latency_median <= 2000"): True,
+        ("Bad", "latency_median <= 2000"): False,
+    }
+
+
+@pytest.mark.parametrize(("limit", "rows"), [("3", 12), ("0.5", 12), ("1.5", 30)])
+def test_a_run_that_stops_when_clear_waits_for_upper_gates(
+    run_cli: Run, tmp_path: Path, limit: str, rows: int
+) -> None:
+    """One bot: the gate is all there is to decide. Costs are 1 and 2 in turn, so 1.5 is not decided."""
+    lines = [[f"Question {n}?", f"It is {n}.", f"It is {n}.", 1 + n % 2] for n in range(30)]
+    write_table(tmp_path / "in.xlsx", ["Query", "Ground_Truth", "Bot_A", "Cost_A"], *lines)
+    (tmp_path / "config.ini").write_text("[evaluation]\nlooks = 0.4\n")
+    words = ("in.xlsx", "-o", "r.xlsx", "--json", "r.json", "--judge", "offline", "--until-clear")
+    ended = run_cli(*words, "--fail-over", f"cost={limit}")
+    assert ended.code == (0 if limit == "3" else 1), ended.err
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["bots"][0]["spent"]["cost"]["count"] == rows == len(document["cases"])

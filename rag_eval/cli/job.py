@@ -75,6 +75,7 @@ class Job:
         table = self._session.read_table(loaded, form)
         if self._options.show:
             return self._session.show(table)
+        self._session.require_spent(use.role for use in table.columns)
         if self._options.until_clear or self._options.report_only:
             from rag_eval.run.until_clear import UntilClear
 
@@ -211,6 +212,7 @@ class Job:
         self._options.refuse_idle_again()
         settings, run = loaded.settings, RecordedRun.read(self._session.input)
         run.check_slices(settings.report.slice_by)
+        self._session.require_spent(run.facts.spent_units)
         self._session.people.join(result.case for result in run.results)
         self._paths.check(loaded)
         if self._options.dry_run:

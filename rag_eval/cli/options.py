@@ -264,9 +264,15 @@ class Options:
         commands=_GATES,
         is_usual=True,
     )
+    fail_over: tuple[str, ...] = _many(
+        "Gates",
+        "Exit with 1 if a bot's latency or cost is above VALUE.",
+        metavar="NAME=VALUE",
+        commands=_GATES,
+    )
     gate_on: str = _option(
         "Gates",
-        "Compare gates with the lower 95% limit or the mean.",
+        "Compare gates with the 95% limit or the figure itself.",
         type=click.Choice(["interval", "mean"]),
         default="interval",
         show_default=True,
@@ -445,11 +451,11 @@ class Options:
 
     def gates(self) -> "Sequence[Gate]":
         """The quality gates. Raises InputError with every text that is none."""
-        if not self.fail_under:
+        if not (self.fail_under or self.fail_over):
             return ()
         from rag_eval.results.gates import parse_gates
 
-        return parse_gates(self.fail_under)
+        return parse_gates(self.fail_under, self.fail_over)
 
     @property
     def in_batches(self) -> bool:

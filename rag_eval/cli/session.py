@@ -83,6 +83,13 @@ class Session:
 
             self.past = read_past_run(self.options.baseline)
 
+    def require_spent(self, known: "Iterable[str]") -> None:
+        """Raises InputError if a gate is on a latency or cost that the input does not have."""
+        if self.gates:
+            from rag_eval.results.gates import require_spent
+
+            require_spent(self.gates, {*known})
+
     def read_history(self, settings: "Settings", facts: "RunFacts", input_hash: str = "") -> None:
         """What came before this run. The last comparable run is the baseline if that is wanted.
 

@@ -41,6 +41,7 @@ def report_shards(root: Path, options: Options) -> ExitCode:
         session.paths.check(loaded)
         session.paths.check_writable()
         session.paths.make_room(loaded.settings)
+        session.require_spent(run.facts.spent_units)
         session.read_history(loaded.settings, run.facts, run.plan.inputs_hash)
         outcome = write_parts(session, loaded, run, run.fold(), iter(sorted(run.done)))
         stopped = RunStoppedError("missing_shards", run.partial) if run.partial else None

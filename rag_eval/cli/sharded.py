@@ -102,6 +102,7 @@ class ShardedJob:
             if before:
                 run.keep_what_was_paid(before, self._options)
                 self._mend_inputs(run, loaded)
+            self._session.require_spent(run.facts.spent_units)
             self._session.read_history(loaded.settings, run.facts, plan.inputs_hash)
             write_plan(self._folder, run.plan.model_copy(update={"judging": run.judging}))
             self._session.announce(loaded.settings, run.facts, run.judges, "offline")

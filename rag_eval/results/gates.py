@@ -1,27 +1,35 @@
-"""Quality gates: does every bot reach the required means? A gate never passes on unjudged cases."""
+"""Quality gates: does every bot reach the required means, and stay below the limits of latency and cost?
 
-from collections.abc import Iterable, Sequence
+A gate never passes on unjudged cases, nor on cases without a latency or cost.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rag_eval.errors import InputError
 from rag_eval.records import METRIC_LABELS
 from rag_eval.results.baseline import NAMES
 from rag_eval.results.paired import Change, CommonQueries, Direction, common_words
-from rag_eval.results.summary import RQS, BotSummary, Mean, Summary, of_queries
-from rag_eval.texts.display import decimals
+from rag_eval.results.summary import RQS, BotSummary, Summary, of_queries
+from rag_eval.texts.display import amount, decimals
 
 if TYPE_CHECKING:
     from rag_eval.results.findings import Findings
-    from rag_eval.results.intervals import Interval
 
 GATED = (RQS, *METRIC_LABELS)
 """Names that a gate may have."""
+GATED_ABOVE: Mapping[str, tuple[str, float]] = MappingProxyType(
+    {"latency_median": ("latency", 0.5), "latency_p95": ("latency", 0.95), "cost": ("cost", 0.0)}
+)
+"""Names that an upper gate may have, with what is spent and which quantile of it is meant; 0 is the mean."""
 
 
 class GateOn(StrEnum):
-    """What is compared with a gate: the lower limit of the mean's 95% CI, or the mean itself."""
+    """What is compared with a gate: a limit of the 95% CI, the lower one of a mean of scores, or the figure itself."""
 
     INTERVAL = "interval"
     MEAN = "mean"
@@ -30,12 +38,21 @@ class GateOn(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Gate:
     name: str
-    least: float
+    limit: float
+    is_upper: bool = False
+    """The figure may be as high as the limit, or otherwise as low."""
 
     @property
     def title(self) -> str:
         """The requirement, such as "rqs >= 0.7"."""
-        return self.name if self == _NO_REGRESSION else f"{self.name} >= {self.least:g}"
+        sign = "<=" if self.is_upper else ">="
+        return self.name if self == _NO_REGRESSION else f"{self.name} {sign} {self.limit:.12g}"
+
+    def is_met_by(self, value: float) -> bool:
+        """But for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
+        if self.is_upper:
+            return value <= self.limit * (1 + 1e-9)
+        return value > self.limit - 1e-9
 
 
 _NO_REGRESSION = Gate("no_regression", 0.0)
@@ -52,26 +69,46 @@ class GateResult:
     """The figures behind the result, in words."""
 
 
-def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
-    """Gates from NAME=VALUE. Raises InputError with every text that is none."""
-    gates, problems = [], []
-    for text in texts:
-        name, _, value = (part.strip() for part in text.partition("="))
-        key = name.casefold().replace(" ", "_").replace("-", "_")
-        least = _share(value)
-        if "=" not in text:
-            problems.append(f"--fail-under {text}: expected NAME=VALUE, such as rqs=0.7")
-        elif key not in GATED:
-            problems.append(
-                f"--fail-under {text}: unknown metric {name!r}; expected one of {', '.join(GATED)}"
-            )
-        elif least is None:
-            problems.append(f"--fail-under {text}: VALUE must be between 0 and 1, not {value!r}")
-        else:
-            gates.append(Gate(key, least))
+def parse_gates(under: Iterable[str], over: Iterable[str] = ()) -> tuple[Gate, ...]:
+    """Gates from NAME=VALUE of --fail-under and --fail-over. Raises InputError with every text that is none."""
+    problems: list[str] = []
+    gates = [_parsed("--fail-under", text, GATED, problems) for text in under]
+    gates += [_parsed("--fail-over", text, GATED_ABOVE, problems) for text in over]
     if problems:
         raise InputError(problems)
-    return tuple(gates)
+    return tuple(filter(None, gates))
+
+
+def _parsed(option: str, text: str, names: Collection[str], problems: list[str]) -> Gate | None:
+    """None for a text that is no gate, after adding what is wrong with it."""
+    name, sign, value = (part.strip() for part in text.partition("="))
+    key = name.casefold().replace(" ", "_").replace("-", "_")
+    is_upper = names is GATED_ABOVE
+    limit = _number(value)
+    example, what = ("latency_p95=3000", "figure") if is_upper else ("rqs=0.7", "metric")
+    if not sign:
+        problems.append(f"{option} {text}: expected NAME=VALUE, such as {example}")
+    elif key not in names:
+        problems.append(f"{option} {text}: unknown {what} {name!r}; expected one of {', '.join(names)}")
+    elif is_upper and not 0.0 <= limit < math.inf:
+        problems.append(f"{option} {text}: VALUE must be a number from 0 on, not {value!r}")
+    elif not is_upper and not 0.0 <= limit <= 1.0:
+        problems.append(f"{option} {text}: VALUE must be between 0 and 1, not {value!r}")
+    else:
+        return Gate(key, limit, is_upper)
+    return None
+
+
+def require_spent(gates: Iterable[Gate], known: Collection[str]) -> None:
+    """Raises InputError for upper gates on what the input does not have; `known` are names of SPENT_LABELS."""
+    problems = [
+        f"--fail-over {gate.name}={gate.limit:.12g}: the input has no {spent} of the bots; add a column "
+        f"{spent.capitalize()}_<bot>, or name one with --map COLUMN={spent}"
+        for gate in gates
+        if gate.is_upper and (spent := GATED_ABOVE[gate.name][0]) not in known
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def evaluate(
@@ -88,13 +125,14 @@ def evaluate(
 def is_decided(gate: Gate, bot: BotSummary, min_coverage: float, confidence: float) -> bool:
     """Whether no further query is needed to know if the bot passes: the interval is on one side of the gate.
 
-    A gate on the lower limit is missed for good if even the upper limit is below it.
+    A gate on the lower limit is missed for good if even the upper limit is below it, and an upper gate the other way.
     """
-    mean = _gated(gate, bot)
-    if mean is None or mean.value is None or (mean.coverage or 0.0) < min_coverage:
+    figure = _figure(gate, bot, confidence)
+    if figure is None or figure.coverage < min_coverage:
         return False
-    interval = _interval(gate, bot, confidence)
-    return interval is not None and (_reaches(interval.low, gate.least) or interval.high < gate.least - 1e-9)
+    best = figure.low if gate.is_upper else figure.high
+    is_passed = figure.decisive is not None and gate.is_met_by(figure.decisive)
+    return is_passed or (best is not None and not gate.is_met_by(best))
 
 
 def regression_gates(
@@ -163,59 +201,114 @@ def _shown(change: Change) -> str:
     return f"{NAMES[change.name]} {by} ({common_words(change.queries)})"
 
 
-def _gated(gate: Gate, bot: BotSummary) -> Mean | None:
-    return bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """What a gate looks at, of one bot."""
+
+    value: float
+    scored: int
+    expected: int
+    low: float | None
+    high: float | None
+    is_upper: bool
+
+    @property
+    def coverage(self) -> float:
+        return self.scored / self.expected if self.expected else 0.0
+
+    @property
+    def decisive(self) -> float | None:
+        """The limit of the interval that the gate is compared with; None without one."""
+        return self.high if self.is_upper else self.low
 
 
-def _interval(gate: Gate, bot: BotSummary, confidence: float) -> "Interval | None":
-    from rag_eval.results.intervals import reported_interval
+def _figure(gate: Gate, bot: BotSummary, confidence: float) -> _Figure | None:
+    """None where the bot has no value."""
+    from rag_eval.results.intervals import quantile_interval, reported_interval
 
-    values = bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name]
-    return reported_interval(values, confidence)
+    if gate.is_upper:
+        name, share = GATED_ABOVE[gate.name]
+        spent = bot.spent.get(name)
+        if spent is None:
+            return None
+        value = {0.0: spent.mean, 0.5: spent.median, 0.95: spent.p95}[share]
+        if share:
+            low, high = quantile_interval(spent.values, share, confidence)
+            return _Figure(value, spent.count, bot.total_queries, low, high, is_upper=True)
+        values, scored, expected = spent.values, spent.count, bot.total_queries
+    else:
+        mean = bot.rqs if gate.name == RQS else bot.metrics.get(gate.name)
+        if mean is None or mean.value is None:
+            return None
+        value, scored, expected = mean.value, mean.scored, mean.expected
+        values = bot.rqs_values if gate.name == RQS else bot.metric_values[gate.name]
+    interval = reported_interval(values, confidence)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return _Figure(value, scored, expected, low, high, gate.is_upper)
 
 
 def _result(
     gate: Gate, bot: BotSummary, gate_on: GateOn, min_coverage: float, compared: int, confidence: float
 ) -> GateResult:
     """`compared` are the queries that the Leaderboard's means are over; those of a gate are over the bot's own."""
-    mean = _gated(gate, bot)
-    if mean is None or mean.value is None:
-        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} was not scored for any query")
-    value = f"{gate.name} {_beside(gate.least, mean.value)}"
-    queries = of_queries(mean.scored, mean.expected)
-    if compared != mean.scored:
+    figure = _figure(gate, bot, confidence)
+    if figure is None:
+        lacking = "is not known" if gate.is_upper else "was not scored"
+        return GateResult(bot.bot, gate, passed=False, reason=f"{gate.name} {lacking} for any query")
+    value = f"{gate.name} {_beside(gate, figure.value)}"
+    queries = of_queries(figure.scored, figure.expected)
+    if compared != figure.scored and not gate.is_upper:
         queries += f" of this bot; the Leaderboard compares {compared:,}"
-    required = f"must be at least {gate.least:.12g} (--gate-on {gate_on})"
-    if (mean.coverage or 0.0) < min_coverage:
-        return GateResult(
-            bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few queries were judged"
-        )
+    most = "most" if gate.is_upper else "least"
+    required = f"must be at {most} {gate.limit:.12g} (--gate-on {gate_on})"
+    if figure.coverage < min_coverage:
+        few = "the input has a value for too few queries" if gate.is_upper else "too few queries were judged"
+        return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): {few}")
     if gate_on is GateOn.MEAN:
-        reason = f"{value} ({queries}); the mean {required}"
-        return GateResult(bot.bot, gate, _reaches(mean.value, gate.least), reason)
-    interval = _interval(gate, bot, confidence)
-    if interval is None:
-        return GateResult(bot.bot, gate, passed=False, reason=f"{value} ({queries}): too few for an interval")
+        reason = f"{value} ({queries}); {'it' if gate.is_upper else 'the mean'} {required}"
+        return GateResult(bot.bot, gate, gate.is_met_by(figure.value), reason)
+    if figure.decisive is None:
+        reason = f"{value} ({queries}): {_too_few_for_limit(gate, confidence)}"
+        return GateResult(bot.bot, gate, passed=False, reason=reason)
     kind = "95% CI" if confidence == 0.95 else "repeated 95% CI"
-    limits = f"{kind} {_beside(gate.least, interval.low)} to {decimals(interval.high, 4)}"
-    reason = f"{value} ({limits}, {queries}); the lower limit {required}"
-    return GateResult(bot.bot, gate, _reaches(interval.low, gate.least), reason)
+    low, high = (
+        _beside(gate, end) if end == figure.decisive else _end(gate, end) for end in (figure.low, figure.high)
+    )
+    limits = f"{kind} {low} to {high}"
+    reason = f"{value} ({limits}, {queries}); the {'upper' if gate.is_upper else 'lower'} limit {required}"
+    return GateResult(bot.bot, gate, gate.is_met_by(figure.decisive), reason)
 
 
-def _reaches(value: float, least: float) -> bool:
-    """Whether it is as high, but for the rounding error of a composite: 0.7 may come out as 0.6999999999999998."""
-    return value > least - 1e-9
+def _too_few_for_limit(gate: Gate, confidence: float) -> str:
+    share = GATED_ABOVE[gate.name][1] if gate.is_upper else 0.0
+    if not share:
+        return "too few for an interval"
+    needed = math.ceil(math.log((1 - confidence) / 2) / math.log(share) - 1e-9)
+    return (
+        f"too few for an upper limit, which needs {needed} queries; --gate-on mean compares the figure itself, of any "
+        "number of queries"
+    )
 
 
-def _beside(least: float, value: float) -> str:
-    """The value with four decimals, or with as many more as show on which side of `least` it is."""
+def _end(gate: Gate, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return amount(value) if gate.is_upper else decimals(value, 4)
+
+
+def _beside(gate: Gate, value: float) -> str:
+    """The value, a mean of scores with four decimals, or with as many more as show on which side of the gate it is."""
+    if gate.is_upper:
+        shown = amount(value)
+        is_met = float(shown.replace(",", "")) <= gate.limit
+        return shown if is_met is gate.is_met_by(value) else f"{value:.12g}"
     texts = (decimals(value, digits) for digits in range(4, 12))
-    return next((text for text in texts if (float(text) >= least) is _reaches(value, least)), repr(value))
+    return next((text for text in texts if (float(text) >= gate.limit) is gate.is_met_by(value)), repr(value))
 
 
-def _share(text: str) -> float | None:
+def _number(text: str) -> float:
+    """NaN for a text that is none."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        return None
-    return value if 0.0 <= value <= 1.0 else None
+        return math.nan
