@@ -5,6 +5,7 @@ Run as a script to record them again, and read the difference.
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +61,19 @@ def told(name: str, results: Sequence[CaseResult], facts: RunFacts, **found: obj
 def planned(name: str, values: Values, **changes: object) -> Iterator[str]:
     """Of a run over 60 rows that came to fewer."""
     yield from told(name, results_of(values, "truncated"), facts_of(list(values), 60, **changes))
+
+
+def spending(name: str, values: Values, spent: dict[str, Values], **changes: object) -> Iterator[str]:
+    """`spent` are latencies or costs, by bot and row."""
+    rows: Counter[str] = Counter()
+    results = []
+    for each in results_of(values):
+        row = rows[each.case.bot]
+        rows[each.case.bot] += 1
+        its = {key: value for key, of in spent.items() if (value := of[each.case.bot][row]) is not None}
+        results.append(replace(each, case=replace(each.case, spent=its)))
+    facts = facts_of(list(values), len(next(iter(values.values()))), **changes)
+    yield from told(name, results, facts)
 
 
 def change(bot: str, difference: float, direction: Direction, common: CommonQueries) -> Change:
@@ -152,6 +166,35 @@ def cases() -> Iterator[str]:
     yield from told("with a baseline, no change", results_of(two), facts_of(list(two), 30), **same)
     other = {**baseline, "not_comparable": "not comparable: the baseline was judged by another judge"}
     yield from told("with another baseline", results_of(two), facts_of(list(two), 30), **other)
+    alike: Values = {"Atlas": noisy(0), "Birch": noisy(-0.15, turn=3)}
+    dear: list[float | None] = [0.004, 0.005] * 10
+    cheap: list[float | None] = [0.001, 0.00125] * 10
+    yield from spending("cost known, a quarter", alike, {"cost": {"Atlas": dear, "Birch": cheap}})
+    yield from spending(
+        "cost known, but not of all queries",
+        alike,
+        {"cost": {"Atlas": [*dear[:18], None, None], "Birch": cheap}},
+    )
+    yield from spending(
+        "cost known, and the best bot is cheaper", alike, {"cost": {"Atlas": cheap, "Birch": dear}}
+    )
+    yield from spending(
+        "cost known, and the cheaper bot is worse", two, {"cost": {"Atlas": dear * 2, "Birch": cheap * 2}}
+    )
+    random_costs = {"Atlas": noisy(0, turn=1), "Birch": noisy(-0.05, turn=4)}
+    yield from spending("cost known, no significant difference", alike, {"cost": random_costs})
+    few = {bot: its[:4] for bot, its in alike.items()}
+    yield from spending("cost known, too few rows", few, {"cost": {"Atlas": dear, "Birch": cheap}})
+    yield from spending(
+        "cost known, a tie",
+        {"Atlas": LEAD[:20], "Birch": LEAD[:20]},
+        {"cost": {"Atlas": dear, "Birch": [0.0] * 20}},
+    )
+    yield from spending(
+        "latency known", alike, {"latency": {"Atlas": [1000.0] * 20, "Birch": [430.0, 450.0] * 10}}
+    )
+    three = {"cost": {"Atlas": dear, "Birch": [0.003] * 20, "Cedar": [0.002] * 20, "Elm": cheap}}
+    yield from spending("cost known of four bots", some, three, **OFFLINE)
     long = "A bot's name that goes on and on, with a full stop. And more than sixty characters of it"
     yield from of_values("long names", {long: LEAD, "Bär & Söhne\nGmbH": BEHIND})
     yield from of_values("names in Japanese", {"アトラス": noisy(0), "バーチ": noisy(-0.15, turn=3)})

@@ -71,6 +71,8 @@ def verdict(facts: RunFacts, summary: Summary, findings: Findings) -> RunVerdict
         close = _is_too_close(comparison, facts)
         decision = _decision(comparison, summary, is_too_close=close)
         numbers = _numbers(comparison, facts, summary)
+    if comparison and (spent := _spent_words(comparison, summary, findings)):
+        numbers = f"{numbers} {spent}"
     if clear := _clear_words(comparison, facts):
         decision = f"{decision.removesuffix('.')}{clear}."
     if facts.partial and (unfinished := _unfinished(facts, summary)):
@@ -312,6 +314,54 @@ def _rounded_up(count: int) -> int:
     """To a multiple of half its leading power of ten, as an estimate deserves: 57 → 60, 132 → 150."""
     step = max(1, int(10 ** (len(str(count)) - 1)) // 2)
     return -(-count // step) * step
+
+
+# At what cost
+
+
+def _spent_words(comparison: "Comparison", summary: Summary, findings: Findings) -> str:
+    """A sentence on the bot that is not significantly worse than the best one, and significantly cheaper by most or, if
+    no cost is known, faster; empty if there is none."""
+    equal = [rival for rival in comparison.rivals if rival.is_comparable and not rival.is_significant]
+    if comparison.rows < FEWEST_ROWS:
+        return ""
+    names = {each.name for each in findings.spent}
+    name = "cost" if "cost" in names else "latency"
+    less = [
+        found
+        for rival in equal
+        if (found := findings.spent_of(rival.bot, name)) and found.direction is Direction.BETTER
+    ]
+    if not less:
+        return ""
+    found = min(less, key=lambda each: each.now / each.before)
+    share = _share_words(found.now / found.before)
+    what = "costs {} of {}" if name == "cost" else "takes {} of the time of {}"
+    over = "" if found.queries == comparison.rows else f" over {of_queries(found.queries, summary.rows)}"
+    is_tie = next(rival.is_tie for rival in equal if rival.bot == found.bot)
+    worth = "scores the same" if is_tie else "is not significantly worse"
+    return f"{_short(found.bot)} {what.format(share, _short(comparison.winner))}{over} and {worth}."
+
+
+def _share_words(share: float) -> str:
+    """As in 'about a quarter', or whole per cents where no plain fraction is near."""
+    near = [words for fraction, words in _FRACTIONS.items() if abs(share / fraction - 1) <= _NEAR]
+    if near:
+        return f"about {near[0]}"
+    return percent(share) if 0.005 <= share < 0.995 else "less than 1%" if share < 0.5 else "more than 99%"
+
+
+_FRACTIONS = {
+    1 / 10: "a tenth",
+    1 / 5: "a fifth",
+    1 / 4: "a quarter",
+    1 / 3: "a third",
+    1 / 2: "half",
+    2 / 3: "two thirds",
+    3 / 4: "three quarters",
+}
+_NEAR = 0.06
+"""How far a share may be from a fraction, as a part of it."""
 
 
 # One bot, and none
