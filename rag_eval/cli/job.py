@@ -63,7 +63,7 @@ class Job:
         if self._options.report_only and self._session.input.suffix.lower() == ".json":
             return self._report_again(loaded)
         self._session.rubric = rubric_of(loaded.settings)
-        refuse_looks(self._options)
+        _refuse_looks(self._options)
         refuse_batches(self._options, loaded.settings)
         idle = self._options.show or self._options.dry_run or self._options.report_only
         idle = idle or self._options.until_clear  # a look needs the rows before it, so one process judges
@@ -236,7 +236,7 @@ class Job:
         return self._session.conclude(outcome, settings)
 
 
-def refuse_looks(options: "Options") -> None:
+def _refuse_looks(options: "Options") -> None:
     """Raise InputError for options that a run with planned looks cannot have."""
     if not options.until_clear:
         return

@@ -75,7 +75,7 @@ def write_parts(
         marks = notes_on_marks(facts.flags, facts.cut_contexts)
         facts = replace(facts, notes=(*about_rows, *marks, *facts.notes))
         facts = facts_at_end(facts, stats, summary, redactor, run.partial)
-        return replace(facts, notes=(*facts.notes, *renewed_notes(fold.renewed)))
+        return replace(facts, notes=(*facts.notes, *_renewed_notes(fold.renewed)))
 
     return session.write(loaded, fold.facts, partial(fold.results, numbers), at_end)
 
@@ -111,5 +111,5 @@ _ABOUT_ROWS = (
 )
 
 
-def renewed_notes(renewed: int) -> tuple[str, ...]:
+def _renewed_notes(renewed: int) -> tuple[str, ...]:
     return (f"Recommendations recomputed by rule: {renewed:,}.",) if renewed else ()

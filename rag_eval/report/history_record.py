@@ -16,7 +16,7 @@ from rag_eval.results.summary import Summary
 from rag_eval.store.lock import locked
 from rag_eval.store.replacement import Replacement, output_errors
 
-OPTION = "--history"
+_OPTION = "--history"
 _PATIENCE = 60.0
 """Seconds. Whoever holds the lock is adding a line."""
 
@@ -26,9 +26,9 @@ class HistoryRecord:
 
     def __init__(self, folder: Path, run_id: str) -> None:
         self._folder = folder
-        self._replacement = Replacement(cases_path(folder, run_id), option=OPTION)
+        self._replacement = Replacement(cases_path(folder, run_id), option=_OPTION)
         try:
-            with output_errors(folder, OPTION):
+            with output_errors(folder, _OPTION):
                 self._file = self._replacement.path.open("wb")
                 # Without a name and a time: equal runs have equal files.
                 self._packed = gzip.GzipFile("", "wb", fileobj=self._file, mtime=0)
@@ -40,19 +40,19 @@ class HistoryRecord:
             raise
 
     def add(self, result: CaseResult) -> None:
-        with output_errors(self._folder, OPTION):
+        with output_errors(self._folder, _OPTION):
             self._rows.writerow(case_row(result))
 
     def finish(self, summary: Summary, findings: Findings, facts: RunFacts) -> Path:
         """Add the last run of the findings' history. Returns the path of the lines."""
         if findings.history is None:
             raise ValueError("the findings have no history")
-        with output_errors(self._folder, OPTION):
+        with output_errors(self._folder, _OPTION):
             self._text.close()
             self._file.close()
         self._replacement.commit()
         path = self._folder / LINES
-        with locked(path, patience=_PATIENCE), output_errors(path, OPTION):
+        with locked(path, patience=_PATIENCE), output_errors(path, _OPTION):
             _append(path, run_line(findings.history.runs[-1]))
         return path
 

@@ -12,7 +12,7 @@ from rag_eval.records import CaseResult, Score
 
 FEWEST_OF_STRATUM = 2
 """Cases that are drawn of each stratum at least."""
-MOST_PARTS = 3
+_MOST_PARTS = 3
 """Of a bot's cases by RQS: thirds."""
 _NOISY = 0.15
 """Standard deviation of the samples of a score from which on it is suspicious."""
@@ -134,7 +134,7 @@ def _strata(
             for bot, of_bot in bots.items()
             for lines in _parts(results, of_bot, parts)
         ]
-        for parts in range(MOST_PARTS, 0, -1)
+        for parts in range(_MOST_PARTS, 0, -1)
     }
     for parts, strata in divided.items():
         if before >= {stratum.name for stratum in strata}:

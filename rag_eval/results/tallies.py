@@ -16,7 +16,7 @@ from rag_eval.retrieval import RetrievalTally, scores_of_case
 
 MOST_FLAGGED = 10
 """Flagged cases that are named."""
-MOST_WORST = 5
+_MOST_WORST = 5
 """Cases with the lowest RQS that are named."""
 
 
@@ -122,11 +122,11 @@ class Tallies:
     def _add_worst(self, results: Iterable[CaseResult]) -> None:
         """Of equal ones the first stay. Only responses that failed are worth a look."""
         for result in results:
-            is_low = len(self._worst) < MOST_WORST or _rqs(result) < _rqs(self._worst[-1])
+            is_low = len(self._worst) < _MOST_WORST or _rqs(result) < _rqs(self._worst[-1])
             if is_low and not FAILURES.isdisjoint(result.failure_modes):
                 self._worst.append(result)
                 self._worst.sort(key=_rqs)
-                del self._worst[MOST_WORST:]
+                del self._worst[_MOST_WORST:]
 
     def summary(self) -> Summary:
         return self._summarizer.summary()

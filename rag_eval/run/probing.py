@@ -196,8 +196,8 @@ def probe(settings: Settings, transport: Transport) -> Iterator[Probed]:
     (metric,) = llm_metrics([name]) if form == "ragas" else metrics_by_verdicts([name], form, {})
     scheduler = Scheduler(transport, NoStore(), workers=1, tries=1)
     try:
-        scores = scheduler.run([metric.measure(case) for case, _ in KNOWN_CASES.values()], window=1)
-        for (name, (_, expected)), score in zip(KNOWN_CASES.items(), scores, strict=True):
+        scores = scheduler.run([metric.measure(case) for case, _ in _KNOWN_CASES.values()], window=1)
+        for (name, (_, expected)), score in zip(_KNOWN_CASES.items(), scores, strict=True):
             yield Probed(name, expected, score)
         if scheduler.stopped:
             raise scheduler.stopped
@@ -206,7 +206,7 @@ def probe(settings: Settings, transport: Transport) -> Iterator[Probed]:
 
 
 _CHUNKS = ("The swimming pool opens at nine in the morning. A ticket costs eight euros.",)
-KNOWN_CASES: Mapping[str, tuple[Case, float]] = {
+_KNOWN_CASES: Mapping[str, tuple[Case, float]] = {
     "a statement that the context supports": (
         Case(1, "probe", "When does the pool open?", "The swimming pool opens at nine.", None, _CHUNKS),
         1.0,

@@ -32,7 +32,7 @@ from rag_eval.store.codec import decode, encode, read_record, write_record
 
 log = logging.getLogger(__name__)
 
-MOST_DEATHS = 3
+_MOST_DEATHS = 3
 """So many workers may die on one item, or one after the other before they are ready."""
 _START = (
     "import sys; sys.path[:] = sys.argv[2:]; from rag_eval.run.processes import serve; serve(sys.argv[1])"
@@ -189,13 +189,13 @@ class Processes:
         how = _how_it_ended(dead.wait())
         if not dead.is_ready:
             self._false_starts += 1
-            if self._false_starts == MOST_DEATHS:
+            if self._false_starts == _MOST_DEATHS:
                 raise WorkerError(f"Worker processes cannot be started: the last one {how}")
         elif dead.items:
             dead.items[0].deaths += 1
-            if dead.items[0].deaths == MOST_DEATHS:
+            if dead.items[0].deaths == _MOST_DEATHS:
                 raise WorkerError(
-                    f"{dead.items[0].name}: {MOST_DEATHS} worker processes died on this part; the last one {how}. "
+                    f"{dead.items[0].name}: {_MOST_DEATHS} worker processes died on this part; the last one {how}. "
                     "If memory is short, use fewer processes."
                 )
         what = f"does {dead.items[0].name} again" if dead.is_ready and dead.items else "takes its place"

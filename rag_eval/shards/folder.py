@@ -59,7 +59,7 @@ class RunFolder:
         """Raises OutputError if the parts of one of these shards cannot be written, since a folder has their name."""
         for number in numbers:
             for path in (self.input(number), self.results(number), self.tallies(number)):
-                require_file(path)
+                _require_file(path)
 
     def remove_leftovers(self, numbers: Iterable[int]) -> None:
         """Temporary files of a run that was killed while it wrote what these shards result in."""
@@ -93,7 +93,7 @@ def fingerprint_of_file(path: Path) -> str:
         return ""
 
 
-def require_file(path: Path) -> None:
+def _require_file(path: Path) -> None:
     """Raises OutputError if no file can be written there, since a folder has its name, or a file that of its folder."""
     again = "move it away, and run the same command again"
     if path.is_dir():
@@ -106,7 +106,7 @@ def require_file(path: Path) -> None:
 
 def write_json(target: Path, value: object) -> None:
     """Raises OutputError."""
-    require_file(target)
+    _require_file(target)
     write_text(target, json.dumps(value, ensure_ascii=False, indent=1) + "\n", "-o")
 
 
@@ -276,7 +276,7 @@ def _encodable(text: str) -> str:
 def _replace(target: Path, write: Callable[[Path], None]) -> None:
     from pyarrow import ArrowException
 
-    require_file(target)
+    _require_file(target)
     replacement = Replacement(target)
     try:
         try:

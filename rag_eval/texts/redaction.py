@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rag_eval.records import Case, Row
 
 EMAIL, PHONE = "email", "phone"
-CUSTOM = "redacted"
+_CUSTOM = "redacted"
 """What stands in the mark of the user's own pattern."""
 
 _EMAIL = re.compile(
@@ -43,7 +43,7 @@ _PHONE = re.compile(
 )
 _PATTERNS = {EMAIL: _EMAIL, PHONE: _PHONE}
 KINDS = tuple(_PATTERNS)
-_NAMES = {EMAIL: "e-mail addresses", PHONE: "phone numbers", CUSTOM: "matches of redact_pattern"}
+_NAMES = {EMAIL: "e-mail addresses", PHONE: "phone numbers", _CUSTOM: "matches of redact_pattern"}
 
 
 class Redactor:
@@ -55,7 +55,7 @@ class Redactor:
         """Replacements by kind; those in a text that occurs several times count once."""
         self._patterns = {kind: _PATTERNS[kind] for kind in KINDS if kind in kinds}
         if pattern:
-            self._patterns[CUSTOM] = re.compile(pattern)
+            self._patterns[_CUSTOM] = re.compile(pattern)
         self._texts: dict[str, str] = {}
         self._chunks: dict[tuple[str, ...], tuple[str, ...]] = {}
 

@@ -28,7 +28,7 @@ _TRIES = 3
 """With fewer, a reply that is cut would be lost."""
 _TOKENS_AT_A_CUT = 16
 """More than a prompt can have because it is like another one in its beginning only."""
-PILOT = 5
+_PILOT = 5
 """The number of calls by which is found out what parameters a deployment takes, where it cannot be asked otherwise."""
 
 
@@ -163,7 +163,7 @@ class Outbox:
         with self._lock:
             if key in self._known:
                 return
-            if not is_settled and self._pilots[model] >= PILOT:
+            if not is_settled and self._pilots[model] >= _PILOT:
                 self.held_back += 1
                 return
             try:
