@@ -1,6 +1,7 @@
 """Latency and cost of the bots: which columns they are, what their cells say, and every figure against pandas."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,16 @@ from conftest import Run, azure, read_sheet, with_json_and_page
 from defusedxml import ElementTree
 from fake_judge import FakeJudge, error
 from files import BAD, CONTEXT, GOOD, HEADER, write_table
+from openpyxl import load_workbook
+from report_cases import facts_of, plain_result, summary_of
 from scipy import stats
 from test_scoring import WEIGHTS, flat, result
 
 from rag_eval import frames
 from rag_eval.errors import InputError
+from rag_eval.results.findings import Findings, find
 from rag_eval.results.gates import GateOn, evaluate, is_decided, parse_gates
-from rag_eval.results.intervals import quantile_interval
+from rag_eval.results.intervals import bootstrap_mean_interval, quantile_interval
 from rag_eval.results.summary import Spent, Summarizer, Summary
 from rag_eval.tables.columns import Named
 from rag_eval.tables.table import Table, describe, read_table
@@ -757,3 +761,103 @@ def test_a_run_that_stops_when_clear_waits_for_upper_gates(
     assert ended.code == (0 if limit == "3" else 1), ended.err
     document = json.loads((tmp_path / "r.json").read_text())
     assert document["bots"][0]["spent"]["cost"]["count"] == rows == len(document["cases"])
+
+
+# --- Charts -------------------------------------------------------------------------------------------------------
+
+
+def bots_with(points: Mapping[str, tuple[float, float]], name: str = "cost") -> Findings:
+    """Bots with six responses each, of this RQS and this cost or latency."""
+    facts = facts_of(list(points), 6, spent_units={name: "USD"})
+    results = [
+        plain_result(row, bot, rqs, spent={name: spent})
+        for row in range(2, 8)
+        for bot, (rqs, spent) in points.items()
+    ]
+    return find(summary_of(results, facts))
+
+
+@pytest.mark.parametrize(
+    ("points", "unbeaten"),
+    [
+        ({"A": (0.9, 5.0), "B": (0.8, 1.0)}, "AB"),
+        ({"A": (0.9, 1.0), "B": (0.8, 5.0)}, "A"),
+        ({"A": (0.9, 1.0), "B": (0.9, 1.0)}, "AB"),
+        ({"A": (0.9, 1.0), "B": (0.9, 2.0)}, "A"),
+        ({"A": (0.9, 1.0), "B": (0.8, 1.0)}, "A"),
+        ({"A": (0.9, 4.0), "B": (0.8, 2.0), "C": (0.7, 3.0), "D": (0.6, 0.0)}, "ABD"),
+    ],
+)
+@pytest.mark.parametrize("name", ["cost", "latency"])
+def test_bots_that_none_beats_in_both_are_marked(
+    points: dict[str, tuple[float, float]], unbeaten: str, name: str
+) -> None:
+    offs = bots_with(points, name).trade_offs[name]
+    assert [each.bot for each in offs] == list(points)
+    assert "".join(each.bot for each in offs if each.is_unbeaten) == unbeaten
+    assert [(each.rqs, each.spent) for each in offs] == [pytest.approx(point) for point in points.values()]
+
+
+def test_a_chart_needs_two_bots_with_both_figures() -> None:
+    assert bots_with({"A": (0.9, 5.0)}).trade_offs == {}
+
+
+def test_the_workbook_draws_a_point_for_each_bot_from_its_cells(run_cli: Run, tmp_path: Path) -> None:
+    write_form(tmp_path, "in.xlsx")
+    run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline")
+    rows = {row["Bot"]: row for row in read_sheet(tmp_path / "r.xlsx", "Bot Summary")}
+    book = load_workbook(tmp_path / "r.xlsx")
+    charts = [chart for chart in book["Leaderboard"]._charts if chart.tagname == "scatterChart"]
+    assert len(charts) == 2
+    figures = {
+        "RQS and median latency (ms)": "Median Latency (ms)",
+        "RQS and mean cost (USD)": "Mean Cost (USD)",
+    }
+    for chart, (title, header) in zip(charts, figures.items(), strict=True):
+        assert "".join(run.t for run in chart.title.tx.rich.p[0].r) == title
+        assert [series.marker.symbol for series in chart.series] == ["circle", "circle"]
+        for bot, series in zip(BOTS, chart.series, strict=True):
+            assert value_at(book, series.tx.strRef.f) == bot
+            assert value_at(book, series.xVal.numRef.f) == rows[bot][header]
+            assert value_at(book, series.yVal.numRef.f) == rows[bot]["Avg RQS"]
+    row, name = rows["Good"], "Cost"
+    mean, costs = row["Mean Cost (USD)"], [cost for cost in COSTS["Good"] if cost is not None]
+    interval = bootstrap_mean_interval(costs)
+    assert interval is not None
+    assert (mean - row[f"{name} 95 % minus"], mean + row[f"{name} 95 % plus"]) == pytest.approx(
+        (interval.low, interval.high)
+    )
+
+
+def value_at(book: Any, reference: str) -> object:
+    sheet, cell = reference.rsplit("!", 1)
+    return book[sheet.strip("'")][cell.replace("$", "")].value
+
+
+def test_the_page_draws_the_same_points(run_cli: Run, tmp_path: Path) -> None:
+    lines = [[f"q{n}", "It is red.", "It is red.", "It is blue.", "No.", 5, 7, 6] for n in range(6)]
+    header = ["Query", "Ground_Truth", "Bot_<A>", "Bot_B", "Bot_C", "Cost_<A>", "Cost_B", "Cost_C"]
+    write_table(tmp_path / "in.xlsx", header, *lines)
+    run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--html", "p.html")
+    page = (tmp_path / "p.html").read_text()
+    (section,) = re.findall(r'<section aria-labelledby="h-spent">.*?</section>', page, re.DOTALL)
+    assert '<h2 id="h-spent">Quality and cost</h2>' in section
+    assert section.count("<circle") == 1
+    assert "Circles: no other bot beats &lt;A&gt; in both. Crosses: some bot does." in section
+    assert "Known for 6 responses of each bot." in section
+    assert [name in section for name in ("&lt;A&gt;</text>", ">B</text>", ">C</text>")] == [True] * 3
+    assert "<A>" not in section
+
+
+def test_without_such_columns_there_is_no_chart_and_no_column(run_cli: Run, tmp_path: Path) -> None:
+    write_table(tmp_path / "in.xlsx", *lines(with_spending=False))
+    run_cli("in.xlsx", "-o", "r.xlsx", "--judge", "offline", "--html", "p.html", "--csv", "csv")
+    assert "h-spent" not in (tmp_path / "p.html").read_text()
+    assert all(
+        chart.tagname != "scatterChart" for chart in load_workbook(tmp_path / "r.xlsx")["Leaderboard"]._charts
+    )
+    told = "".join(
+        path.read_text(encoding="utf-8-sig").split("\n")[0] for path in (tmp_path / "csv").iterdir()
+    )
+    assert "Latency" not in told
+    assert "Cost" not in told

@@ -184,3 +184,72 @@ def time_chart(workbook: "Workbook", title: str, sheet: str, curves: Sequence[Cu
 _LINE_COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#8A6D00", "#6A3D9A", GREY)
 _MARKERS = ("circle", "square", "diamond", "triangle")
 """So that lines can be told apart without colour, too."""
+
+
+class BotPoint(NamedTuple):
+    """A row of a sheet that is one point of a chart. Rows and columns are counted from 0."""
+
+    row: int
+    is_circle: bool
+    """Or a cross."""
+
+
+class PointColumns(NamedTuple):
+    """Columns of a sheet with bots as points: two figures, each with the lengths of its error bars."""
+
+    sheet: str
+    name: int
+    x: int
+    x_errors: tuple[int, int]
+    y: int
+    y_errors: tuple[int, int]
+
+
+def point_chart(
+    workbook: "Workbook", title: str, x_title: str, columns: PointColumns, points: Sequence[BotPoint]
+) -> "Chart":
+    """A point for each bot with its name, on an axis from 0 to 1 and another one from 0 on, with error bars."""
+    chart = workbook.add_chart({"type": "scatter"})
+    for number, point in enumerate(points):
+        colour = _LINE_COLOURS[number % len(_LINE_COLOURS)]
+
+        def cells(column: int, row: int = point.row) -> list[object]:
+            return [columns.sheet, row, column, row, column]
+
+        chart.add_series(
+            {
+                "name": [columns.sheet, point.row, columns.name],
+                "categories": cells(columns.x),
+                "values": cells(columns.y),
+                "marker": {
+                    "type": "circle" if point.is_circle else "x",
+                    "size": 8,
+                    "fill": {"color": colour},
+                    "border": {"color": colour},
+                },
+                "data_labels": {"series_name": True, "position": "above", "font": _font(9)},
+                **{
+                    f"{axis}_error_bars": {
+                        "type": "custom",
+                        "minus_values": _one_cell(columns.sheet, point.row, minus),
+                        "plus_values": _one_cell(columns.sheet, point.row, plus),
+                        "line": {"color": colour, "width": 0.75},
+                    }
+                    for axis, (minus, plus) in (("x", columns.x_errors), ("y", columns.y_errors))
+                },
+            }
+        )
+    chart.show_hidden_data()  # the lengths of the error bars are in hidden columns
+    chart.set_title({"name": title, "name_font": {**_font(11), "bold": True, "color": BLUE}})
+    named = {"name": x_title, "name_font": _font(9)}
+    chart.set_x_axis(_axis(min=0, num_format="[>=100]#,##0;0.######", **named))
+    chart.set_y_axis(_axis(min=0, max=1, major_unit=0.25, num_format="0.00", name="RQS", name_font=_font(9)))
+    chart.set_legend({"none": True})
+    chart.set_chartarea({"border": {"color": LINE}})
+    return chart
+
+
+def _one_cell(sheet: str, row: int, column: int) -> str:
+    from xlsxwriter.utility import xl_range_formula
+
+    return str(xl_range_formula(sheet, row, column, row, column))

@@ -206,6 +206,15 @@ def mean_column(
     )
 
 
+def amount_cell(value: float | None, note: Note | None = None, count: int | None = None) -> Cell:
+    """A latency or a cost, or a difference of two; empty where it is not known."""
+    look = Look.LARGE_AMOUNT if value is not None and abs(value) >= _LARGE else Look.AMOUNT
+    return Cell(value, look, note, count=count)
+
+
+_LARGE = 100
+
+
 def spent_header(name: str, facts: RunFacts, what: str = "") -> str:
     """As in 'Median Latency (ms)'; without a unit that nobody named."""
     unit = shorten(facts.spent_units.get(name, ""), 20)
@@ -240,7 +249,7 @@ def _counts(mean: Mean) -> str:
 _ABOUT_COUNT = (
     "Mean over the same queries as RQS. If it is over other queries, their number follows in brackets."
 )
-_NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE, Look.AMOUNT}
+_NUMBERS = {Look.SCORE, Look.RQS, Look.GAP, Look.COUNT, Look.PERCENT, Look.MARK, Look.UNRELIABLE}
 _LOOK_OF_OUTCOME = {
     Outcome.SCORED: Look.SCORE,
     Outcome.NOT_APPLICABLE: Look.NOT_APPLICABLE,

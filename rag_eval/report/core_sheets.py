@@ -6,19 +6,31 @@ from typing import TYPE_CHECKING
 from rag_eval.records import METRIC_LABELS, RunFacts
 from rag_eval.report.about import details
 from rag_eval.report.annotations import Stack, ThresholdCells
-from rag_eval.report.charts import MOST_BOTS, Bars, height_of, score_chart, share_chart
+from rag_eval.report.charts import (
+    MOST_BOTS,
+    Bars,
+    BotPoint,
+    PointColumns,
+    height_of,
+    point_chart,
+    score_chart,
+    share_chart,
+)
 from rag_eval.report.column import BotItem
-from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS
+from rag_eval.report.columns import ERROR_HEADERS, SHARE_HEADERS, bot_columns
+from rag_eval.report.extra_columns import spent_error_headers, spent_figure_header, spent_title
 from rag_eval.report.notes import lines_of
 from rag_eval.report.styles import AMBER, BLUE, LINE_HEIGHT
 from rag_eval.report.worksheet import SheetTable, WrittenSheet
 from rag_eval.results.causes import fix_words
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import BotSummary, Standing, Summary
+from rag_eval.results.trade_off import unbeaten_words
 from rag_eval.results.verdict import RunVerdict, flagged_words, noise_words, unfit_words, verdict, verdict_on
-from rag_eval.texts.display import shorten, utf16_units
+from rag_eval.texts.display import amount, decimals, shorten, utf16_units
 
 if TYPE_CHECKING:
+    from xlsxwriter.chart import Chart
     from xlsxwriter.workbook import Workbook
     from xlsxwriter.worksheet import Worksheet
 
@@ -35,6 +47,9 @@ _WIDTH = 1120
 _CHART_WIDTH = 460
 """Of the leaderboard's chart and heading, in pixels."""
 _CHARTS_A_LINE = 3
+_POINTS_HEIGHT = 280
+"""Of a chart of points, in pixels."""
+BOT_SHEET = "Bot Summary"
 HEAT_FROM = 6
 """From this many bots on, colours in the table show the means instead of charts."""
 
@@ -90,12 +105,38 @@ def write_standings(sheet: "WrittenSheet[FinishedRun, Standing]", run: "Finished
     bars = _bars(table, "Avg RQS", ranked, ERROR_HEADERS)
     if bars.has_bars and len(ranked) <= MOST_BOTS:
         stack.add_charts({bars.alt_text: score_chart(sheet.book, bars)}, height_of(len(ranked)))
+    if len(ranked) <= MOST_BOTS:
+        for alt_text, chart in _trade_off_charts(sheet.book, run).items():
+            stack.add_charts({alt_text: chart}, _POINTS_HEIGHT)
     notes = [*run.limits, *noise_words(findings), *flagged_words(findings)]
     left = _CHART_WIDTH + Stack.GAP
     text = Stack(worksheet, table.lines + 1, _WIDTH - left, left)
     text.add_text("\n".join(["About this run", *details(facts, summary, notes)]), {"size": 10})
     last = max(stack.last_row(height), text.last_row(height))
     worksheet.print_area(0, 0, last, len(table.columns) - 1)  # the thresholds would make all else smaller
+
+
+def _trade_off_charts(workbook: "Workbook", run: "FinishedRun") -> dict[str, "Chart"]:
+    """RQS and cost, or latency, of each bot, from the cells of Bot Summary; by their alternative texts."""
+    facts, summary, findings = run.facts, run.summary, run.findings
+    headers = [column.header for column in bot_columns(facts, summary, findings)]
+    rows = {bot.bot: row for row, bot in enumerate(summary.bots, 1)}
+    charts = {}
+    for name, offs in findings.trade_offs.items():
+        figure = spent_figure_header(name, facts)
+        first, second, third, fourth = map(headers.index, (*spent_error_headers(name), *ERROR_HEADERS))
+        places = PointColumns(
+            BOT_SHEET, headers.index("Bot"), headers.index(figure), (first, second), headers.index("Avg RQS"),
+            (third, fourth),
+        )  # fmt: skip
+        points = [BotPoint(rows[each.bot], each.is_unbeaten) for each in offs]
+        told = "; ".join(
+            f"{shorten(each.bot, 40)} {decimals(each.rqs)}, {amount(each.spent)}" for each in offs
+        )
+        title = f"RQS and {spent_title(name, facts)}"
+        words = unbeaten_words(offs)
+        charts[f"{title}: {told}. {words}"] = point_chart(workbook, title, words, places, points)
+    return charts
 
 
 def _standing_height(facts: RunFacts, summary: Summary, findings: Findings) -> float:

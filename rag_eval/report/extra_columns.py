@@ -18,7 +18,7 @@ from rag_eval.report.column import (
     Cell,
     Column,
     Value,
-    interval_columns,
+    amount_cell,
     look_of,
     mean_cell,
     mean_column,
@@ -45,7 +45,6 @@ from rag_eval.texts.display import shorten
 if TYPE_CHECKING:
     from rag_eval.report.tables import FinishedRun
     from rag_eval.report.worksheet import WrittenSheet
-    from rag_eval.results.intervals import Interval
 
 FAILED_CRITERIA = "Failed Criteria"
 """Header of the column in which the reasons of a rubric's verdicts stand."""
@@ -66,13 +65,8 @@ def extra_case_columns(facts: RunFacts) -> Iterator[Column[CaseResult]]:
         yield plain_column("Correct Docs", 9, Look.WORD, _correct_docs, "Gold documents that were retrieved.")
         yield plain_column("Missing Docs", 20, Look.TEXT, _missing_docs, "Gold documents that were not.")
     for name in facts.spent_units:
-        yield plain_column(
-            spent_header(name, facts),
-            9,
-            Look.AMOUNT,
-            _spent_on_case(name),
-            f"{SPENT_LABELS[name]} {_ABOUT_SPENT}",
-        )
+        about = f"{SPENT_LABELS[name]} {_ABOUT_SPENT}"
+        yield Column(spent_header(name, facts), 9, _spent_on_case(name), about=about)
 
 
 def extra_bot_columns(facts: RunFacts, findings: Findings) -> Iterator[Column[BotSummary]]:
@@ -84,6 +78,7 @@ def extra_bot_columns(facts: RunFacts, findings: Findings) -> Iterator[Column[Bo
         yield from (_spent_column(name, spent_header(name, facts, what), *how) for what, how in figures)
         if any(each.name == name for each in findings.spent):
             yield from _differences(name, findings)
+        yield from _spent_error_columns(name, findings)
 
 
 def _mean_column(name: str, label: str) -> Column[BotSummary]:
@@ -114,9 +109,9 @@ def _spent_column(name: str, header: str, figure: Callable[[Spent], float], abou
         if spent is None:
             return Cell(None, Look.NOT_APPLICABLE)
         if spent.count == bot.total_queries:
-            return Cell(figure(spent), Look.AMOUNT)
+            return amount_cell(figure(spent))
         known = Note(f"Known for {of_queries(spent.count, bot.total_queries)}.")
-        return Cell(figure(spent), Look.AMOUNT, known, count=spent.count)
+        return amount_cell(figure(spent), known, spent.count)
 
     def count(bot: BotSummary) -> int:
         return bot.spent[name].count if name in bot.spent else 0
@@ -129,22 +124,54 @@ def _differences(name: str, findings: Findings) -> Iterator[Column[BotSummary]]:
 
     def cell(bot: BotSummary) -> Cell:
         found = findings.spent_of(bot.bot, name)
-        return Cell(None, Look.AMOUNT) if found is None else Cell(found.difference, Look.AMOUNT)
+        return amount_cell(found.difference if found else None)
 
     def count(bot: BotSummary) -> int:
         found = findings.spent_of(bot.bot, name)
         return found.queries if found else 0
 
-    def interval(bot: BotSummary) -> "Interval | None":
-        found = findings.spent_of(bot.bot, name)
-        return found.interval if found else None
+    def end(side: str) -> Callable[[BotSummary], Cell]:
+        def cell(bot: BotSummary) -> Cell:
+            found = findings.spent_of(bot.bot, name)
+            return amount_cell(getattr(found.interval, side) if found and found.interval else None)
+
+        return cell
 
     yield Column(header, 9, cell, about=_ABOUT_DIFFERENCE, count=count)
-    yield from interval_columns(header, 9, Look.AMOUNT, interval, _ABOUT_DIFFERENCE)
+    for side in ("low", "high"):
+        yield Column(f"{header} 95 % {side}", 9, end(side), about=_ABOUT_DIFFERENCE)
 
 
-def _spent_on_case(name: str) -> Callable[[CaseResult], float | None]:
-    return lambda result: result.case.spent.get(name)
+def spent_figure_header(name: str, facts: RunFacts) -> str:
+    """Of the column with the figure that a chart sets against RQS."""
+    return spent_header(name, facts, "Mean" if name == "cost" else "Median")
+
+
+def spent_title(name: str, facts: RunFacts) -> str:
+    """The same in a sentence."""
+    words, bracket, unit = spent_figure_header(name, facts).partition(" (")
+    return f"{words.lower()}{bracket}{unit}"
+
+
+def spent_error_headers(name: str) -> tuple[str, str]:
+    """Of the columns with the lengths of the error bars of that figure."""
+    return f"{SPENT_LABELS[name]} 95 % minus", f"{SPENT_LABELS[name]} 95 % plus"
+
+
+def _spent_error_columns(name: str, findings: Findings) -> Iterator[Column[BotSummary]]:
+    offs = {each.bot: each for each in findings.trade_offs.get(name, ())}
+    for end, header in enumerate(spent_error_headers(name) if offs else ()):
+
+        def cell(bot: BotSummary, end: int = end) -> Cell:
+            its = offs.get(bot.bot)
+            limit = its.limits[end] if its else None
+            return amount_cell(None if its is None or limit is None else abs(limit - its.spent))
+
+        yield Column(header, 9, cell, is_hidden=True)
+
+
+def _spent_on_case(name: str) -> Callable[[CaseResult], Cell]:
+    return lambda result: amount_cell(result.case.spent.get(name))
 
 
 _ABOUT_SPENT = "of the response, from the input. It does not enter RQS."

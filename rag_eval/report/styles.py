@@ -45,7 +45,9 @@ class Look(StrEnum):
     COUNT = auto()
     PERCENT = auto()
     AMOUNT = auto()
-    """A latency or a cost, of any size."""
+    """A latency or a cost, or a difference of two."""
+    LARGE_AMOUNT = auto()
+    """The same from 100 on, in whole numbers."""
     MARK = auto()
     NOT_APPLICABLE = auto()
     FAILED = auto()
@@ -138,7 +140,8 @@ _LOOKS: dict[Look, dict[str, Any]] = {
     Look.UNRELIABLE: {"num_format": "0.0000", "font_color": GREY, "italic": True, **_NUMBER},
     Look.COUNT: {"num_format": "#,##0", **_NUMBER},
     Look.PERCENT: {"num_format": "0.0%", **_NUMBER},
-    Look.AMOUNT: {"num_format": "[>=100]#,##0;[<=-100]−#,##0;0.0#####", **_NUMBER},
+    Look.AMOUNT: {"num_format": "0.0#####;−0.0#####;0", **_NUMBER},
+    Look.LARGE_AMOUNT: {"num_format": "#,##0;−#,##0;0", **_NUMBER},
     Look.MARK: {"align": "center", "font_color": BLUE, "bold": True},
     Look.NOT_APPLICABLE: {"bg_color": _GREY_FILL},
     Look.FAILED: {"pattern": 14, "fg_color": BLUE, "bg_color": "#FFFFFF"},

@@ -10,7 +10,7 @@ from rag_eval.report.baseline_sheet import change_columns
 from rag_eval.report.case_table import CASES
 from rag_eval.report.column import PagePart, Place, ReportTable, StreamedTable
 from rag_eval.report.columns import bot_columns, score_headers, standing_columns
-from rag_eval.report.core_sheets import write_bots, write_standings
+from rag_eval.report.core_sheets import BOT_SHEET, write_bots, write_standings
 from rag_eval.report.evidence import evidence_columns, evidence_lines
 from rag_eval.report.extra_columns import (
     pass_rate_columns,
@@ -64,7 +64,7 @@ def _runs(run: FinishedRun) -> Sequence[BotInTime]:
 
 
 BOTS = ReportTable(
-    name="Bot Summary",
+    name=BOT_SHEET,
     columns=lambda run: bot_columns(run.facts, run.summary, run.findings),
     lines=lambda run: run.summary.bots,
     frozen=1,

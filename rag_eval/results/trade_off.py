@@ -1,12 +1,13 @@
 """What the bots spend and what their responses are worth: differences to the best bot, and who is beaten in both."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_eval.results.paired import Change, CommonQueries, JoinedValues, changes_of
 from rag_eval.results.summary import BotSummary, Summary
+from rag_eval.texts.display import enumerated, shorten
 
 if TYPE_CHECKING:
     from rag_eval.results.intervals import Interval
@@ -71,6 +72,13 @@ def trade_offs(summary: Summary, own: Mapping[str, "Interval | None"]) -> Mappin
                 for bot in bots
             )
     return found
+
+
+def unbeaten_words(offs: Sequence[TradeOff]) -> str:
+    """Which bots are beaten by none in both, for a chart in which these are circles."""
+    names = enumerated([shorten(each.bot, 60) for each in offs if each.is_unbeaten])
+    others = "" if all(each.is_unbeaten for each in offs) else " Crosses: some bot does."
+    return f"Circles: no other bot beats {names} in both.{others}"
 
 
 def figure_of(bot: BotSummary, name: str) -> float:

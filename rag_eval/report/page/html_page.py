@@ -174,6 +174,7 @@ class HtmlReport:
             head(f"RAG Eval: {shorten(facts.input_name, 80)}", facts.version, has_script=True),
             sections.headline(facts, summary, findings),
             sections.leaderboard(facts, summary, findings),
+            sections.spending(facts, findings),
             sections.reasons(facts, summary, findings),
         ]
         after = [

@@ -5,15 +5,17 @@ from html import escape
 from typing import Any
 
 from rag_eval.metrics.diagnosis import ROOM
-from rag_eval.records import METRIC_LABELS, CaseResult, FailureMode, RunFacts
+from rag_eval.records import METRIC_LABELS, SPENT_LABELS, CaseResult, FailureMode, RunFacts
 from rag_eval.report.about import cost_words, details
 from rag_eval.report.column import AnyTable, Cell, Column, Item, ReportTable
 from rag_eval.report.columns import bot_columns, case_columns
-from rag_eval.report.page.figures import histogram, mean_bar, share_bar
+from rag_eval.report.extra_columns import spent_title
+from rag_eval.report.page.figures import Mark, histogram, mean_bar, scatter, share_bar
 from rag_eval.report.styles import Look
 from rag_eval.results.causes import MOST_CAUSES, MOST_PLACES, BotCauses, Cause, fix_words, place_words
 from rag_eval.results.findings import Findings
 from rag_eval.results.summary import RELIABLE_ROWS, BotSummary, Standing, Summary
+from rag_eval.results.trade_off import TradeOff, unbeaten_words
 from rag_eval.results.verdict import (
     ABOUT_COUNTS,
     NAME_LIMIT,
@@ -24,7 +26,7 @@ from rag_eval.results.verdict import (
     verdict,
     verdict_on,
 )
-from rag_eval.texts.display import amount, decimals, digits_beside, percent, printable, shorten
+from rag_eval.texts.display import amount, decimals, digits_beside, enumerated, percent, printable, shorten
 
 BOT_NAME = 200
 """Characters of a bot's name in the leaderboard and in the table of cases."""
@@ -176,6 +178,47 @@ def _heat(metric: str, line: Standing, facts: RunFacts) -> str:
     shown = decimals(mean.value, digits_beside(threshold, mean.value))
     kind = "below" if is_below else f"h{min(4, int(mean.value * 5))}"
     return f'<td class="num heat {kind}" {label} title="{title}">{shown}{count}</td>'
+
+
+# Latency and cost
+
+
+def spending(facts: RunFacts, findings: Findings) -> str:
+    """RQS and cost, or latency, of each bot as charts; empty if the input has neither."""
+    figures = "".join(
+        _trade_off(name, offs, facts)
+        for name, offs in findings.trade_offs.items()
+        if len(offs) <= _MOST_CHARTED
+    )
+    title = enumerated(["Quality", *(SPENT_LABELS[name].lower() for name in findings.trade_offs)])
+    return (
+        f'<section aria-labelledby="h-spent"><h2 id="h-spent">{title}</h2>'
+        f'<div class="cards">{figures}</div></section>'
+        if figures
+        else ""
+    )
+
+
+_MOST_CHARTED = 30
+"""Bots whose points can be told apart."""
+
+
+def _trade_off(name: str, offs: Sequence[TradeOff], facts: RunFacts) -> str:
+    title = f"RQS and {spent_title(name, facts)}"
+    marks = [
+        Mark(shorten(each.bot, 30), each.spent, each.limits, each.rqs, each.rqs_limits, each.is_unbeaten)
+        for each in offs
+    ]
+    told = "; ".join(
+        f"{shorten(each.bot, NAME_LIMIT)} {decimals(each.rqs)}, {amount(each.spent)}" for each in offs
+    )
+    counts = {each.count for each in offs}
+    over = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
+    about = f"{unbeaten_words(offs)} Whiskers: 95% CI. Known for {over} responses of each bot."
+    return (
+        f'<figure class="time"><h3>{safe(title)}</h3>{scatter(f"{title}: {told}", marks, amount)}'
+        f'<figcaption class="dim">{safe(about)}</figcaption></figure>'
+    )
 
 
 # Why
@@ -350,7 +393,7 @@ def _td(cell: Cell) -> str:
         return f'<td dir="auto">{safe(shorten(value, 300))}</td>'
     if cell.look is Look.PERCENT:
         shown = percent(value)
-    elif cell.look is Look.AMOUNT:
+    elif cell.look in (Look.AMOUNT, Look.LARGE_AMOUNT):
         shown = amount(value)
     else:
         shown = f"{value:,}".replace("-", "−") if isinstance(value, int) else decimals(value)
