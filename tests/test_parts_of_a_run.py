@@ -237,7 +237,9 @@ def test_every_text_comes_back_from_a_line_of_json() -> None:
     assert from_json(to_json(result)) == result
     assert to_json(result).isascii()
     assert "\n" not in to_json(result)
-    assert math.isclose(from_json(to_json(replace(result, rqs=0.1 + 0.2))).rqs or 0, 0.1 + 0.2, rel_tol=0)
+    for number in (0.1 + 0.2, 1e-320, math.inf):
+        assert from_json(to_json(replace(plain_result(2), rqs=number))).rqs == number
+    assert math.isnan(from_json(to_json(replace(plain_result(2), rqs=math.nan))).rqs or 0)
 
 
 def test_arrays_come_back_as_they_were_and_empty_ones_empty() -> None:

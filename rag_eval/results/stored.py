@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from rag_eval.records import CaseResult
 from rag_eval.store.codec import from_plain, to_plain
 from rag_eval.texts.display import shorten
@@ -67,8 +69,16 @@ def to_json(result: CaseResult) -> str:
 
 def from_json(line: str | bytes) -> CaseResult:
     """Raises ValueError for anything but a line of `to_json`."""
-    result: CaseResult = from_plain(CaseResult, json.loads(line))
-    return result
+    try:
+        return _decoder.decode(line)
+    except (
+        ValueError
+    ):  # also half a surrogate pair, NaN and a number of more than 64 bits, which Python reads
+        result: CaseResult = from_plain(CaseResult, json.loads(line))
+        return result
+
+
+_decoder = msgspec.json.Decoder(CaseResult)
 
 
 def save_state(file: IO[bytes], state: State) -> None:
